@@ -1,0 +1,84 @@
+"""Counts become tokens: validation, the flat layout that the kernels read, and cutting it into shards."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from supertopic.draws import derive, mix
+
+MAX_TOKENS = 2**31 - 1  # counts are int32
+MAX_DOC_TOKENS = 2**24 - 1  # the counts of one document are whole float32 numbers in the sampler
+
+
+class Tokens(NamedTuple):
+    """Every token of every document, flat: document d has word[doc_start[d]:doc_start[d + 1]]."""
+
+    word: np.ndarray  # (n_tokens,) int32
+    doc_start: np.ndarray  # (n_docs + 1,) int64
+
+
+def check_counts(X) -> sp.csr_array:
+    """X (sparse or dense, already 2-D and numeric) as a canonical CSR matrix of whole, non-negative int64 counts."""
+    X = sp.csr_array(X, copy=True) if sp.issparse(X) else sp.csr_array(np.asarray(X))
+    values = X.data
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"X must hold numbers, got dtype {X.dtype}; turn text into counts with CountVectorizer.")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinite counts; every count must be a whole number >= 0.")
+    if values.size and values.min() < 0:
+        raise ValueError(f"Negative values in data passed as counts: the smallest is {values.min()}; counts are >= 0.")
+    if values.dtype.kind == "f" and (values != np.floor(values)).any():
+        example = values[values != np.floor(values)][0]
+        raise ValueError(
+            f"X contains fractions (for example {example:.6g}), but a topic model needs whole word counts. "
+            "The likely cause is TfidfVectorizer or a scaler before the model; use CountVectorizer."
+        )
+    if values.size and values.max() > MAX_TOKENS:
+        raise ValueError(f"A count of {values.max():.6g} is above the limit of {MAX_TOKENS:,} tokens in a corpus.")
+    X = sp.csr_array((values.astype(np.int64), X.indices, X.indptr), shape=X.shape)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def make_tokens(X: sp.csr_array) -> Tokens:
+    """Lay out checked counts as tokens, the words of a document in the order of the vocabulary."""
+    n_tokens = int(X.data.sum())
+    if n_tokens > MAX_TOKENS:
+        raise ValueError(f"The corpus has {n_tokens:,} tokens; the limit is {MAX_TOKENS:,}. Fit on a sample of it.")
+    ends = np.concatenate([[0], np.cumsum(X.data)])[X.indptr].astype(np.int64)
+    longest = int(np.diff(ends).max(initial=0))
+    if longest > MAX_DOC_TOKENS:
+        raise ValueError(f"A document has {longest:,} tokens; the limit is {MAX_DOC_TOKENS:,}. Split it into parts.")
+    return Tokens(np.repeat(X.indices.astype(np.int32), X.data), ends)
+
+
+def cut(tokens: Tokens, n_shards: int) -> list[slice]:
+    """Slices of consecutive documents with about equally many tokens each, none empty."""
+    n_docs = len(tokens.doc_start) - 1
+    goals = np.arange(1, n_shards) * (tokens.doc_start[-1] / n_shards)
+    edges = np.searchsorted(tokens.doc_start, goals)
+    edges = np.unique(np.concatenate([[0], edges.clip(1, n_docs), [n_docs]]))
+    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def take(tokens: Tokens, docs: slice) -> Tokens:
+    """The tokens of some consecutive documents; the words are a view."""
+    starts = tokens.doc_start[docs.start : docs.stop + 1]
+    return Tokens(tokens.word[starts[0] : starts[-1]], starts - starts[0])
+
+
+@njit(cache=True)
+def content_streams(tokens, key):
+    """A random stream for each document that depends on its words only: neither on its neighbours nor its place."""
+    streams = np.empty(len(tokens.doc_start) - 1, np.uint64)
+    for d in range(len(streams)):
+        stream = np.uint64(key)
+        for i in range(tokens.doc_start[d], tokens.doc_start[d + 1]):
+            stream = mix(stream + np.uint64(tokens.word[i]) + np.uint64(1))
+        streams[d] = derive(stream, 0)
+    return streams

@@ -1,0 +1,85 @@
+"""New documents under fixed topics: the training sampler with frozen phi and no response."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from supertopic.corpus import Tokens, content_streams, cut, make_tokens, take
+from supertopic.draws import derive, make_key
+from supertopic.lanes import padded
+from supertopic.shard import NOTHING, start_z
+from supertopic.sweep import Quadratic, Topics, sweep
+
+PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
+CHUNK_TOKENS = 200_000
+
+
+def infer_shares(
+    X: sp.csr_array, phi: np.ndarray, alpha: np.ndarray, n_sweeps: int, seed: int, chain: int, n_threads: int
+) -> np.ndarray:
+    """The mean zbar (n_docs, K) of each document under phi (V, K), over the second half of the sweeps.
+
+    A document's random numbers depend on its words alone: it gets the same answer alone, in any batch and order.
+    A document without words gets 0.
+    """
+    tokens = make_tokens(X)
+    n_topics = len(alpha)
+    width = padded(n_topics)
+    wide_alpha = np.zeros(width, np.float32)
+    wide_alpha[:n_topics] = alpha
+    wide_phi = np.zeros((phi.shape[0], width), np.float32)
+    wide_phi[:, :n_topics] = np.maximum(phi, 1e-37)
+    whole = np.zeros(0, np.int32)
+    topics = Topics(whole, np.zeros(width), NOTHING, wide_phi.reshape(-1), whole, 0.0, False)
+    key = make_key(seed, chain, PREDICT)
+    shares = np.empty((X.shape[0], n_topics))
+
+    def work(docs: slice) -> None:
+        shares[docs] = infer_chunk(take(tokens, docs), topics, wide_alpha, n_topics, n_sweeps, key)
+
+    chunks = cut(tokens, max(1, len(tokens.word) // CHUNK_TOKENS, n_threads))
+    if n_threads == 1:
+        for docs in chunks:
+            work(docs)
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(work, chunks))
+    return shares
+
+
+def infer_chunk(tokens: Tokens, topics: Topics, alpha: np.ndarray, n_topics: int, n_sweeps: int, key) -> np.ndarray:
+    n_docs, width = len(tokens.doc_start) - 1, len(alpha)
+    streams = content_streams(tokens, key)
+    z = np.empty(len(tokens.word), np.uint16)
+    start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
+    kept = np.zeros(n_docs * width, np.float32)
+    none = np.zeros((n_docs, 0))
+    burn_in = n_sweeps // 2
+    eta = np.zeros((0, n_topics))
+    sweep(tokens, z, topics, eta, Quadratic(none, none), alpha, streams, n_sweeps, burn_in, kept, none)
+    counts = kept.reshape(n_docs, width)[:, :n_topics].astype(float)
+    lengths = np.maximum(np.diff(tokens.doc_start), 1) * (n_sweeps - burn_in)
+    return counts / lengths[:, None]
+
+
+@njit(cache=True)
+def mean_sigmoids(shares, eta):
+    """The means over the draws eta (n_draws, R, K) of sigmoid(omega) and of sigmoid(-omega), each (n_docs, R).
+
+    Each document has its own loop: a matrix product would give other bits in another batch.
+    """
+    n_docs, (n_draws, n_columns, n_topics) = len(shares), eta.shape
+    up, down = np.zeros((n_docs, n_columns)), np.zeros((n_docs, n_columns))
+    for d in range(n_docs):
+        for s in range(n_draws):
+            for r in range(n_columns):
+                omega = 0.0
+                for k in range(n_topics):
+                    omega += eta[s, r, k] * shares[d, k]
+                e = np.exp(-abs(omega))
+                small, large = e / (1.0 + e) / n_draws, 1.0 / (1.0 + e) / n_draws
+                up[d, r] += large if omega >= 0 else small
+                down[d, r] += small if omega >= 0 else large
+    return up, down

@@ -1,0 +1,19 @@
+"""A progress bar on stderr for whoever asks for one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(total: int, title: str, show: bool) -> Iterator[Callable[[str], None]]:
+    """Yield `advance(note)`, to be called `total` times; it does nothing unless the bar is shown."""
+    if not show:
+        yield lambda note: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total, note="")
+        yield lambda note: bar.update(task, advance=1, **({"note": note} if note else {}))
