@@ -1,5 +1,6 @@
 """The paper's Algorithm 1: draw eta, sweep z, draw lambda, for ever."""
 
+import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from scipy.linalg import solve_triangular
 
 from supertopic.draws import derive, log_gamma_draw, make_key, normals
 from supertopic.engines import Threads
-from supertopic.lanes import padded
+from supertopic.lanes import pad
 from supertopic.shard import Statistics
 from supertopic.sweep import Topics
 
@@ -38,27 +39,38 @@ def chain(
 ) -> Iterator[Draw]:
     """The index-th chain of a seed, endless. `seconds` (3,) counts up the time in eta, z and lambda."""
     n_topics = len(priors.alpha)
-    width = padded(n_topics)
-    alpha = np.zeros(width, np.float32)
-    alpha[:n_topics] = priors.alpha
-    word_topic = np.zeros((n_words, width), np.int32)
+    alpha = pad(priors.alpha.astype(np.float32))
+    word_topic = np.zeros((n_words, len(alpha)), np.int32)
     engine.map(lambda shard: shard.start(make_key(seed, index, 0, START)))
     for shard in engine.shards:
         shard.add_counts(word_topic)
     total = sum_statistics(engine)
-    iteration = 0
-    while True:
-        iteration += 1
+    for iteration in itertools.count(1):
         key = make_key(seed, index, iteration)
-        began = time.perf_counter()
-        eta = draw_eta(total, priors.nu2, make_key(key, ETA))
-        seconds[0] += time.perf_counter() - began
-        topics = draw_topics(word_topic, priors, sampler, make_key(key, TOPICS))
-        total = engine.step(eta, topics, alpha, make_key(key, SWEEP))
-        if sampler != "collapsed":
-            word_topic += topics.moves.reshape(word_topic.shape)
+        eta, total = iterate(engine, total, word_topic, alpha, priors, sampler, key)
         seconds += total.seconds
         yield Draw(eta, word_topic[:, :n_topics])
+
+
+def iterate(
+    engine: Threads,
+    total: Statistics,
+    word_topic: np.ndarray,
+    alpha: np.ndarray,
+    priors: Priors,
+    sampler: str,
+    key: np.uint64,
+) -> tuple[np.ndarray, Statistics]:
+    """One iteration of Algorithm 1. alpha (K,) and word_topic (V, K) are padded; word_topic is brought up to date."""
+    began = time.perf_counter()
+    eta = draw_eta(total, priors.nu2, make_key(key, ETA))
+    seconds = time.perf_counter() - began
+    topics = draw_topics(word_topic, priors, sampler, make_key(key, TOPICS))
+    total = engine.step(eta, topics, alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
+    if not topics.live:
+        word_topic += topics.moves.reshape(word_topic.shape)
+    total.seconds[0] += seconds
+    return eta, total
 
 
 def sum_statistics(engine: Threads) -> Statistics:

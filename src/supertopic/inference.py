@@ -8,7 +8,7 @@ from numba import njit
 
 from supertopic.corpus import Tokens, content_streams, cut, make_tokens, take
 from supertopic.draws import derive, make_key
-from supertopic.lanes import padded
+from supertopic.lanes import pad
 from supertopic.shard import NOTHING, start_z
 from supertopic.sweep import Quadratic, Topics, sweep
 
@@ -25,14 +25,10 @@ def infer_shares(
     A document without words gets 0.
     """
     tokens = make_tokens(X)
-    n_topics = len(alpha)
-    width = padded(n_topics)
-    wide_alpha = np.zeros(width, np.float32)
-    wide_alpha[:n_topics] = alpha
-    wide_phi = np.zeros((phi.shape[0], width), np.float32)
-    wide_phi[:, :n_topics] = np.maximum(phi, 1e-37)
+    n_topics, wide_alpha = len(alpha), pad(alpha.astype(np.float32))
+    wide_phi = pad(np.maximum(phi, 1e-37).astype(np.float32))
     whole = np.zeros(0, np.int32)
-    topics = Topics(whole, np.zeros(width), NOTHING, wide_phi.reshape(-1), whole, 0.0, False)
+    topics = Topics(whole, np.zeros(0), NOTHING, wide_phi.reshape(-1), whole, 0.0, False)
     key = make_key(seed, chain, PREDICT)
     shares = np.empty((X.shape[0], n_topics))
 

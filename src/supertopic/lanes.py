@@ -10,10 +10,9 @@ import operator
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
+from numba import types
 from numba.core.datamodel import models, register_default
-from numba.extending import intrinsic, lower_builtin, type_callable, typeof_impl  # noqa: F401
+from numba.extending import intrinsic, lower_builtin, type_callable
 
 LANES = 16
 
@@ -186,12 +185,16 @@ def _operator(python_operator, build):
 
 _operator(operator.add, lambda builder, a, b: builder.fadd(a, b))
 _operator(operator.sub, lambda builder, a, b: builder.fsub(a, b))
+_operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
 _operator(operator.mul, lambda builder, a, b: builder.fmul(a, b))
 
 
-@njit(cache=True)
 def padded(n: int) -> int:
     """n rounded up to whole lanes."""
     return -(-n // LANES) * LANES
 
-_operator(operator.truediv, lambda builder, a, b: builder.fdiv(a, b))
+
+def pad(array: np.ndarray) -> np.ndarray:
+    """A copy whose last axis is filled up with zeros to whole lanes."""
+    missing = padded(array.shape[-1]) - array.shape[-1]
+    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])

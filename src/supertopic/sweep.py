@@ -128,12 +128,16 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
         if labelled:
             weight[k] += np.float64(state[SCORE * width + k]) + rows[3 * j * width + k]
     weight = np.exp(weight - weight.max())
-    rest = u * weight.sum()
-    for k in range(n_topics - 1):
-        rest -= weight[k]
-        if rest < 0.0:
-            return k
-    return n_topics - 1
+    rest = u * weight.sum() - weight[j]
+    if rest < 0.0:
+        return j
+    weight[j] = 0.0
+    for lane in range(LANES):
+        for k in range(lane, n_topics, LANES):
+            rest -= weight[k]
+            if rest < 0.0:
+                return k
+    return j
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -1,0 +1,120 @@
+"""The slow truth: the model by its definition, in plain loops and float64. Tests compare the fast code with this."""
+
+import itertools
+import math
+
+import numpy as np
+from scipy.special import gammaln, log_expit
+
+GOLDEN, MASK = 0x9E3779B97F4A7C15, 2**64 - 1
+
+
+def bits(key, i):
+    """The i-th number of SplitMix64 that starts at key, in Python's whole numbers."""
+    x = (int(key) + (i + 1) * GOLDEN) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def weights(word, n, count, phi, eta, kappa, lam, alpha, beta, n_tokens, own):
+    """The paper's conditional of one token: n (K,) and count (V, K) or phi (V, K), the token itself taken out."""
+    n_topics = len(alpha)
+    log_weight = np.empty(n_topics)
+    for k in range(n_topics):
+        if phi is None:
+            log_weight[k] = math.log((count[word, k] + beta) / (count[:, k].sum() + len(count) * beta))
+        else:
+            log_weight[k] = math.log(phi[word, k])
+        log_weight[k] += math.log(n[k] + alpha[k])
+        for r in range(len(eta)):
+            rest = sum(eta[r, j] * n[j] for j in range(n_topics))
+            linear = eta[r, k] * (kappa[r] / n_tokens - lam[r] * rest / n_tokens**2)
+            log_weight[k] += linear - lam[r] * eta[r, k] ** 2 / (2 * n_tokens**2)
+    return np.exp(log_weight - log_weight.max())
+
+
+def choose(weight, u, j):
+    """j first, then the others lane by lane of sixteen: the order in which the kernel adds up."""
+    order = [j] + sorted((k for k in range(len(weight)) if k != j), key=lambda k: (k % 16, k // 16))
+    cumulated = np.cumsum(weight[order])
+    return order[min(int(np.searchsorted(cumulated, u * cumulated[-1], side="right")), len(order) - 1)]
+
+
+def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live):
+    """One sweep. docs and z are lists of lists; returns the new z; count (V, K) is updated when live."""
+    z = [list(topics) for topics in z]
+    frozen = None if count is None else count.copy()
+    for d, words in enumerate(docs):
+        n = np.bincount(z[d], minlength=len(alpha)).astype(float)
+        for i, word in enumerate(words):
+            j = z[d][i]
+            seen = count if live or count is None else frozen.copy()
+            n[j] -= 1
+            if seen is not None:
+                seen[word, j] -= 1
+            weight = weights(word, n, seen, phi, eta, kappa[d], lam[d], alpha, beta, len(words), j)
+            u = (bits(streams[d], i) >> 40) * 2.0**-24
+            k = choose(weight, u, j)
+            n[k] += 1
+            if live:
+                count[word, k] += 1
+            z[d][i] = k
+    return z
+
+
+def log_words(docs, z, n_words, n_topics, beta):
+    count = np.zeros((n_topics, n_words))
+    for words, topics in zip(docs, z, strict=True):
+        for w, k in zip(words, topics, strict=True):
+            count[k, w] += 1
+    per_topic = gammaln(count + beta).sum(axis=1) - gammaln(count.sum(axis=1) + n_words * beta)
+    return float(np.sum(per_topic - n_words * gammaln(beta) + gammaln(n_words * beta)))
+
+
+def log_documents(z, alpha):
+    total = 0.0
+    for topics in z:
+        n = np.bincount(topics, minlength=len(alpha))
+        total += np.sum(gammaln(n + alpha) - gammaln(alpha)) + gammaln(alpha.sum()) - gammaln(len(topics) + alpha.sum())
+    return float(total)
+
+
+def zbars(z, n_topics):
+    return np.array([np.bincount(t, minlength=n_topics) / max(len(t), 1) for t in z])
+
+
+def logistic(c):
+    """log psi(y | omega) of the paper: c times the log-likelihood of a logistic regression."""
+    return lambda y, omega: c * log_expit(np.where(y > 0.5, omega, -omega))
+
+
+def exact_posterior(docs, y, weight, n_words, n_topics, alpha, beta, nu2, log_psi, points):
+    """Every z with its probability, and E eta, E eta**2 (R, K), by enumeration and a trapezoid in eta.
+
+    y and weight are (n_docs, R); weight multiplies log psi. Given z the columns factorise, so that the integral is
+    K-dimensional for any R. `points` is the grid on each axis. Also returned: the grid (G, K) and, for each z and
+    column, the weights of its points, from which eta can be drawn given z.
+    """
+    grid = np.array(list(itertools.product(points, repeat=n_topics)))  # (G, K)
+    log_prior = -0.5 * np.sum(grid**2, axis=1) / nu2
+    lengths = [len(words) for words in docs]
+    splits = np.cumsum(lengths)[:-1]
+    states, logs, etas = [], [], []
+    for flat in itertools.product(range(n_topics), repeat=sum(lengths)):
+        z = [list(map(int, part)) for part in np.split(np.array(flat, int), splits)]
+        omega = grid @ zbars(z, n_topics).T  # (G, n_docs)
+        log_z = log_words(docs, z, n_words, n_topics, beta) + log_documents(z, alpha)
+        columns = []
+        for r in range(y.shape[1]):
+            log_eta = log_prior + (weight[:, r] * log_psi(y[:, r], omega)).sum(axis=1)
+            log_z += np.logaddexp.reduce(log_eta)
+            columns.append(np.exp(log_eta - np.logaddexp.reduce(log_eta)))
+        states.append(z)
+        logs.append(log_z)
+        etas.append(columns)
+    p = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
+    etas = np.array(etas).reshape(len(p), y.shape[1], len(grid))
+    mean = np.einsum("s,srg,gk->rk", p, etas, grid)
+    square = np.einsum("s,srg,gk->rk", p, etas, grid**2)
+    return states, p, mean, square, grid, etas

@@ -1,0 +1,113 @@
+"""Random numbers against their densities and moments, with the ugly corners."""
+
+import numpy as np
+import pytest
+from numba import njit
+from polyagamma import random_polyagamma
+from scipy import stats
+
+import naive
+from supertopic.draws import bits, derive, inverse_gaussian, log_gamma_draw, make_key, normals, polya_gammas, uniform
+
+
+@njit
+def many(verb, n, a, b, key):
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = verb(a, b, derive(key, i))
+    return out
+
+
+@njit
+def gamma_of(shape, unused, key):
+    return np.exp(log_gamma_draw(shape, key))
+
+
+@njit
+def uniforms(n, key):
+    return np.array([uniform(key, i) for i in range(n)])
+
+
+@njit
+def first_uniforms(n, key):
+    return np.array([uniform(derive(key, i), 0) for i in range(n)])
+
+
+def polya_gamma(n, h, z, seed):
+    return polya_gammas(np.full((n, 1), float(h)), np.full((n, 1), float(z)), make_key(seed), 0)[:, 0]
+
+
+def moments(h, z):
+    """Mean, variance and third cumulant of PG(h, z) from the sum of gammas, its tail by an integral."""
+    i = np.arange(1, 200_001)
+    w = 1 / (2 * np.pi**2 * (i - 0.5) ** 2 + z**2 / 2)
+    tail = 1 / (2 * np.pi**2 * i[-1])
+    return h * (w.sum() + tail), h * (w**2).sum(), 2 * h * (w**3).sum()
+
+
+def test_streams():
+    key = make_key(12345, 6, 7)
+    assert [int(bits(key, i)) for i in range(5)] == [naive.bits(key, i) for i in range(5)]
+    for x in (uniforms(1_000_000, key), first_uniforms(1_000_000, key)):
+        assert stats.kstest(x, "uniform").pvalue > 1e-3
+        assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 4e-3
+    assert make_key(1, 2) != make_key(2, 1) != make_key(1, 2, 0)
+
+
+def test_normal():
+    x = normals((1000, 1000), make_key(3)).ravel()
+    assert stats.kstest(x, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 4e-3
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.3, 1.0, 2.5, 25.0, 1e5])
+def test_gamma(shape):
+    x = many(gamma_of, 500_000, shape, 0.0, make_key(4))
+    if shape < 0.1:  # many draws underflow to 0, where the distribution function still counts
+        x = np.maximum(x, 1e-300)
+    assert stats.kstest(x, stats.gamma(shape).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("c", [0.5, 4.0, 64.0])
+@pytest.mark.parametrize("zeta", [0.0, 1e-9, 1e-3, 1.0, 50.0])
+def test_inverse_gaussian(c, zeta):
+    x = many(inverse_gaussian, 500_000, c * zeta, c * c, make_key(5))
+    assert (x > 0).all() and np.isfinite(x).all()
+    if zeta == 0:  # mean c / 0: 1 / x is c**-2 times a chi-square
+        assert stats.kstest(c * c / x, stats.chi2(1).cdf).pvalue > 1e-3
+    else:
+        assert stats.kstest(x, stats.invgauss(1 / (c * zeta), scale=c * c).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("h", [0.3, 1.0, 2.0, 7.5, 25.0, 256.0, 1e5])
+@pytest.mark.parametrize("z", [0.0, 1e-9, 0.019, 0.021, 1.0, 3.0, 6.5, 11.0, 13.9, 14.1, 40.0, -40.0, 1000.0])
+def test_polya_gamma_moments(h, z):
+    """A million draws; the third moment too, since the first two are matched by construction."""
+    n = 1_000_000
+    x = polya_gamma(n, h, z, seed=int(h * 10 + 7 * abs(z)))
+    assert (x > 0).all() and np.isfinite(x).all()
+    mean, variance, third = moments(h, z)
+    y = (x - mean) / np.sqrt(variance)
+    for power, truth in ((1, 0.0), (2, 1.0), (3, third / variance**1.5)):
+        values = y**power
+        assert abs(values.mean() - truth) < 4.5 * values.std() / np.sqrt(n), power
+
+
+@pytest.mark.parametrize("h", [1, 2, 5, 25])
+@pytest.mark.parametrize("z", [0.0, 0.5, 2.9, 3.1, 8.0, 13.9, 14.1, 30.0])
+def test_polya_gamma_against_devroye(h, z):
+    """The package's method "devroye" is exact for whole h; its other methods are not and are no oracle."""
+    x = polya_gamma(500_000, h, z, seed=int(h * 100 + z))
+    y = random_polyagamma(h, z, size=500_000, method="devroye", random_state=int(h * 100 + z))
+    assert stats.ks_2samp(x, y).pvalue > 1e-4
+
+
+def test_polya_gamma_zero_is_zero():
+    assert (polya_gamma(10, 0.0, 3.0, seed=1) == 0).all()
+
+
+def test_a_document_draws_the_same_alone():
+    h, z = np.full((6, 2), 2.0), np.linspace(-3, 3, 12).reshape(6, 2)
+    together = polya_gammas(h, z, make_key(9), 10)
+    alone = polya_gammas(h[4:5], z[4:5], make_key(9), 14)
+    np.testing.assert_array_equal(together[4:5], alone)

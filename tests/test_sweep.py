@@ -1,0 +1,98 @@
+"""The kernel against the slow truth, on the same random numbers."""
+
+import numpy as np
+import pytest
+
+import naive
+from supertopic.corpus import Tokens
+from supertopic.draws import make_key
+from supertopic.gibbs import NO_COUNTS, NO_PHI
+from supertopic.lanes import pad
+from supertopic.shard import document_streams
+from supertopic.sweep import Quadratic, Topics, sweep
+
+N_WORDS, BETA = 30, 0.01
+
+
+def random_problem(n_topics, n_columns, c, rng):
+    lengths = [1, 12, 0, 40, 3, 25, 1, 80]
+    docs = [list(rng.integers(0, N_WORDS, n)) for n in lengths]
+    z = [list(map(int, rng.integers(0, n_topics, n))) for n in lengths]
+    eta = 3 * rng.normal(size=(n_columns, n_topics))
+    kappa = c * rng.choice([-0.5, 0.5], size=(len(docs), n_columns))
+    lam = c * rng.random((len(docs), n_columns)) / 4
+    kappa[5], lam[5] = 0, 0  # an unknown label
+    return docs, z, eta, kappa, lam, rng.random(n_topics) / n_topics + 0.01
+
+
+def flat(docs, z):
+    starts = np.cumsum([0] + [len(words) for words in docs]).astype(np.int64)
+    tokens = Tokens(np.array([w for words in docs for w in words], np.int32), starts)
+    return tokens, np.array([k for topics in z for k in topics], np.uint16)
+
+
+@pytest.mark.parametrize("c", [1.0, 25.0, 256.0])
+@pytest.mark.parametrize(("n_topics", "n_columns"), [(1, 1), (2, 1), (5, 0), (16, 1), (20, 3), (37, 1), (70, 2)])
+@pytest.mark.parametrize("kind", ["live", "delayed", "fixed"])
+def test_kernel_draws_what_the_definition_says(kind, n_topics, n_columns, c):
+    rng = np.random.default_rng([n_topics, n_columns, int(c)])
+    docs, z, eta, kappa, lam, alpha = random_problem(n_topics, n_columns, c, rng)
+    tokens, flat_z = flat(docs, z)
+    count = np.zeros((N_WORDS, n_topics), np.int32)
+    np.add.at(count, (tokens.word, flat_z), 1)
+    phi = rng.dirichlet(np.full(N_WORDS, 0.3), n_topics).T + 1e-6
+    streams = document_streams(make_key(n_topics, 7), 0, len(docs))
+
+    wide = pad(count)
+    before = wide.copy()
+    mass = wide.sum(axis=0) + N_WORDS * BETA
+    inverse = (1 / mass).astype(np.float32)
+    moves = wide.reshape(-1) if kind == "live" else np.zeros(wide.size, np.int32)
+    if kind == "fixed":
+        topics = Topics(NO_COUNTS, mass, inverse, pad(phi.astype(np.float32)).reshape(-1), moves, BETA, False)
+    else:
+        topics = Topics(wide.reshape(-1), mass, inverse, NO_PHI, moves, BETA, kind == "live")
+    omega = np.zeros((len(docs), n_columns))
+    kept = np.zeros(len(docs) * wide.shape[1], np.float32)
+    wide_alpha = pad(alpha.astype(np.float32))
+    sweep(tokens, flat_z, topics, eta, Quadratic(kappa, lam), wide_alpha, streams, 1, 0, kept, omega)
+
+    seen = None if kind == "fixed" else count.copy()
+    fixed = phi if kind == "fixed" else None
+    expected = naive.sweep(docs, z, seen, fixed, eta, kappa, lam, alpha, BETA, streams, kind == "live")
+    assert flat_z.tolist() == [k for topics in expected for k in topics]
+
+    after = np.zeros((N_WORDS, n_topics), np.int32)
+    np.add.at(after, (tokens.word, flat_z), 1)
+    moved = wide if kind == "live" else before + moves.reshape(before.shape)
+    assert (moved[:, :n_topics] == after).all()
+    assert (moved[:, n_topics:] == 0).all()
+    zbar = naive.zbars(expected, n_topics)
+    np.testing.assert_allclose(omega, zbar @ eta.T, atol=1e-12)
+    n = kept.reshape(len(docs), -1)[:, :n_topics]
+    np.testing.assert_allclose(n, zbar * np.array([[max(len(words), 1)] for words in docs]))
+
+
+def test_a_topic_that_wins_by_far_does_not_overflow():
+    """One word, c in the millions: scores beyond what float32 can raise e to."""
+    eta = np.array([[50.0, -50.0, 49.0]])
+    tokens, z = flat([[0], [0]], [[1], [1]])
+    phi = pad(np.full((1, 3), 1.0, np.float32)).reshape(-1)
+    topics = Topics(NO_COUNTS, np.zeros(0), NO_PHI, phi, NO_COUNTS, BETA, False)
+    quadratic = Quadratic(np.array([[1e6], [-1e6]]), np.array([[1e3], [1e3]]))
+    alpha, streams = pad(np.full(3, 0.1, np.float32)), document_streams(make_key(1), 0, 2)
+    sweep(tokens, z, topics, eta, quadratic, alpha, streams, 1, 1, NO_PHI, np.zeros((2, 1)))
+    assert z.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("n_topics", [1, 2, 16, 17])
+def test_every_topic_stays_in_range(n_topics):
+    rng = np.random.default_rng(0)
+    docs = [list(rng.integers(0, N_WORDS, 5000))]
+    tokens, z = flat(docs, [[0] * 5000])
+    phi = pad(rng.dirichlet(np.full(N_WORDS, 0.05), n_topics).T.astype(np.float32).clip(1e-37)).reshape(-1)
+    topics = Topics(NO_COUNTS, np.zeros(0), NO_PHI, phi, NO_COUNTS, BETA, False)
+    alpha, none = pad(np.full(n_topics, 1e-6, np.float32)), np.zeros((1, 0))
+    streams, eta = document_streams(make_key(1), 0, 1), np.zeros((0, n_topics))
+    sweep(tokens, z, topics, eta, Quadratic(none, none), alpha, streams, 20, 20, NO_PHI, none)
+    assert z.max() < n_topics
