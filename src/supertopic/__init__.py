@@ -1,5 +1,9 @@
 """Supervised topic models: topics learned from documents together with what is known about each."""
 
-from supertopic.estimators import LDA, SLDAClassifier
+from importlib.metadata import version
 
-__all__ = ["LDA", "SLDAClassifier"]
+from supertopic.estimators import LDA, SLDAClassifier
+from supertopic.storage import load, save
+
+__all__ = ["LDA", "SLDAClassifier", "load", "save"]
+__version__ = version("supertopic")
