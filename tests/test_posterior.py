@@ -117,7 +117,9 @@ def test_geweke(sampler):
         """Quantities of every part of the model, and products that link the parts."""
         zbar = naive.zbars(z, n_topics)
         omega = zbar @ eta.T
-        word_0 = np.array([[w == 0 and k == 0 for w, k in zip(*both, strict=True)].count(True) for both in zip(docs, z, strict=True)])
+        word_0 = np.array(
+            [[w == 0 and k == 0 for w, k in zip(*both, strict=True)].count(True) for both in zip(docs, z, strict=True)]
+        )
         return np.concatenate([
             zbar[2], zbar[0] * zbar[2], eta[0], eta[0] ** 2, eta[0] * eta[1], omega[:, 0] ** 2, word_0, word_0**2,
             (y * omega).sum(axis=1), y.mean(axis=0), [(zbar[0] @ zbar[2]) ** 2],

@@ -1,9 +1,25 @@
 """Supervised topic models: topics learned from documents together with what is known about each."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from supertopic.estimators import LDA, SLDAClassifier
-from supertopic.storage import load, save
+if TYPE_CHECKING:
+    from supertopic.estimators import LDA, SLDAClassifier
+    from supertopic.storage import load, save
 
 __all__ = ["LDA", "SLDAClassifier", "load", "save"]
 __version__ = version("supertopic")
+
+_HOMES = {"LDA": "estimators", "SLDAClassifier": "estimators", "load": "storage", "save": "storage"}
+
+
+def __getattr__(name: str):
+    """Import what is asked for when it is asked for: scikit-learn and Numba take a second."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'supertopic' has no attribute {name!r}")
+    return getattr(import_module(f"supertopic.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import train_test_split
@@ -58,7 +59,9 @@ def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJso
     ours = SLDAClassifier(n_topics, n_chains=2, **options)
     models = {
         f"supertopic, {n_topics} topics": make_pipeline(vectorizer(), ours),
-        f"LDA, {n_topics} topics, then a linear SVM": make_pipeline(vectorizer(), LDA(n_topics, **options), LinearSVC()),
+        f"LDA, {n_topics} topics, then a linear SVM": make_pipeline(
+            vectorizer(), LDA(n_topics, **options), LinearSVC()
+        ),
         "linear SVM on tf-idf (no topics)": make_pipeline(TfidfVectorizer(stop_words="english"), LinearSVC()),
     }
     results = []
@@ -73,7 +76,7 @@ def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJso
     table = Table("model", "held-out accuracy", "seconds", title="Which subpackage does a docstring belong to?")
     for row in results:
         table.add_row(row["model"], f"{row['accuracy']:.3f}", f"{row['seconds']:.1f}")
-    out.print(table, topic_table(topics))
+    out.print(table, topic_table(topics, 15))
     out.print("Next: [bold]supertopic fit DATA --text COL --label COL -o MODEL[/bold]")
 
 
@@ -81,7 +84,9 @@ def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJso
 def fit(
     data: Data,
     text: TextColumn,
-    label: Annotated[str, typer.Option(help="The column with the class; an empty cell is unknown.", show_default=False)],
+    label: Annotated[
+        str, typer.Option(help="The column with the class; an empty cell is unknown.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.", show_default=False)],
     n_topics: NTopics = 20,
     c: Annotated[float, typer.Option(help="Weight of the class against the words; 1 is plain sLDA.")] = 25.0,
@@ -189,21 +194,32 @@ def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
         if len(model.coef_):
             binary = len(model.coef_) == 1
             r = 0 if binary else int(model.coef_[:, k].argmax())
-            weight = float(model.coef_[r, k])
+            row["weight"] = weight = float(model.coef_[r, k])
             row["class"] = model.classes_.tolist()[int(weight > 0) if binary else r]
-            row["weight"] = weight
             if model.n_draws > 1:
-                row["interval"] = [float(side[r, k]) for side in model.coef_interval(0.9)]
+                row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
+                if lower <= 0 <= upper or (weight < 0 and not binary):
+                    row["class"] = None  # nothing that the draws agree on
         rows.append(row)
     return rows
 
 
-def topic_table(rows: list[dict]) -> Table:
-    table = Table("topic", "share", "pulls to", "weight, 90 % interval", "words", title="Topics")
-    for row in rows:
-        lower, upper = row.get("interval", (np.nan, np.nan))
-        weight = f"{row['weight']:+.1f}  ({lower:+.1f} to {upper:+.1f})" if "weight" in row else ""
-        table.add_row(str(row["topic"]), f"{row['share']:.1%}", str(row.get("class", "")), weight, " ".join(row["words"]))
+def topic_table(rows: list[dict], most: int | None = None) -> Table:
+    supervised = "weight" in rows[0]
+    columns = (
+        ("topic", "share", "pulls to", "weight", "90 % interval", "words")
+        if supervised
+        else ("topic", "share", "words")
+    )
+    more = f", the {most} largest of {len(rows)}" if most and most < len(rows) else ""
+    table = Table(*columns, title=f"Topics{more}")
+    for row in rows[:most]:
+        cells = [str(row["topic"]), f"{row['share']:.1%}"]
+        if supervised:
+            lower, upper = row.get("interval", (np.nan, np.nan))
+            name = "-" if row["class"] is None else str(row["class"])
+            cells += [name, f"{row['weight']:+.1f}", f"{lower:+.1f} .. {upper:+.1f}"]
+        table.add_row(*cells, " ".join(row["words"]))
     return table
 
 
@@ -238,14 +254,9 @@ def as_classes(cells: list) -> np.ndarray:
 
 
 def main() -> None:
-    """Run the command; bad input ends in one line on stderr and exit code 1, Ctrl-C in 130."""
+    """Run the command. Bad input ends in one line on stderr and exit code 1, bad usage in 2, Ctrl-C in 130."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
-    except (typer.Abort, KeyboardInterrupt):
-        err.print("Stopped.")
-        sys.exit(130)
+        app()
     except (ValueError, TypeError, OSError) as error:
-        err.print(f"[bold red]Error:[/bold red] {error}", highlight=False, markup=True)
+        err.print("[bold red]Error:[/bold red]", escape(str(error)), highlight=False)
         sys.exit(1)

@@ -1,5 +1,6 @@
 """Counts become tokens: validation, the flat layout that the kernels read, and cutting it into shards."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def cut(tokens: Tokens, n_shards: int) -> list[slice]:
     goals = np.arange(1, n_shards) * (tokens.doc_start[-1] / n_shards)
     edges = np.searchsorted(tokens.doc_start, goals)
     edges = np.unique(np.concatenate([[0], edges.clip(1, n_docs), [n_docs]]))
-    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
 def take(tokens: Tokens, docs: slice) -> Tokens:

@@ -27,7 +27,7 @@ def derive(key, index):
     return mix(uint64(key) ^ mix(uint64(index) + GOLDEN))
 
 
-def make_key(seed: int, *path: int) -> np.uint64:
+def make_key(seed: int | np.uint64, *path: int) -> np.uint64:
     """The key at the end of a path such as (chain, iteration, purpose)."""
     key = np.uint64(seed)
     for index in path:

@@ -1,236 +1,17 @@
-"""scikit-learn's face of the sampler: LDA, and SLDAClassifier for a class, two classes or several labels."""
+"""scikit-learn's face of the sampler: LDA, and SLDAClassifier for two classes, several, or labels."""
 
-import logging
-import math
-import time
-from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from scipy.sparse import issparse
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
-from threadpoolctl import threadpool_limits
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from supertopic.corpus import Tokens, check_counts, cut, make_tokens, take
-from supertopic.engines import Threads
-from supertopic.gibbs import SAMPLERS, Priors, chain, log_joint
-from supertopic.inference import infer_shares, mean_sigmoids
-from supertopic.lanes import padded
-from supertopic.progress import progress
-from supertopic.responses import Logistic, Response, Target
-from supertopic.shard import Shard
-
-logger = logging.getLogger("supertopic")
-
-LOG_JOINT_EVERY = 5  # iterations; it takes about a fifth of one
-COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
-MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**28
-
-
-class Run(NamedTuple):
-    """What is kept of one chain."""
-
-    eta: np.ndarray  # (n_draws, R, K)
-    word_topic: np.ndarray  # (V, K): summed over the draws
-    doc_topic: np.ndarray  # (n_docs, K): mean zbar
-    log_joint: list[tuple[int, float]]  # iteration, value
-    seconds: np.ndarray  # (3,): eta, z, lambda
-
-
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What LDA and its supervised kin have in common: the chains, the topics, `transform`."""
-
-    def _sample(self, X: csr_array, response: Response, target: Target) -> None:
-        """Run the chains and set what is fitted."""
-        began = time.perf_counter()
-        tokens = make_tokens(X)
-        priors = self._priors()
-        self.seed_ = self._seed()
-        self.sampler_ = self._choose_sampler(len(tokens.word))
-        n_jobs = effective_n_jobs(self.n_jobs)
-        workers = min(n_jobs, self.n_chains)
-
-        def run(index: int) -> Run:
-            return self._run(index, tokens, X.shape[1], response, target, priors, n_jobs // workers, advance)
-
-        title = f"{type(self).__name__}, {self.sampler_}"
-        n_iterations = self.n_chains * (self.burn_in + self.n_draws)
-        # BLAS threads would fight ours, and their number would change the bits of a sum
-        with threadpool_limits(1, user_api="blas"), progress(n_iterations, title, bool(self.verbose)) as advance:
-            if workers == 1:
-                runs = [run(index) for index in range(self.n_chains)]
-            else:
-                with ThreadPoolExecutor(workers) as pool:
-                    runs = list(pool.map(run, range(self.n_chains)))
-
-        kept = self.burn_in
-        means = [np.mean([value for iteration, value in r.log_joint if iteration > kept]) for r in runs]
-        self.best_chain_ = int(np.argmax(means))
-        self.log_joint_ = np.array([[value for _, value in r.log_joint] for r in runs])
-        self.log_joint_iterations_ = np.array([iteration for iteration, _ in runs[0].log_joint])
-        self.timings_ = dict(zip(("eta", "z", "lambda"), sum(r.seconds for r in runs).tolist(), strict=True))
-        self._set_draws(np.array([r.word_topic for r in runs]), np.array([r.eta for r in runs]))
-        self.doc_topic_ = runs[self.best_chain_].doc_topic
-        self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
-        logger.info("%s: %d tokens in %.1f s", title, len(tokens.word), time.perf_counter() - began)
-
-    def _run(self, index, tokens: Tokens, n_words, response, target, priors, n_threads, advance) -> Run:
-        """One chain: burn_in + n_draws iterations, the last n_draws kept."""
-        n_topics, n_columns = self.n_topics, target.y.shape[1]
-        shards = [
-            Shard(take(tokens, docs), docs.start, n_topics, response, Target(*(a[docs] for a in target)))
-            for docs in cut(tokens, self._n_shards(len(tokens.word), n_columns))
-        ]
-        eta = np.empty((self.n_draws, n_columns, n_topics))
-        word_topic = np.zeros((n_words, n_topics), np.int64)
-        seconds, joint = np.zeros(3), []
-        last = self.burn_in + self.n_draws
-        with Threads(shards, n_threads) as engine:
-            draws = chain(engine, n_words, priors, self.sampler_, self.seed_, index, seconds)
-            for iteration in range(1, last + 1):
-                if iteration == self.burn_in + 1:
-                    engine.map(lambda shard: shard.keep(padded(n_topics)))
-                draw = next(draws)
-                if iteration % LOG_JOINT_EVERY == 0 or iteration == last:
-                    joint.append((iteration, log_joint(engine, draw, priors)))
-                if iteration > self.burn_in:
-                    eta[iteration - self.burn_in - 1] = draw.eta
-                    word_topic += draw.word_topic
-                advance(f"log joint {joint[-1][1]:,.0f}" if joint else "")
-        lengths = np.maximum(np.diff(tokens.doc_start), 1)[:, None] * self.n_draws
-        kept = np.concatenate([shard.kept for shard in shards]).reshape(len(lengths), -1)
-        return Run(eta, word_topic, kept[:, :n_topics] / lengths, joint, seconds)
-
-    def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray) -> None:
-        """Everything that follows from the sums of the counts (chain, V, K) and the draws of eta (chain, draw, R, K)."""
-        self._word_topic = word_topic.astype(np.min_scalar_type(int(word_topic.max(initial=0))))
-        self.coef_draws_ = eta
-        self.components_ = self._word_topic[self.best_chain_].T / self.n_draws + self.beta  # (K, V)
-        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
-        self.coef_ = eta[self.best_chain_].mean(axis=0)  # (R, K)
-        self._n_features_out = self.n_topics
-
-    def _topic_shares(self) -> np.ndarray:
-        """The share of each topic in all training tokens, (chain, K): what is believed of a document without words."""
-        tokens = self._word_topic.sum(axis=1, dtype=float)
-        return (tokens + 1e-300) / (tokens + 1e-300).sum(axis=1, keepdims=True)
-
-    def _infer(self, X, chains) -> np.ndarray:
-        """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        check_is_fitted(self, "components_")
-        X = self._validate_counts(X, reset=False)
-        n_threads, shares = effective_n_jobs(self.n_jobs), []
-        for index in chains:
-            components = self._word_topic[index] / self.n_draws + self.beta  # (V, K)
-            phi = components / components.sum(axis=0)
-            zbar = infer_shares(X, phi, self._priors().alpha, self.predict_sweeps, self.seed_, index, n_threads)
-            zbar[np.diff(X.indptr) == 0] = self._topic_shares()[index]
-            shares.append(zbar)
-        return np.array(shares)
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """The share of each topic in each document, from its words alone, under the topics of the best chain.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
-
-        Returns
-        -------
-        ndarray of shape (n_docs, n_topics)
-            Rows sum to 1. A document without known words gets the shares of the training corpus.
-        """
-        check_is_fitted(self, "components_")
-        return self._infer(X, [self.best_chain_])[0]
-
-    def top_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[list[str]]:
-        """The n most probable words of each topic, most probable first.
-
-        Parameters
-        ----------
-        feature_names : array-like of str, optional
-            The vocabulary, such as `vectorizer.get_feature_names_out()`. By default the column names seen in `fit`,
-            or "x0", "x1", ... where there were none.
-        n : int, default=10
-            How many words.
-        """
-        check_is_fitted(self, "components_")
-        if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
-        names = np.asarray(feature_names, dtype=object)
-        if names.shape != (self.n_features_in_,):
-            raise ValueError(f"feature_names has {names.size} names, but the model was fitted on {self.n_features_in_}.")
-        return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in self.topic_word_]
-
-    def save(self, path) -> None:
-        """Write the fitted model to a file that `supertopic.load` reads; shorthand for `supertopic.save(model, path)`."""
-        from supertopic.storage import save
-
-        save(self, path)
-
-    def _validate_counts(self, X, reset: bool) -> csr_array:
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_features=1)
-        return check_counts(X)
-
-    def _check_parameters(self) -> None:
-        whole = {"n_topics": 1, "burn_in": 0, "n_draws": 1, "n_chains": 1, "predict_sweeps": 1}
-        for name, least in whole.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-        if self.n_topics > 2**16 - 1:
-            raise ValueError(f"n_topics must be at most {2**16 - 1:,}, got {self.n_topics:,}.")
-        for name in ("c", "beta", "nu2"):
-            value = getattr(self, name, 1.0)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}.")
-        if self.sampler not in ("auto", *SAMPLERS):
-            raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
-        self._priors()
-
-    def _priors(self) -> Priors:
-        alpha = np.asarray(self.alpha, dtype=float)
-        if alpha.shape not in ((), (self.n_topics,)):
-            raise ValueError(f"alpha must be a number or have n_topics = {self.n_topics} entries, got {alpha.shape}.")
-        if not (np.isfinite(alpha).all() and (alpha > 0).all()):
-            raise ValueError(f"alpha must be positive and finite, got {self.alpha!r}.")
-        if alpha.ndim == 0:
-            alpha = np.full(self.n_topics, alpha / self.n_topics)
-        return Priors(alpha, float(self.beta), float(getattr(self, "nu2", 1.0)))
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
-        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
-            if not 0 <= self.random_state < 2**63:
-                raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {self.random_state}.")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _choose_sampler(self, n_tokens: int) -> str:
-        if self.sampler != "auto":
-            return self.sampler
-        return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
-
-    def _n_shards(self, n_tokens: int, n_columns: int) -> int:
-        """From the corpus and the model, never from the machine, so that sums are the same everywhere."""
-        if self.sampler_ == "collapsed":
-            return 1
-        room = SHARD_BYTES // (8 * self.n_topics**2 * max(n_columns, 1))
-        return max(1, min(MAX_SHARDS, room, n_tokens // SHARD_TOKENS))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        return tags
+from supertopic.inference import mean_sigmoids
+from supertopic.model import TopicModel
+from supertopic.responses import Logistic, Target
 
 
 class LDA(TopicModel):
@@ -292,9 +73,9 @@ class LDA(TopicModel):
     def fit(self, X: ArrayLike, y: Any = None) -> "LDA":
         """Learn topics from word counts X of shape (n_docs, n_words); y is ignored."""
         self._check_parameters()
-        X = self._validate_counts(X, reset=True)
-        nothing = np.zeros((X.shape[0], 0))
-        self._sample(X, Logistic(1.0), Target(nothing, nothing))
+        counts = self._validate_counts(X, reset=True)
+        nothing = np.zeros((counts.shape[0], 0))
+        self._sample(counts, Logistic(1.0), Target(nothing, nothing))
         return self
 
 
@@ -387,10 +168,9 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
             Multiplies c for each document; 0 makes its label unknown.
         """
         self._check_parameters()
-        X = self._validate_counts(X, reset=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        target = self._encode(y, X.shape[0], weight)
-        self._sample(X, Logistic(float(self.c)), target)
+        counts = self._validate_counts(X, reset=True)
+        weight = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+        self._sample(counts, Logistic(float(self.c)), self._encode(y, counts.shape[0], weight))
         return self
 
     def _encode(self, y, n_docs: int, weight: np.ndarray) -> Target:
@@ -414,9 +194,14 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
             self.classes_ = np.arange(y.shape[1])
             columns = np.where(unknown, 0, y).astype(float)
         else:
-            check_classification_targets(y[~unknown])
-            self.classes_ = np.unique(y[~unknown])
-            if len(np.unique(y[known])) < 2:
+            labels = y[~unknown]
+            if labels.dtype == object and not all(isinstance(label, str) for label in labels):
+                labels = np.array(labels.tolist())  # whole numbers beside None
+                if labels.dtype.kind not in "iufb":
+                    raise ValueError("y mixes text and numbers; give every label the same type.")
+            check_classification_targets(labels)
+            self.classes_ = np.unique(labels)
+            if len(np.unique(y[known].astype(labels.dtype))) < 2:
                 raise ValueError(f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two.")
             positive = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
             columns = (y[:, None] == positive).astype(float)
@@ -483,7 +268,7 @@ def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
     """Where y is NaN, None or the value that means missing."""
     unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
     if y.dtype == object:
-        unknown = unknown | np.equal(y, None)
+        unknown = unknown | (y == None)  # noqa: E711
     if missing_label is not None:
         unknown = unknown | (y == missing_label)
     return unknown.astype(bool)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from supertopic.corpus import Tokens, content_streams, cut, make_tokens, take
-from supertopic.draws import derive, make_key
+from supertopic.draws import make_key
 from supertopic.lanes import pad
 from supertopic.shard import NOTHING, start_z
 from supertopic.sweep import Quadratic, Topics, sweep

@@ -16,4 +16,4 @@ def progress(total: int, title: str, show: bool) -> Iterator[Callable[[str], Non
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, note="")
-        yield lambda note: bar.update(task, advance=1, **({"note": note} if note else {}))
+        yield lambda note: bar.update(task, advance=1, note=note)

@@ -22,8 +22,6 @@ class Target(NamedTuple):
 class Response(Protocol):
     """The part of the model that differs from response to response."""
 
-    c: float
-
     def augment(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> Quadratic:
         """Draw lam given omega = eta zbar; a document's draw depends on its number first_doc + d only."""
 

@@ -10,7 +10,7 @@ from numba import njit
 from supertopic.corpus import Tokens
 from supertopic.draws import derive, make_key, uniform
 from supertopic.responses import Response, Target
-from supertopic.sweep import Quadratic, Topics, sweep
+from supertopic.sweep import Topics, sweep
 
 NOTHING = np.zeros(0, np.float32)
 Z, LAMBDA, START = 0, 1, 2  # purposes of random numbers inside a shard

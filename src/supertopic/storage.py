@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from supertopic import estimators
-from supertopic.estimators import TopicModel
+from supertopic.model import TopicModel
 
 FORMAT = 1
 KINDS = {name: getattr(estimators, name) for name in ("LDA", "SLDAClassifier")}
@@ -139,7 +139,8 @@ def _plain(value, name):
 def _unplain(value):
     if isinstance(value, dict):
         ((kind, content),) = value.items()
-        return {"set": frozenset, "tuple": tuple, "array": np.array}[kind](content)
+        kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}
+        return kinds[kind](content)
     return value
 
 

@@ -123,7 +123,7 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
         if len(topics.phi):
             weight[k] = math.log(topics.phi[word * width + k])
         else:
-            weight[k] = math.log((topics.count[word * width + k] - own + topics.beta) / (topics.mass[k] - own))
+            weight[k] = math.log((topics.word_topic[word * width + k] - own + topics.beta) / (topics.mass[k] - own))
         weight[k] += math.log(state[k] - own + alpha[k])
         if labelled:
             weight[k] += np.float64(state[SCORE * width + k]) + rows[3 * j * width + k]
@@ -153,7 +153,7 @@ def sweep(tokens, z, topics, eta, quadratic, alpha, streams, n_sweeps, burn_in, 
     flat_eta = np.zeros(n_columns * width, np.float32)
     for r in range(n_columns):
         flat_eta[r * width : r * width + n_topics] = eta[r]
-    largest = np.array([np.max(eta[r]**2) for r in range(n_columns)])
+    largest = np.array([np.max(eta[r] ** 2) for r in range(n_columns)])
     one, beta = splat(ONE), splat(np.float32(topics.beta))
     fixed, record = len(topics.phi) > 0, len(topics.moves) > 0
 
@@ -191,14 +191,16 @@ def sweep(tokens, z, topics, eta, quadratic, alpha, streams, n_sweeps, burn_in, 
                     if fixed:
                         weight = weight * load(topics.phi, word * width + b)
                     else:
-                        count = load(topics.count, word * width + b) - hot + beta
+                        count = load(topics.word_topic, word * width + b) - hot + beta
                         weight = weight * count * (load(topics.inverse, b) * (one + hot * own))
                     if labelled:
                         weight = weight * (load(state, FACTOR * width + b) * load(rows, (3 * j + 1) * width + b))
                     store(state, WEIGHT * width + b, weight)
                     sums = sums + weight
                 mass = total(sums)
-                u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40))) * np.float32(2.0**-24)
+                u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40))) * np.float32(
+                    2.0**-24
+                )
                 if TINY < mass < HUGE and not careful:
                     rest = u * mass - state[WEIGHT * width + j]
                     if rest < ZERO:

@@ -1,0 +1,146 @@
+"""The command, as a person would use it."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import supertopic
+from supertopic.cli import main
+
+ROWS = [
+    ("goal match team win", "sport"),
+    ("vote law senate party", "politics"),
+    ('a quoted "text", with\nnewline: match goal', "sport"),
+    ("senate café vote", "politics"),
+] * 6
+FAST = ["--topics", "3", "--burn-in", "10", "--draws", "5", "--min-df", "1"]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command in this process; returns what it printed: stdout, or stderr where it is to fail."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["supertopic", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        assert (stop.value.code or 0) == code, captured.err
+        return captured.out if code == 0 else captured.err
+
+    return run
+
+
+def write(folder, kind, rows=ROWS):
+    path = folder / f"data.{kind}"
+    if kind in ("csv", "tsv"):
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="," if kind == "csv" else "\t")
+            writer.writerows([("text", "label"), *rows])
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps({"text": t, "label": y}) + "\n" for t, y in rows))
+    else:
+        pq.write_table(pa.table({"text": [t for t, _ in rows], "label": [y for _, y in rows]}), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
+def test_fit_predict_topics(command, tmp_path, kind):
+    data, model = write(tmp_path, kind), tmp_path / "my.model"
+    assert "pulls to" in command("fit", data, "--text", "text", "--label", "label", "-o", model, *FAST)
+    rows = list(csv.DictReader(command("predict", model, data, "--text", "text").splitlines()))
+    assert [row["prediction"] for row in rows] == [label for _, label in ROWS]
+    assert all(abs(float(row["p(sport)"]) + float(row["p(politics)"]) - 1) < 1e-5 for row in rows)
+    topics = json.loads(command("topics", model, "--json", "--words", 3))
+    assert len(topics) == 3 and all(len(topic["words"]) == 3 for topic in topics)
+    lines = command("predict", model, data, "--text", "text", "--json").splitlines()
+    assert json.loads(lines[0])["prediction"] == "sport"
+    command("predict", model, data, "--text", "text", "-o", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().startswith("prediction,p(politics),p(sport)")
+
+
+def test_whole_numbers_empty_cells_and_a_held_out_part(command, tmp_path):
+    rows = [(text, {"sport": "1", "politics": "0"}[label] if i % 5 else "") for i, (text, label) in enumerate(ROWS)]
+    data, model = write(tmp_path, "csv", rows), tmp_path / "m"
+    arguments = ["fit", data, "--text", "text", "--label", "label", "-o", model, "--hold-out", "0.25", "--json", *FAST]
+    summary = json.loads(command(*arguments))
+    assert summary["classes"] == [0, 1] and summary["unlabelled"] == 5
+    assert 0 <= summary["held_out_accuracy"] <= 1
+
+
+def test_the_same_seed_writes_the_same_file_but_for_the_seconds(command, tmp_path):
+    data = write(tmp_path, "csv")
+    for name in ("a", "b"):
+        command("fit", data, "--text", "text", "--label", "label", "-o", tmp_path / name, *FAST)
+    a, b = (supertopic.load(tmp_path / name) for name in "ab")
+    np.testing.assert_array_equal(a[-1].coef_draws_, b[-1].coef_draws_)
+
+
+def test_bad_input_ends_in_one_line(command, tmp_path):
+    good = write(tmp_path, "csv")
+    fit = ["--text", "text", "--label", "label", "-o", tmp_path / "m"]
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "latin.csv").write_bytes("text,label\ncafé,a\nthé,b\n".encode("latin-1"))
+    (tmp_path / "ragged.csv").write_text("text,label\na,b\nc\n")
+    (tmp_path / "broken.jsonl").write_text('{"text": "a", "label": 1}\n{"text": \n')
+    (tmp_path / "broken.parquet").write_text("no")
+    (tmp_path / "data.xlsx").write_text("no")
+    (tmp_path / "one.csv").write_text("text,label\nword here,a\nword there,a\n")
+    (tmp_path / "stop.csv").write_text("text,label\nthe,a\nand,b\n")
+    for path, message in (
+        ("absent.csv", "no file"), ("empty.csv", "is empty"), ("latin.csv", "UTF-8"), ("ragged.csv", "columns"),
+        ("broken.jsonl", "Cannot read"), ("broken.parquet", "Cannot read"), ("data.xlsx", "format"),
+        ("one.csv", "one class"), ("stop.csv", "stop words|vocabulary"),
+    ):  # fmt: skip
+        text = command("fit", tmp_path / path, *fit, "--min-df", 1, code=1)
+        assert any(part in text for part in message.split("|")), text
+    assert "no column 'body'" in command("fit", good, "--text", "body", "--label", "label", "-o", "m", code=1)
+    assert "c must be" in command("fit", good, *fit, "--c", "-1", code=1)
+    assert "no model" in command("predict", tmp_path / "m", good, "--text", "text", code=1)
+    assert "not a supertopic model" in command("topics", good, code=1)
+    assert "Missing option" in command("fit", good, code=2)
+    assert not (tmp_path / "m").exists()
+
+
+def test_help_teaches(command):
+    text = command("--help")
+    assert all(word in text for word in ("demo", "fit", "predict", "topics"))
+    assert "supertopic fit" in command("fit", "--help")
+
+
+def test_demo_beats_lda(command):
+    found = json.loads(command("demo", "--json"))
+    ours, lda, _ = (row["accuracy"] for row in found["results"])
+    assert ours > lda + 0.05 and ours > 0.9
+    assert len(found["topics"]) == 30
+
+
+def test_control_c(tmp_path):
+    data = write(tmp_path, "csv")
+    code = "from supertopic.cli import main; main()"
+    arguments = [
+        "fit",
+        str(data),
+        "--text",
+        "text",
+        "--label",
+        "label",
+        "-o",
+        str(tmp_path / "m"),
+        "--burn-in",
+        "1000000",
+    ]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
+    time.sleep(10)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in stderr

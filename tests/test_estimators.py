@@ -1,0 +1,332 @@
+"""The estimators: scikit-learn's contract, what is fitted, repeatability, bad input."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from supertopic import LDA, SLDAClassifier
+from supertopic.datasets import make_corpus
+
+QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
+
+
+class Rounding:
+    """scikit-learn's checks use real numbers; ours are counts. Rounding first lets all the rest be checked."""
+
+    def _validate_counts(self, X, reset):
+        from sklearn.utils.validation import validate_data
+
+        from supertopic.corpus import check_counts
+
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
+        X = X.copy() if sp.issparse(X) else np.array(X, dtype=float)
+        values = X.data if sp.issparse(X) else X
+        values[...] = np.round(3 * values)
+        return check_counts(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if tags.classifier_tags is not None:  # the checks' documents have two words, of which only the ratio counts
+            tags.classifier_tags.poor_score = True
+        return tags
+
+
+class RoundedLDA(Rounding, LDA):
+    pass
+
+
+class RoundedSLDA(Rounding, SLDAClassifier):
+    pass
+
+
+@parametrize_with_checks(
+    [RoundedLDA(3, burn_in=20, n_draws=5), RoundedSLDA(3, burn_in=40, n_draws=5, n_chains=2)],
+    expected_failed_checks=lambda estimator: {
+        "check_sample_weight_equivalence_on_dense_data": "a weight multiplies c, a repeated document also its words",
+        "check_sample_weight_equivalence_on_sparse_data": "a weight multiplies c, a repeated document also its words",
+        "check_decision_proba_consistency": "feeds negative numbers, whatever the tag positive_only says",
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(n_docs=300, n_topics=4, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def fitted(corpus):
+    return SLDAClassifier(4, n_chains=2, burn_in=60, n_draws=20, random_state=3).fit(corpus.X, corpus.y)
+
+
+def test_planted_topics_are_found(corpus, fitted):
+    """Every planted topic has a match, and the matches carry the planted weights in their order."""
+    similar = np.corrcoef(np.vstack([corpus.topic_word, fitted.topic_word_]))[:4, 4:]
+    match = similar.argmax(axis=1)
+    assert similar.max(axis=1).min() > 0.9
+    assert (np.diff(fitted.coef_[0, match]) > 0).all()
+    assert fitted.score(corpus.X, corpus.y) > 0.85
+
+
+def test_fitted_shapes(corpus, fitted):
+    n_docs, n_words = corpus.X.shape
+    assert fitted.classes_.tolist() == [0, 1]
+    assert fitted.coef_.shape == (1, 4)
+    assert fitted.coef_draws_.shape == (2, 20, 1, 4)
+    assert fitted.components_.shape == fitted.topic_word_.shape == (4, n_words)
+    np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.components_.sum(), corpus.X.sum() + 4 * n_words * fitted.beta)
+    assert fitted.doc_topic_.shape == (n_docs, 4)
+    np.testing.assert_allclose(fitted.doc_topic_.sum(axis=1), 1)
+    assert fitted.log_joint_.shape == (2, len(fitted.log_joint_iterations_))
+    assert fitted.log_joint_iterations_[-1] == 80
+    kept = fitted.log_joint_iterations_ > 60
+    assert fitted.best_chain_ == fitted.log_joint_[:, kept].mean(axis=1).argmax()
+    assert set(fitted.timings_) == {"eta", "z", "lambda"}
+    assert fitted.sampler_ == "collapsed"
+    lower, upper = fitted.coef_interval(0.9)
+    assert ((lower <= fitted.coef_) & (fitted.coef_ <= upper)).all()
+    assert fitted.get_feature_names_out().tolist() == [f"sldaclassifier{k}" for k in range(4)]
+
+
+def test_probabilities_and_decisions_agree(corpus, fitted):
+    p, score = fitted.predict_proba(corpus.X), fitted.decision_function(corpus.X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(score, np.log(p[:, 1] / p[:, 0]), rtol=1e-9)
+    assert (fitted.predict(corpus.X) == (score > 0)).all()
+
+
+def test_log_joint_is_the_definition():
+    """From the last draw of a short run, by the slow truth."""
+    import naive
+    from supertopic.corpus import check_counts, make_tokens
+    from supertopic.engines import Threads
+    from supertopic.gibbs import Priors, chain, log_joint
+    from supertopic.responses import Logistic, Target
+    from supertopic.shard import Shard
+
+    corpus = make_corpus(n_docs=20, n_words=12, n_topics=3, doc_length=6, eta=np.ones((2, 3)), random_state=0)
+    tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.array([0.2, 0.5, 0.1]), 0.3, 1.7)
+    target = Target(corpus.y.astype(float), np.ones(corpus.y.shape))
+    shard = Shard(tokens, 0, 3, Logistic(2.5), target)
+    with Threads([shard], 1) as engine:
+        draws = chain(engine, 12, priors, "collapsed", 5, 0, np.zeros(3))
+        for _ in range(4):
+            draw = next(draws)
+        value = log_joint(engine, draw, priors)
+    docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, shard.z.astype(int)))
+    omega = naive.zbars(z, 3) @ draw.eta.T
+    expected = naive.log_words(docs, z, 12, 3, 0.3) + naive.log_documents(z, priors.alpha)
+    expected += naive.logistic(2.5)(target.y, omega).sum()
+    expected += np.sum(-0.5 * draw.eta**2 / 1.7 - 0.5 * np.log(2 * np.pi * 1.7))
+    assert value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("X", ["dense", "csc", "coo", "pandas", "float", "bool"])
+def test_every_kind_of_matrix(corpus, X):
+    counts = np.minimum(corpus.X.toarray(), 1) if X == "bool" else corpus.X.toarray()
+    kinds = {"dense": counts, "csc": sp.csc_array(counts), "coo": sp.coo_array(counts), "float": counts.astype(float)}
+    kinds |= {"bool": counts.astype(bool), "pandas": pd.DataFrame(counts, columns=[f"w{i}" for i in range(500)])}
+    a = LDA(3, **QUICK).fit(kinds[X])
+    b = LDA(3, **QUICK).fit(sp.csr_matrix(counts))
+    np.testing.assert_array_equal(a.components_, b.components_)
+    if X == "pandas":
+        assert a.top_words(n=2)[0][0].startswith("w")
+
+
+def test_the_callers_matrix_is_left_alone():
+    X = sp.csr_matrix((np.array([1, 2, 3, 0]), np.array([2, 0, 0, 1]), np.array([0, 3, 4])), shape=(2, 3))
+    before = [a.copy() for a in (X.data, X.indices, X.indptr)]
+    LDA(2, **QUICK).fit(X)
+    for a, b in zip(before, (X.data, X.indices, X.indptr), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_same_seed_same_model_also_in_another_process(corpus, fitted):
+    again = clone(fitted).fit(corpus.X, corpus.y)
+    np.testing.assert_array_equal(again.coef_draws_, fitted.coef_draws_)
+    np.testing.assert_array_equal(again.components_, fitted.components_)
+    code = (
+        "from supertopic import SLDAClassifier; from supertopic.datasets import make_corpus;"
+        "b = make_corpus(n_docs=300, n_topics=4, random_state=1);"
+        "m = SLDAClassifier(4, n_chains=2, burn_in=60, n_draws=20, random_state=3, n_jobs=2).fit(b.X, b.y);"
+        "print(m.coef_draws_.tobytes().hex())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert bytes.fromhex(run.stdout.strip()) == fitted.coef_draws_.tobytes()
+
+
+def test_random_state(corpus):
+    a, b = (LDA(3, burn_in=2, n_draws=1).fit(corpus.X) for _ in range(2))
+    assert a.seed_ != b.seed_
+    again = LDA(3, burn_in=2, n_draws=1, random_state=a.seed_).fit(corpus.X)
+    np.testing.assert_array_equal(again.components_, a.components_)
+    state = LDA(3, burn_in=2, n_draws=1, random_state=np.random.RandomState(4)).fit(corpus.X)
+    assert state.seed_ == np.random.RandomState(4).randint(2**31 - 1)
+
+
+def test_a_document_does_not_depend_on_its_batch(corpus, fitted):
+    together = fitted.predict_proba(corpus.X[:50])
+    order = np.random.default_rng(0).permutation(50)
+    np.testing.assert_array_equal(fitted.predict_proba(corpus.X[order]), together[order])
+    alone = np.vstack([fitted.predict_proba(corpus.X[i : i + 1]) for i in range(50)])
+    np.testing.assert_array_equal(alone, together)
+    threads = clone(fitted).set_params(n_jobs=2)
+    threads.__dict__.update({k: v for k, v in fitted.__dict__.items() if k.endswith("_") or k.startswith("_")})
+    np.testing.assert_array_equal(threads.predict_proba(corpus.X[:50]), together)
+
+
+def test_fit_transform_is_fit_then_transform(corpus):
+    model = SLDAClassifier(3, **QUICK)
+    np.testing.assert_array_equal(model.fit_transform(corpus.X, corpus.y), model.transform(corpus.X))
+
+
+def test_documents_without_words(corpus):
+    X = sp.vstack([corpus.X, sp.csr_array((3, corpus.X.shape[1]), dtype=int)]).tocsr()
+    model = SLDAClassifier(3, **QUICK).fit(X, np.append(corpus.y, [0, 1, 1]))
+    shares = model.transform(X)[-3:]
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(shares, model.doc_topic_[-3:])
+    np.testing.assert_allclose(shares[0], model.components_.sum(axis=1) / model.components_.sum(), atol=0.02)
+    assert np.isfinite(model.predict_proba(X)).all()
+    nothing = SLDAClassifier(2, **QUICK).fit(np.zeros((4, 3), int), [0, 1, 0, 1])
+    assert np.isfinite(nothing.predict_proba(np.zeros((4, 3), int))).all()
+
+
+def test_several_classes_share_topics():
+    texts = ["goal match team win", "vote law senate party", "atom star orbit planet"] * 15
+    labels = ["sport", "politics", "space"] * 15
+    model = make_pipeline(CountVectorizer(), SLDAClassifier(5, **QUICK)).fit(texts, labels)
+    assert model.score(texts, labels) == 1
+    assert model[-1].coef_.shape == (3, 5)
+    assert model.predict_proba(["orbit of a star"]).shape == (1, 3)
+    assert model.predict(["star orbit planet"]).tolist() == ["space"]
+    one_vs_rest = make_pipeline(CountVectorizer(), OneVsRestClassifier(SLDAClassifier(5, **QUICK))).fit(texts, labels)
+    assert one_vs_rest.score(texts, labels) == 1
+
+
+def test_labels_as_an_indicator_matrix(corpus):
+    shares = corpus.doc_topic
+    Y = np.column_stack([shares[:, 0] > 0.4, shares[:, 3] > 0.4, np.ones(len(shares))]).astype(int)
+    model = SLDAClassifier(6, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, Y)
+    assert model.predict(corpus.X).shape == Y.shape
+    assert (model.predict(corpus.X) == Y).mean() > 0.9
+    assert model.predict_proba(corpus.X)[:, 2].min() > 0.9  # a constant column is legal
+    sparse = clone(model).fit(corpus.X, sp.csr_matrix(Y))
+    np.testing.assert_array_equal(sparse.coef_, model.coef_)
+    holes = Y.astype(float)
+    holes[::3, 1] = np.nan
+    assert (clone(model).fit(corpus.X, holes).predict(corpus.X) == Y).mean() > 0.85
+
+
+@pytest.mark.parametrize("unknown", [-1, "?", np.nan, None])
+def test_missing_labels(corpus, unknown):
+    y = corpus.y.astype(object) if unknown is None else np.array(["no", "yes"])[corpus.y]
+    if unknown == -1 or (isinstance(unknown, float) and np.isnan(unknown)):
+        y = corpus.y.astype(float)
+    y = y.astype(object) if isinstance(unknown, str) else y
+    y[100:] = unknown
+    missing = unknown if unknown in (-1, "?") else None
+    model = SLDAClassifier(4, missing_label=missing, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, y)
+    assert len(model.classes_) == 2
+    known = y[:100]
+    assert (model.predict(corpus.X[:100]) == known).mean() > 0.8
+    weights = np.r_[np.ones(100), np.zeros(200)]
+    y_all = np.concatenate([known, np.resize(known, 200)])
+    by_weight = SLDAClassifier(4, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, y_all, sample_weight=weights)
+    np.testing.assert_array_equal(by_weight.coef_draws_, model.coef_draws_)
+
+
+def test_a_weight_multiplies_c(corpus):
+    double = SLDAClassifier(3, c=10, **QUICK).fit(corpus.X, corpus.y, sample_weight=np.full(300, 2.0))
+    plain = SLDAClassifier(3, c=20, **QUICK).fit(corpus.X, corpus.y)
+    np.testing.assert_allclose(double.coef_draws_, plain.coef_draws_, rtol=1e-6)
+
+
+def test_alpha_for_each_topic(corpus):
+    scalar = LDA(4, alpha=2.0, **QUICK).fit(corpus.X)
+    array = LDA(4, alpha=np.full(4, 0.5), **QUICK).fit(corpus.X)
+    np.testing.assert_array_equal(scalar.components_, array.components_)
+    skewed = LDA(4, alpha=[50, 0.01, 0.01, 0.01], **QUICK).fit(corpus.X)
+    assert skewed.doc_topic_.mean(axis=0).argmax() == 0
+
+
+def test_pickle(corpus, fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(corpus.X), fitted.predict_proba(corpus.X))
+
+
+def test_top_words(fitted):
+    names = np.array([f"word{i}" for i in range(500)])
+    words = fitted.top_words(names, 3)
+    assert [len(w) for w in words] == [3] * 4
+    assert words[2][0] == names[fitted.topic_word_[2].argmax()]
+    with pytest.raises(ValueError, match="7 names"):
+        fitted.top_words(names[:7])
+
+
+GOOD = np.array([[1, 2, 0], [0, 1, 3], [2, 0, 1], [1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (-GOOD, [0, 1, 0, 1], "Negative"),
+        (GOOD / 3, [0, 1, 0, 1], "Tfidf"),
+        (np.where(GOOD > 2, np.nan, GOOD), [0, 1, 0, 1], "NaN"),
+        (np.where(GOOD > 2, np.inf, GOOD), [0, 1, 0, 1], "inf"),
+        (GOOD * 10**12, [0, 1, 0, 1], "limit"),
+        (GOOD * (10**9), [0, 1, 0, 1], "limit"),
+        (GOOD * (10**7), [0, 1, 0, 1], "Split"),
+        (GOOD[:0], [], "0 sample"),
+        (GOOD[:, :0], [0, 1, 0, 1], "0 feature"),
+        (GOOD, [1, 1, 1, 1], "one class"),
+        (GOOD, [0, 1, 0], "4 documents but y has 3"),
+        (GOOD, None, "requires y"),
+        (GOOD, [0.5, 1.5, 2.5, 0.1], "continuous"),
+        (GOOD, [np.nan] * 4, "unknown"),
+        (GOOD, [[0, 2], [1, 0], [1, 1], [0, 0]], "indicator"),
+        (np.array([["a", "b"], ["c", "d"]]), [0, 1], "numeric"),
+    ],
+)
+def test_bad_data(X, y, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        SLDAClassifier(2, **QUICK).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_topics": 0}, {"n_topics": 2.5}, {"n_topics": 10**6}, {"c": 0}, {"c": -1}, {"c": np.nan}, {"c": np.inf},
+        {"c": "much"}, {"alpha": 0}, {"alpha": [1, 2, 3]}, {"alpha": [1, np.nan]}, {"beta": 0},
+        {"nu2": -1}, {"burn_in": -1},
+        {"n_draws": 0}, {"n_chains": 0}, {"predict_sweeps": 0}, {"sampler": "fast"}, {"random_state": -3},
+    ],
+)  # fmt: skip
+def test_bad_parameters(parameters):
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        SLDAClassifier(**({"n_topics": 2, "burn_in": 1, "n_draws": 2} | parameters)).fit(GOOD, [0, 1, 0, 1])
+
+
+def test_bad_calls(corpus, fitted):
+    with pytest.raises(ValueError, match="features"):
+        fitted.predict(corpus.X[:, :7])
+    with pytest.raises(ValueError, match="level"):
+        fitted.coef_interval(1.5)
+    with pytest.raises(ValueError, match="two draws"):
+        SLDAClassifier(2, burn_in=1, n_draws=1).fit(GOOD, [0, 1, 0, 1]).coef_interval()
+    for method in ("predict", "predict_proba", "decision_function", "transform"):
+        with pytest.raises(Exception, match="not fitted"):
+            getattr(SLDAClassifier(2), method)(GOOD)
