@@ -31,7 +31,7 @@ class LDA(TopicModel):
         Independent chains; what is shown comes from the one with the highest log joint.
     sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
         Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
-    predict_sweeps : int, default=20
+    predict_sweeps : int, default=40
         Sweeps over a new document; the second half is averaged.
     n_jobs : int, optional
         Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
@@ -56,7 +56,7 @@ class LDA(TopicModel):
 
     def __init__(
         self, n_topics=20, *, alpha=1.0, beta=0.01, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
-        predict_sweeps=20, n_jobs=None, random_state=None, verbose=False,
+        predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self.n_topics = n_topics
         self.alpha = alpha
@@ -103,7 +103,7 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
         Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
     sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
         Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
-    predict_sweeps : int, default=20
+    predict_sweeps : int, default=40
         Sweeps over a new document; the second half is averaged.
     missing_label : object, optional
         The value of y that means "unknown", for example -1. NaN always does. Such a document adds its words only.
@@ -138,7 +138,7 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
 
     def __init__(
         self, n_topics=20, *, c=25.0, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100, n_draws=20, n_chains=1,
-        sampler="auto", predict_sweeps=20, missing_label=None, n_jobs=None, random_state=None, verbose=False,
+        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self.n_topics = n_topics
         self.c = c

@@ -39,10 +39,10 @@ class Topics(NamedTuple):
     themselves when they are live, zeros when they are last sweep's, an empty array when nobody wants to know.
     """
 
-    count: np.ndarray  # (V, K) int32; empty whot phi is fixed
+    word_topic: np.ndarray  # (V, K) int32 counts; empty where phi is fixed
     mass: np.ndarray  # (K,) float64: the topic's tokens + V beta
     inverse: np.ndarray  # (K,) float32: 1 / mass
-    phi: np.ndarray  # (V, K) float32; empty whot counts are used
+    phi: np.ndarray  # (V, K) float32; empty where counts are used
     moves: np.ndarray  # (V, K) int32 or empty
     beta: float
     live: bool
@@ -69,7 +69,7 @@ def start_document(state, width, n_tokens, eta, quadratic, d):
 
 @njit(cache=True, error_model="numpy")
 def start_factor(state, width, n_topics):
-    """factor = exp(score - shift), whot the shift makes the largest factor 1 whatever the size of the scores."""
+    """factor = exp(score - shift), where the shift makes the largest factor 1 whatever the size of the scores."""
     shift = state[SCORE * width]
     for k in range(1, n_topics):
         shift = max(shift, state[SCORE * width + k])
@@ -96,7 +96,7 @@ def make_row(rows, width, j, n_tokens, eta, lam, d):
 
 @njit(cache=True, error_model="numpy", inline="always")
 def find(state, width, sums, rest, j, n_topics):
-    """The topic other than j at which the running sum of the weights passes `rest`; j itself whot none does."""
+    """The topic other than j at which the running sum of the weights passes `rest`; j itself where none does."""
     first = WEIGHT * width
     sums = running_sum(sums - one_hot(j % LANES) * splat(state[first + j]))
     state[first + j] = ZERO
