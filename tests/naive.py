@@ -35,8 +35,8 @@ def weights(word, n, count, phi, eta, kappa, lam, alpha, beta, n_tokens, own):
 
 
 def choose(weight, u, j):
-    """j first, then the others lane by lane of sixteen: the order in which the kernel adds up."""
-    order = [j] + sorted((k for k in range(len(weight)) if k != j), key=lambda k: (k % 16, k // 16))
+    """j first, then the others lane by lane of eight: the order in which the kernel adds up."""
+    order = [j] + sorted((k for k in range(len(weight)) if k != j), key=lambda k: (k % 8, k // 8))
     cumulated = np.cumsum(weight[order])
     return order[min(int(np.searchsorted(cumulated, u * cumulated[-1], side="right")), len(order) - 1)]
 

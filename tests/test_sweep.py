@@ -9,7 +9,7 @@ from supertopic.draws import make_key
 from supertopic.gibbs import NO_COUNTS, NO_PHI
 from supertopic.lanes import pad
 from supertopic.shard import document_streams
-from supertopic.sweep import Quadratic, Topics, sweep
+from supertopic.sweep import Quadratic, Topics, make_weights, sweep
 
 N_WORDS, BETA = 30, 0.01
 
@@ -31,6 +31,12 @@ def flat(docs, z):
     return tokens, np.array([k for topics in z for k in topics], np.uint16)
 
 
+def fixed_topics(phi):
+    wide = pad(phi.astype(np.float32))
+    inverse = np.ones(wide.shape[1], np.float32)
+    return Topics(NO_COUNTS, np.zeros(phi.shape[1]), inverse, wide.reshape(-1), NO_COUNTS, BETA, False)
+
+
 @pytest.mark.parametrize("c", [1.0, 25.0, 256.0])
 @pytest.mark.parametrize(("n_topics", "n_columns"), [(1, 1), (2, 1), (5, 0), (16, 1), (20, 3), (37, 1), (70, 2)])
 @pytest.mark.parametrize("kind", ["live", "delayed", "fixed"])
@@ -45,17 +51,19 @@ def test_kernel_draws_what_the_definition_says(kind, n_topics, n_columns, c):
 
     wide = pad(count)
     before = wide.copy()
-    mass = wide.sum(axis=0) + N_WORDS * BETA
-    inverse = (1 / mass).astype(np.float32)
+    mass = count.sum(axis=0) + N_WORDS * BETA
+    inverse = pad((1 / mass).astype(np.float32))
     moves = wide.reshape(-1) if kind == "live" else np.zeros(wide.size, np.int32)
     if kind == "fixed":
-        topics = Topics(NO_COUNTS, mass, inverse, pad(phi.astype(np.float32)).reshape(-1), moves, BETA, False)
+        topics = Topics(
+            NO_COUNTS, mass, np.ones_like(inverse), pad(phi.astype(np.float32)).reshape(-1), moves, BETA, False
+        )
     else:
         topics = Topics(wide.reshape(-1), mass, inverse, NO_PHI, moves, BETA, kind == "live")
     omega = np.zeros((len(docs), n_columns))
     kept = np.zeros(len(docs) * wide.shape[1], np.float32)
     wide_alpha = pad(alpha.astype(np.float32))
-    sweep(tokens, flat_z, topics, eta, Quadratic(kappa, lam), wide_alpha, streams, 1, 0, kept, omega)
+    sweep(tokens, flat_z, topics, make_weights(eta), Quadratic(kappa, lam), wide_alpha, streams, 1, 0, kept, omega)
 
     seen = None if kind == "fixed" else count.copy()
     fixed = phi if kind == "fixed" else None
@@ -77,11 +85,11 @@ def test_a_topic_that_wins_by_far_does_not_overflow():
     """One word, c in the millions: scores beyond what float32 can raise e to."""
     eta = np.array([[50.0, -50.0, 49.0]])
     tokens, z = flat([[0], [0]], [[1], [1]])
-    phi = pad(np.full((1, 3), 1.0, np.float32)).reshape(-1)
-    topics = Topics(NO_COUNTS, np.zeros(0), NO_PHI, phi, NO_COUNTS, BETA, False)
+    phi = np.full((1, 3), 1.0)
+    topics = fixed_topics(phi)
     quadratic = Quadratic(np.array([[1e6], [-1e6]]), np.array([[1e3], [1e3]]))
     alpha, streams = pad(np.full(3, 0.1, np.float32)), document_streams(make_key(1), 0, 2)
-    sweep(tokens, z, topics, eta, quadratic, alpha, streams, 1, 1, NO_PHI, np.zeros((2, 1)))
+    sweep(tokens, z, topics, make_weights(eta), quadratic, alpha, streams, 1, 1, NO_PHI, np.zeros((2, 1)))
     assert z.tolist() == [0, 1]
 
 
@@ -90,9 +98,9 @@ def test_every_topic_stays_in_range(n_topics):
     rng = np.random.default_rng(0)
     docs = [list(rng.integers(0, N_WORDS, 5000))]
     tokens, z = flat(docs, [[0] * 5000])
-    phi = pad(rng.dirichlet(np.full(N_WORDS, 0.05), n_topics).T.astype(np.float32).clip(1e-37)).reshape(-1)
-    topics = Topics(NO_COUNTS, np.zeros(0), NO_PHI, phi, NO_COUNTS, BETA, False)
+    phi = rng.dirichlet(np.full(N_WORDS, 0.05), n_topics).T.clip(1e-37)
+    topics = fixed_topics(phi)
     alpha, none = pad(np.full(n_topics, 1e-6, np.float32)), np.zeros((1, 0))
     streams, eta = document_streams(make_key(1), 0, 1), np.zeros((0, n_topics))
-    sweep(tokens, z, topics, eta, Quadratic(none, none), alpha, streams, 20, 20, NO_PHI, none)
+    sweep(tokens, z, topics, make_weights(eta), Quadratic(none, none), alpha, streams, 20, 20, NO_PHI, none)
     assert z.max() < n_topics

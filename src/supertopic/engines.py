@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from supertopic.shard import Shard, Statistics
-from supertopic.sweep import Topics
+from supertopic.sweep import Topics, Weights
 
 T = TypeVar("T")
 
@@ -22,16 +22,16 @@ class Threads:
         self.n_threads = max(1, min(n_threads, len(shards)))
         self.pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
-    def step(self, eta: np.ndarray, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
+    def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
         """One step of every shard. What moved is added to topics.moves, whole numbers in any order."""
         if topics.live:
-            return self.shards[0].step(eta, topics, alpha, key)
+            return self.shards[0].step(weights, topics, alpha, key)
         results: list[Statistics] = [None] * len(self.shards)  # type: ignore[list-item]
         turn = itertools.count()  # next() is atomic: each shard is taken once, by whoever is free
 
         def work(moves):
             while (i := next(turn)) < len(self.shards):
-                results[i] = self.shards[i].step(eta, topics._replace(moves=moves), alpha, key)
+                results[i] = self.shards[i].step(weights, topics._replace(moves=moves), alpha, key)
 
         moves = [topics.moves] + [np.zeros_like(topics.moves) for _ in range(self.n_threads - 1)]
         others = [self.pool.submit(work, m) for m in moves[1:]] if self.pool else []

@@ -14,7 +14,7 @@ from supertopic.draws import derive, log_gamma_draw, make_key, normals
 from supertopic.engines import Threads
 from supertopic.lanes import pad
 from supertopic.shard import Statistics
-from supertopic.sweep import Topics
+from supertopic.sweep import Topics, make_weights
 
 START, ETA, TOPICS, SWEEP = range(4)  # purposes of random numbers inside a chain
 NO_COUNTS, NO_PHI = np.zeros(0, np.int32), np.zeros(0, np.float32)
@@ -66,7 +66,7 @@ def iterate(
     eta = draw_eta(total, priors.nu2, make_key(key, ETA))
     seconds = time.perf_counter() - began
     topics = draw_topics(word_topic, priors, sampler, make_key(key, TOPICS))
-    total = engine.step(eta, topics, alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
+    total = engine.step(make_weights(eta), topics, alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
     if not topics.live:
         word_topic += topics.moves.reshape(word_topic.shape)
     total.seconds[0] += seconds
@@ -94,8 +94,8 @@ def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
 def draw_topics(word_topic: np.ndarray, priors: Priors, sampler: str, key: np.uint64) -> Topics:
     """What the documents see of the topics in the next sweep; word_topic (V, K) is padded."""
     counts = word_topic.reshape(-1)
-    mass = word_topic.sum(axis=0) + word_topic.shape[0] * priors.beta
-    inverse = (1.0 / mass).astype(np.float32)
+    mass = count_topics(word_topic)[: len(priors.alpha)] + word_topic.shape[0] * priors.beta
+    inverse = pad((1.0 / mass).astype(np.float32))
     if sampler == "collapsed":
         return Topics(counts, mass, inverse, NO_PHI, counts, priors.beta, True)
     moves = np.zeros_like(counts)
@@ -103,7 +103,17 @@ def draw_topics(word_topic: np.ndarray, priors: Priors, sampler: str, key: np.ui
         return Topics(counts, mass, inverse, NO_PHI, moves, priors.beta, False)
     phi = np.zeros(counts.shape, np.float32)
     draw_phi(word_topic, len(priors.alpha), priors.beta, key, phi)
-    return Topics(NO_COUNTS, mass, inverse, phi, moves, priors.beta, False)
+    return Topics(NO_COUNTS, mass, np.ones_like(inverse), phi, moves, priors.beta, False)
+
+
+@njit(cache=True, nogil=True)
+def count_topics(word_topic):
+    """Tokens of each topic."""
+    total = np.zeros(word_topic.shape[1], np.int64)
+    for w in range(word_topic.shape[0]):
+        for k in range(word_topic.shape[1]):
+            total[k] += word_topic[w, k]
+    return total
 
 
 @njit(cache=True, nogil=True)

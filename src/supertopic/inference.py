@@ -9,8 +9,8 @@ from numba import njit
 from supertopic.corpus import Tokens, content_streams, cut, make_tokens, take
 from supertopic.draws import make_key
 from supertopic.lanes import pad
-from supertopic.shard import NOTHING, start_z
-from supertopic.sweep import Quadratic, Topics, sweep
+from supertopic.shard import start_z
+from supertopic.sweep import Quadratic, Topics, make_weights, sweep
 
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
 CHUNK_TOKENS = 200_000
@@ -28,7 +28,7 @@ def infer_shares(
     n_topics, wide_alpha = len(alpha), pad(alpha.astype(np.float32))
     wide_phi = pad(np.maximum(phi, 1e-37).astype(np.float32))
     whole = np.zeros(0, np.int32)
-    topics = Topics(whole, np.zeros(0), NOTHING, wide_phi.reshape(-1), whole, 0.0, False)
+    topics = Topics(whole, np.zeros(n_topics), np.ones_like(wide_alpha), wide_phi.reshape(-1), whole, 0.0, False)
     key = make_key(seed, chain, PREDICT)
     shares = np.empty((X.shape[0], n_topics))
 
@@ -53,8 +53,8 @@ def infer_chunk(tokens: Tokens, topics: Topics, alpha: np.ndarray, n_topics: int
     kept = np.zeros(n_docs * width, np.float32)
     none = np.zeros((n_docs, 0))
     burn_in = n_sweeps // 2
-    eta = np.zeros((0, n_topics))
-    sweep(tokens, z, topics, eta, Quadratic(none, none), alpha, streams, n_sweeps, burn_in, kept, none)
+    weights = make_weights(np.zeros((0, n_topics)))
+    sweep(tokens, z, topics, weights, Quadratic(none, none), alpha, streams, n_sweeps, burn_in, kept, none)
     counts = kept.reshape(n_docs, width)[:, :n_topics].astype(float)
     lengths = np.maximum(np.diff(tokens.doc_start), 1) * (n_sweeps - burn_in)
     return counts / lengths[:, None]

@@ -1,4 +1,4 @@
-"""Sixteen float32 numbers at a time, for Numba kernels.
+"""Eight float32 numbers at a time, for Numba kernels.
 
 Numba vectorises plain loops when LLVM can prove that arrays do not overlap and that sums may be reordered;
 inside a Gibbs sweep it can prove neither. These few operations say what is meant: each is one LLVM vector
@@ -11,14 +11,15 @@ import operator
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models, register_default
 from numba.extending import intrinsic, lower_builtin, type_callable
 
-LANES = 16
+LANES = 8
 
 
 class Lanes(types.Type):
-    """The Numba type of sixteen float32 numbers in one register."""
+    """The Numba type of eight float32 numbers in one register."""
 
     def __init__(self):
         super().__init__(name=f"float32x{LANES}")
@@ -52,7 +53,7 @@ def pointer(context, builder, array_type, array, index, vector):
 
 @intrinsic
 def load(typingctx, array, index):
-    """Elements index .. index + 15 of a flat float32 or int32 array, as float32."""
+    """Elements index .. index + LANES - 1 of a flat float32 or int32 array, as float32."""
 
     def codegen(context, builder, signature, args):
         whole = array.dtype == types.int32
@@ -65,7 +66,7 @@ def load(typingctx, array, index):
 
 @intrinsic
 def store(typingctx, array, index, value):
-    """Write sixteen numbers to array[index:index + 16]."""
+    """Write numbers to array[index:index + LANES]."""
 
     def codegen(context, builder, signature, args):
         builder.store(args[2], pointer(context, builder, array, args[0], args[1], FLOATS), align=4)
@@ -76,7 +77,7 @@ def store(typingctx, array, index, value):
 
 @intrinsic
 def splat(typingctx, value):
-    """The same number sixteen times."""
+    """The same number in every lane."""
 
     def codegen(context, builder, signature, args):
         return splat_ir(builder, args[0])
@@ -84,21 +85,50 @@ def splat(typingctx, value):
     return lanes(types.float32), codegen
 
 
+def hits(builder, index):
+    """Where in the lanes a 64-bit index is; nowhere if it is not in 0 .. LANES - 1."""
+    index32 = builder.trunc(index, ir.IntType(32))
+    return builder.icmp_signed("==", IOTA, splat_ir(builder, index32, INTS))
+
+
 @intrinsic
 def one_hot(typingctx, index):
-    """1 at position index, 0 elsewhere; all 0 where index is not in 0 .. 15."""
+    """1 at position index, 0 elsewhere."""
 
     def codegen(context, builder, signature, args):
-        index32 = builder.trunc(args[0], ir.IntType(32))
-        hit = builder.icmp_signed("==", IOTA, splat_ir(builder, index32, INTS))
-        return builder.select(hit, constant(1.0), constant(0.0))
+        return builder.select(hits(builder, args[0]), constant(1.0), constant(0.0))
 
     return lanes(types.intp), codegen
 
 
 @intrinsic
+def without(typingctx, x, index):
+    """x with 0 at position index."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(hits(builder, args[1]), constant(0.0), args[0])
+
+    return lanes(lanes, types.intp), codegen
+
+
+@intrinsic
+def prefetch(typingctx, array, index):
+    """Ask for the cache line of array[index]."""
+
+    def codegen(context, builder, signature, args):
+        where = pointer(context, builder, array, args[0], args[1], ir.IntType(8))
+        int32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [where.type, int32, int32, int32])
+        fn = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(fn, [where, ir.Constant(int32, 0), ir.Constant(int32, 3), ir.Constant(int32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), codegen
+
+
+@intrinsic
 def running_sum(typingctx, x):
-    """Inclusive prefix sums, by doubling: log2(16) shifts and adds."""
+    """Inclusive prefix sums, by doubling: shifts and adds."""
 
     def codegen(context, builder, signature, args):
         total, group = args[0], 4
@@ -116,7 +146,7 @@ def running_sum(typingctx, x):
 
 @intrinsic
 def total(typingctx, x):
-    """The sum of the sixteen numbers, by halving."""
+    """The sum of the numbers, by halving."""
 
     def codegen(context, builder, signature, args):
         x, half = args[0], LANES // 2
@@ -132,7 +162,7 @@ def total(typingctx, x):
 
 @intrinsic
 def count_up_to(typingctx, x, bound):
-    """How many of the sixteen numbers are <= bound."""
+    """How many of the numbers are <= bound."""
 
     def codegen(context, builder, signature, args):
         below = builder.fcmp_ordered("<=", args[0], splat_ir(builder, args[1]))

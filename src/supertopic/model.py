@@ -27,7 +27,7 @@ from supertopic.shard import Shard
 
 logger = logging.getLogger("supertopic")
 
-LOG_JOINT_EVERY = 5  # iterations; it takes about a fifth of one
+LOG_JOINT_EVERY = 10  # iterations; it takes about a quarter of one
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**28
 

@@ -10,7 +10,7 @@ from numba import njit
 from supertopic.corpus import Tokens
 from supertopic.draws import derive, make_key, uniform
 from supertopic.responses import Response, Target
-from supertopic.sweep import Topics, sweep
+from supertopic.sweep import Topics, Weights, sweep
 
 NOTHING = np.zeros(0, np.float32)
 Z, LAMBDA, START = 0, 1, 2  # purposes of random numbers inside a shard
@@ -50,13 +50,13 @@ class Shard:
         """From now on, add up the topic counts of every document in `kept`."""
         self.kept = np.zeros(self.n_docs * width, np.float32)  # (n_docs, K)
 
-    def step(self, eta: np.ndarray, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
+    def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
         """Sweep z, draw lam, and say what the next draw of eta needs to know."""
         clock = [time.perf_counter()]
         self.omega = np.zeros(self.target.y.shape)  # (n_docs, R)
         streams = document_streams(make_key(key, Z), self.first_doc, self.n_docs)
         burn_in = 0 if len(self.kept) else 1
-        sweep(self.tokens, self.z, topics, eta, self.quadratic, alpha, streams, 1, burn_in, self.kept, self.omega)
+        sweep(self.tokens, self.z, topics, weights, self.quadratic, alpha, streams, 1, burn_in, self.kept, self.omega)
         clock.append(time.perf_counter())
         self.quadratic = self.response.augment(self.target, self.omega, make_key(key, LAMBDA), self.first_doc)
         clock.append(time.perf_counter())

@@ -2,13 +2,13 @@
 
 The arithmetic of a token is that of the paper's equation for z, arranged for speed:
 
-- A token is not taken out of the counts and put back. Its own share is subtracted on the fly with a one-hot vector,
-  and the first question is whether it stays; state is written only when it moves. Most tokens stay, the processor
-  guesses so, and the next token starts before this one is finished.
-- exp(score) is kept per document for "all tokens in"; taking a token out of topic j multiplies it by the row
-  exp(G[j]). Rows are made for the topics that a document visits; exponentials are taken thot and at moves only.
-- K topics are seen as K / 16 blocks of 16 lanes. A prefix sum over the lanes finds the lane, a short walk over the
-  blocks finds the topic.
+- A token is not taken out of the counts and put back. The first question is whether it stays; state is written only
+  when it moves. Most tokens stay, the processor guesses so, and the next token starts before this one is finished.
+- All that does not depend on the word is kept as one row a document, (n + alpha) exp(score) / mass, for "all tokens
+  in". Taking a token out of topic j multiplies it by the row exp(G[j]); rows are made for the topics that a document
+  visits. So a weight is three factors, and exponentials are taken at new rows only.
+- K topics are seen as blocks of 8 lanes. A prefix sum over the lanes finds the lane, counting over the blocks finds
+  the topic: no branch that the processor would have to guess.
 """
 
 import math
@@ -18,11 +18,26 @@ import numpy as np
 from numba import njit
 
 from supertopic.draws import bits
-from supertopic.lanes import LANES, count_up_to, exp, load, one_hot, running_sum, splat, store, total
+from supertopic.lanes import (
+    LANES,
+    count_up_to,
+    exp,
+    load,
+    one_hot,
+    pad,
+    prefetch,
+    running_sum,
+    splat,
+    store,
+    total,
+    without,
+)  # fmt: skip
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)  # a total weight outside is taken again in float64
+AHEAD = 6  # tokens: how far ahead the topics of a word are asked for
 ZERO, ONE = np.float32(0), np.float32(1)
-N, PRIOR, SCORE, FACTOR, WEIGHT = 0, 1, 2, 3, 4  # the rows of a document's state
+N, SCORE, FACTOR, READY, CUMULATED, LAST = range(6)  # rows of a document's state
+G, OUT, BACK, ROWS = range(4)  # rows of a topic that the document visits: G[j], exp(G[j]), exp(-G[j])
 
 
 class Quadratic(NamedTuple):
@@ -30,6 +45,18 @@ class Quadratic(NamedTuple):
 
     kappa: np.ndarray  # (n_docs, R)
     lam: np.ndarray  # (n_docs, R)
+
+
+class Weights(NamedTuple):
+    """The weights of the response as the sampler reads them."""
+
+    exact: np.ndarray  # (R, K): eta
+    eta: np.ndarray  # (R, K): eta in float32, flat, rows padded to whole lanes
+    largest: np.ndarray  # (R,): the largest eta**2
+
+
+def make_weights(eta: np.ndarray) -> Weights:
+    return Weights(eta, pad(eta.astype(np.float32)).reshape(-1), np.max(eta**2, axis=1, initial=0.0))
 
 
 class Topics(NamedTuple):
@@ -40,8 +67,8 @@ class Topics(NamedTuple):
     """
 
     word_topic: np.ndarray  # (V, K) int32 counts; empty where phi is fixed
-    mass: np.ndarray  # (K,) float64: the topic's tokens + V beta
-    inverse: np.ndarray  # (K,) float32: 1 / mass
+    mass: np.ndarray  # (K,) float64, not padded: the topic's tokens + V beta
+    inverse: np.ndarray  # (K,) float32: 1 / mass; 1 where phi is fixed
     phi: np.ndarray  # (V, K) float32; empty where counts are used
     moves: np.ndarray  # (V, K) int32 or empty
     beta: float
@@ -49,9 +76,10 @@ class Topics(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
-def start_document(state, width, n_tokens, eta, quadratic, d):
+def start_score(state, width, n_tokens, eta, quadratic, d):
     """score_k = sum_r eta_rk (kappa_r - lam_r omega_r) / N - lam_r eta_rk**2 / (2 N**2), all tokens in."""
-    for b in range(SCORE * width, (SCORE + 1) * width, LANES):
+    first = SCORE * width
+    for b in range(first, first + width, LANES):
         store(state, b, splat(ZERO))
     for r in range(quadratic.lam.shape[1]):
         kappa, lam = quadratic.kappa[d, r], quadratic.lam[d, r]
@@ -64,23 +92,27 @@ def start_document(state, width, n_tokens, eta, quadratic, d):
         square = splat(np.float32(lam / (2.0 * n_tokens * n_tokens)))
         for b in range(0, width, LANES):
             e = load(eta, r * width + b)
-            store(state, SCORE * width + b, load(state, SCORE * width + b) + e * (linear - square * e))
+            store(state, first + b, load(state, first + b) + e * (linear - square * e))
 
 
 @njit(cache=True, error_model="numpy")
-def start_factor(state, width, n_topics):
-    """factor = exp(score - shift), where the shift makes the largest factor 1 whatever the size of the scores."""
-    shift = state[SCORE * width]
+def make_ready(state, width, n_topics, alpha, inverse, labelled):
+    """factor = exp(score - max score), so that the largest is 1; ready = (n + alpha) factor / mass."""
+    largest = state[SCORE * width]
     for k in range(1, n_topics):
-        shift = max(shift, state[SCORE * width + k])
+        largest = max(largest, state[SCORE * width + k])
     for b in range(0, width, LANES):
-        store(state, FACTOR * width + b, exp(load(state, SCORE * width + b) - splat(shift)))
+        factor = splat(ONE)
+        if labelled:
+            factor = exp(load(state, SCORE * width + b) - splat(largest))
+        store(state, FACTOR * width + b, factor)
+        store(state, READY * width + b, (load(state, b) + load(alpha, b)) * factor * load(inverse, b))
 
 
 @njit(cache=True, error_model="numpy")
-def make_row(rows, width, j, n_tokens, eta, lam, d):
-    """G[j] = sum_r lam_r eta_rj eta_r / N**2: what a token out of topic j adds to the score; then its exponential."""
-    first = 3 * j * width
+def make_rows(rows, width, j, n_tokens, eta, lam, d):
+    """G[j] = sum_r lam_r eta_rj eta_r / N**2: what a token out of topic j adds to the score; then its exponentials."""
+    first = ROWS * j * width
     for b in range(first, first + width, LANES):
         store(rows, b, splat(ZERO))
     for r in range(lam.shape[1]):
@@ -90,34 +122,29 @@ def make_row(rows, width, j, n_tokens, eta, lam, d):
                 store(rows, first + b, load(rows, first + b) + slope * load(eta, r * width + b))
     for b in range(first, first + width, LANES):
         out = exp(load(rows, b))
-        store(rows, b + width, out)
-        store(rows, b + 2 * width, splat(ONE) / out)
+        store(rows, b + OUT * width, out)
+        store(rows, b + BACK * width, splat(ONE) / out)
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def find(state, width, sums, rest, j, n_topics):
-    """The topic other than j at which the running sum of the weights passes `rest`; j itself where none does."""
-    first = WEIGHT * width
-    sums = running_sum(sums - one_hot(j % LANES) * splat(state[first + j]))
-    state[first + j] = ZERO
+@njit(cache=True, error_model="numpy")
+def find(state, width, sums, rest, n_topics, j):
+    """The topic at which the sum of the weights, lane by lane, passes `rest`; j where rounding leads outside."""
+    sums = running_sum(sums)
+    store(state, LAST * width, sums)
     lane = count_up_to(sums, rest)
     if lane > 0:
-        store(state, first + width, sums)
-        rest -= state[first + width + lane - 1]
-    k = j
-    for candidate in range(lane, n_topics, LANES):
-        if state[first + candidate] > ZERO:
-            k = candidate
-            rest -= state[first + candidate]
-            if rest < ZERO:
-                break
-    return k
+        rest -= state[LAST * width + lane - 1]
+    k = lane
+    for candidate in range(CUMULATED * width + lane, (CUMULATED + 1) * width, LANES):
+        k += LANES if state[candidate] <= rest else 0
+    return k if k < n_topics else j
 
 
 @njit(cache=True, error_model="numpy")
 def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u):
     """The topic of a token whose weights do not fit into float32: in float64, relative to the largest log weight."""
     weight = np.empty(n_topics)
+    largest, total_weight = -np.inf, 0.0
     for k in range(n_topics):
         own = 1.0 if k == j else 0.0
         if len(topics.phi):
@@ -126,9 +153,12 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
             weight[k] = math.log((topics.word_topic[word * width + k] - own + topics.beta) / (topics.mass[k] - own))
         weight[k] += math.log(state[k] - own + alpha[k])
         if labelled:
-            weight[k] += np.float64(state[SCORE * width + k]) + rows[3 * j * width + k]
-    weight = np.exp(weight - weight.max())
-    rest = u * weight.sum() - weight[j]
+            weight[k] += np.float64(state[SCORE * width + k]) + rows[(ROWS * j + G) * width + k]
+        largest = max(largest, weight[k])
+    for k in range(n_topics):
+        weight[k] = math.exp(weight[k] - largest)
+        total_weight += weight[k]
+    rest = u * total_weight - weight[j]
     if rest < 0.0:
         return j
     weight[j] = 0.0
@@ -141,20 +171,20 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sweep(tokens, z, topics, eta, quadratic, alpha, streams, n_sweeps, burn_in, kept, omega):
+def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_in, kept, omega):
     """Draw every z anew, n_sweeps times; add what is counted after burn_in to `kept`, put eta zbar into `omega`.
 
-    alpha is padded with zeros, so that a padding topic has weight 0. streams holds one random stream a document.
+    alpha (K,) is float32 and padded with zeros, so that a padding topic has weight 0. streams holds one random stream
+    a document.
     """
-    width, n_topics, n_columns = len(alpha), eta.shape[1], eta.shape[0]
-    state = np.zeros(5 * width + LANES, np.float32)
-    rows = np.zeros(3 * n_topics * width if n_columns else 0, np.float32)
+    width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.largest)
+    eta, largest = weights.eta, weights.largest
+    state = np.zeros(LAST * width + LANES, np.float32)
+    rows = np.ones((ROWS * n_topics * (n_columns > 0) + 1) * width, np.float32)
+    ones = len(rows) - width  # the last row stays 1, for documents without a label
     made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
-    flat_eta = np.zeros(n_columns * width, np.float32)
-    for r in range(n_columns):
-        flat_eta[r * width : r * width + n_topics] = eta[r]
-    largest = np.array([np.max(eta[r] ** 2) for r in range(n_columns)])
-    one, beta = splat(ONE), splat(np.float32(topics.beta))
+    beta, beta_lanes = np.float32(topics.beta), splat(np.float32(topics.beta))
+    final = len(tokens.word) - 1
     fixed, record = len(topics.phi) > 0, len(topics.moves) > 0
 
     for d in range(len(tokens.doc_start) - 1):
@@ -162,55 +192,61 @@ def sweep(tokens, z, topics, eta, quadratic, alpha, streams, n_sweeps, burn_in, 
         n_tokens = stop - start
         if n_tokens == 0:
             continue
-        state[:width] = ZERO
+        for b in range(0, width, LANES):
+            store(state, b, splat(ZERO))
         for i in range(start, stop):
             state[z[i]] += ONE
-        for b in range(0, width, LANES):
-            store(state, PRIOR * width + b, load(state, b) + load(alpha, b))
         labelled, bound, n_moves = False, 0.0, 0
         for r in range(n_columns):
             labelled |= quadratic.lam[d, r] != 0.0 or quadratic.kappa[d, r] != 0.0
             bound += quadratic.lam[d, r] * largest[r] / (n_tokens * n_tokens)
+        # |G| <= bound: where it is small, factors may be multiplied for a while; where it is large, not even once
         refresh, careful = 32 if bound < 0.25 else 1, bound > 20.0
         if labelled:
-            start_document(state, width, n_tokens, flat_eta, quadratic, d)
-            start_factor(state, width, n_topics)
+            start_score(state, width, n_tokens, eta, quadratic, d)
+        make_ready(state, width, n_topics, alpha, topics.inverse, labelled)
 
         for s in range(n_sweeps):
             for i in range(start, stop):
                 word, j = np.intp(tokens.word[i]), np.intp(z[i])
-                if labelled and made[j] != d:
-                    made[j] = d
-                    make_row(rows, width, j, n_tokens, flat_eta, quadratic.lam, d)
-                # 1 / (mass - 1) = inverse (1 + inverse / (1 - inverse)): the token's own share out of the topic's mass
-                own = splat(ZERO if fixed else topics.inverse[j] / (ONE - topics.inverse[j]))
+                out = ones
+                if labelled:
+                    out = (ROWS * j + OUT) * width
+                    if made[j] != d:
+                        made[j] = d
+                        make_rows(rows, width, j, n_tokens, eta, quadratic.lam, d)
                 sums = splat(ZERO)
-                for b in range(0, width, LANES):
-                    hot = one_hot(j - b)
-                    weight = load(state, PRIOR * width + b) - hot
-                    if fixed:
-                        weight = weight * load(topics.phi, word * width + b)
-                    else:
-                        count = load(topics.word_topic, word * width + b) - hot + beta
-                        weight = weight * count * (load(topics.inverse, b) * (one + hot * own))
-                    if labelled:
-                        weight = weight * (load(state, FACTOR * width + b) * load(rows, (3 * j + 1) * width + b))
-                    store(state, WEIGHT * width + b, weight)
-                    sums = sums + weight
-                mass = total(sums)
-                u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40))) * np.float32(
-                    2.0**-24
-                )
+                soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
+                if fixed:
+                    for b in range(0, width, LANES):
+                        weight = load(state, READY * width + b) * load(topics.phi, word * width + b)
+                        sums = sums + without(weight * load(rows, out + b), j - b)
+                        store(state, CUMULATED * width + b, sums)
+                        prefetch(topics.phi, soon + b)
+                    stays = topics.phi[word * width + j]
+                else:
+                    for b in range(0, width, LANES):
+                        count = load(topics.word_topic, word * width + b) + beta_lanes
+                        weight = load(state, READY * width + b) * count
+                        sums = sums + without(weight * load(rows, out + b), j - b)
+                        store(state, CUMULATED * width + b, sums)
+                        prefetch(topics.word_topic, soon + b)
+                    # the token's own count comes out of its word's and of its topic's
+                    share = topics.inverse[j]
+                    stays = (np.float32(topics.word_topic[word * width + j]) - ONE + beta) * (share / (ONE - share))
+                stays *= (state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j]
+                mass = total(sums) + stays
+                u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40)))
                 if TINY < mass < HUGE and not careful:
-                    rest = u * mass - state[WEIGHT * width + j]
+                    rest = u * np.float32(2.0**-24) * mass - stays
                     if rest < ZERO:
                         continue
-                    k = find(state, width, sums, rest, j, n_topics)
+                    k = find(state, width, sums, rest, n_topics, j)
                 else:
-                    k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u)
-                    if labelled:
-                        start_factor(state, width, n_topics)
-                if k == j:
+                    u64 = np.float64(u) * 2.0**-24
+                    k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u64)
+                    n_moves = -1  # what overflowed may have spoilt the factors: make them anew
+                if k == j and n_moves >= 0:
                     continue
                 z[i] = k
                 if record:
@@ -219,28 +255,32 @@ def sweep(tokens, z, topics, eta, quadratic, alpha, streams, n_sweeps, burn_in, 
                 if topics.live:
                     for t, change in ((j, -1.0), (k, 1.0)):
                         topics.mass[t] += change
-                        topics.inverse[t] = 1.0 / topics.mass[t]
-                for t, change in ((j, -ONE), (k, ONE)):
-                    state[t] += change
-                    b = t - t % LANES
-                    store(state, PRIOR * width + b, load(state, b) + load(alpha, b))
-                if labelled:
-                    if made[k] != d:
-                        made[k] = d
-                        make_row(rows, width, k, n_tokens, flat_eta, quadratic.lam, d)
-                    for b in range(0, width, LANES):
-                        score = load(state, SCORE * width + b) + load(rows, 3 * j * width + b)
-                        store(state, SCORE * width + b, score - load(rows, 3 * k * width + b))
-                        factor = load(state, FACTOR * width + b) * load(rows, (3 * j + 1) * width + b)
-                        store(state, FACTOR * width + b, factor * load(rows, (3 * k + 2) * width + b))
-                    n_moves += 1
-                    if n_moves % refresh == 0:
-                        start_factor(state, width, n_topics)
+                        b = t - t % LANES
+                        inverse = splat(np.float32(1.0 / topics.mass[t]))
+                        store(topics.inverse, b, without(load(topics.inverse, b), t - b) + one_hot(t - b) * inverse)
+                if labelled and made[k] != d:
+                    made[k] = d
+                    make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d)
+                # whole vectors, since a vector load right after a store of one of its numbers would have to wait
+                for b in range(0, width, LANES):
+                    n = load(state, b) - one_hot(j - b) + one_hot(k - b)
+                    store(state, b, n)
+                    factor = load(state, FACTOR * width + b)
+                    if labelled:
+                        row_j, row_k = ROWS * j * width + b, ROWS * k * width + b
+                        score = load(state, SCORE * width + b) + load(rows, row_j) - load(rows, row_k)
+                        store(state, SCORE * width + b, score)
+                        factor = factor * load(rows, row_j + OUT * width) * load(rows, row_k + BACK * width)
+                        store(state, FACTOR * width + b, factor)
+                    store(state, READY * width + b, (n + load(alpha, b)) * factor * load(topics.inverse, b))
+                n_moves += 1
+                if labelled and n_moves % refresh == 0:
+                    make_ready(state, width, n_topics, alpha, topics.inverse, labelled)
             if s >= burn_in:
                 for b in range(0, width, LANES):
                     store(kept, d * width + b, load(kept, d * width + b) + load(state, b))
 
         for k in range(n_topics):
-            for r in range(n_columns):
-                if state[k] > 0:
-                    omega[d, r] += eta[r, k] * (state[k] / n_tokens)
+            if state[k] > 0:
+                for r in range(n_columns):
+                    omega[d, r] += weights.exact[r, k] * (np.float64(state[k]) / n_tokens)
