@@ -68,7 +68,7 @@ def iterate(
     topics = draw_topics(word_topic, priors, sampler, make_key(key, TOPICS))
     total = engine.step(make_weights(eta), topics, alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
     if not topics.live:
-        word_topic += topics.moves.reshape(word_topic.shape)
+        engine.add_moves(word_topic)
     total.seconds[0] += seconds
     return eta, total
 
@@ -97,13 +97,12 @@ def draw_topics(word_topic: np.ndarray, priors: Priors, sampler: str, key: np.ui
     mass = count_topics(word_topic)[: len(priors.alpha)] + word_topic.shape[0] * priors.beta
     inverse = pad((1.0 / mass).astype(np.float32))
     if sampler == "collapsed":
-        return Topics(counts, mass, inverse, NO_PHI, counts, priors.beta, True)
-    moves = np.zeros_like(counts)
+        return Topics(counts, mass, inverse, NO_PHI, priors.beta, True)
     if sampler == "delayed":
-        return Topics(counts, mass, inverse, NO_PHI, moves, priors.beta, False)
+        return Topics(counts, mass, inverse, NO_PHI, priors.beta, False)
     phi = np.zeros(counts.shape, np.float32)
     draw_phi(word_topic, len(priors.alpha), priors.beta, key, phi)
-    return Topics(NO_COUNTS, mass, np.ones_like(inverse), phi, moves, priors.beta, False)
+    return Topics(NO_COUNTS, mass, np.ones_like(inverse), phi, priors.beta, False)
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,7 @@ def infer_shares(
     n_topics, wide_alpha = len(alpha), pad(alpha.astype(np.float32))
     wide_phi = pad(np.maximum(phi, 1e-37).astype(np.float32))
     whole = np.zeros(0, np.int32)
-    topics = Topics(whole, np.zeros(n_topics), np.ones_like(wide_alpha), wide_phi.reshape(-1), whole, 0.0, False)
+    topics = Topics(whole, np.zeros(n_topics), np.ones_like(wide_alpha), wide_phi.reshape(-1), 0.0, False)
     key = make_key(seed, chain, PREDICT)
     shares = np.empty((X.shape[0], n_topics))
 

@@ -28,7 +28,6 @@ class Lanes(types.Type):
 lanes = Lanes()
 FLOATS = ir.VectorType(ir.FloatType(), LANES)
 INTS = ir.VectorType(ir.IntType(32), LANES)
-IOTA = ir.Constant(INTS, list(range(LANES)))
 
 
 @register_default(Lanes)
@@ -39,6 +38,10 @@ class LanesModel(models.PrimitiveModel):
 
 def constant(value):
     return ir.Constant(FLOATS, [value] * LANES)
+
+
+def multiply_add(builder, a, b, c):
+    return builder.fadd(builder.fmul(a, b), c)  # not fused: the bits would depend on the machine
 
 
 def splat_ir(builder, value, vector=FLOATS):
@@ -85,30 +88,24 @@ def splat(typingctx, value):
     return lanes(types.float32), codegen
 
 
-def hits(builder, index):
-    """Where in the lanes a 64-bit index is; nowhere if it is not in 0 .. LANES - 1."""
-    index32 = builder.trunc(index, ir.IntType(32))
-    return builder.icmp_signed("==", IOTA, splat_ir(builder, index32, INTS))
+@intrinsic
+def zero_where(typingctx, a, b, x):
+    """x, but 0 where a equals b."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered("==", args[0], args[1]), constant(0.0), args[2])
+
+    return lanes(lanes, lanes, lanes), codegen
 
 
 @intrinsic
-def one_hot(typingctx, index):
-    """1 at position index, 0 elsewhere."""
+def one_where(typingctx, a, b):
+    """1 where a equals b, 0 elsewhere."""
 
     def codegen(context, builder, signature, args):
-        return builder.select(hits(builder, args[0]), constant(1.0), constant(0.0))
+        return builder.select(builder.fcmp_ordered("==", args[0], args[1]), constant(1.0), constant(0.0))
 
-    return lanes(types.intp), codegen
-
-
-@intrinsic
-def without(typingctx, x, index):
-    """x with 0 at position index."""
-
-    def codegen(context, builder, signature, args):
-        return builder.select(hits(builder, args[1]), constant(0.0), args[0])
-
-    return lanes(lanes, types.intp), codegen
+    return lanes(lanes, lanes), codegen
 
 
 @intrinsic
@@ -173,26 +170,36 @@ def count_up_to(typingctx, x, bound):
 
 
 @intrinsic
+def exp_near_0(typingctx, x):
+    """e**x to 4e-7 for |x| <= 1/4: the series alone."""
+
+    def codegen(context, builder, signature, args):
+        p = constant(1 / 120)
+        for factorial in (24.0, 6.0, 2.0, 1.0, 1.0):
+            p = multiply_add(builder, p, args[0], constant(1 / factorial))
+        return p
+
+    return lanes(lanes), codegen
+
+
+@intrinsic
 def exp(typingctx, x):
     """e**x to 2e-7 (relative); below -87 and above 88 it stays at the ends of what float32 holds."""
 
     def codegen(context, builder, signature, args):
-        def multiply_add(a, b, c):
-            return builder.fadd(builder.fmul(a, b), c)
-
         x = args[0]
         x = builder.select(builder.fcmp_ordered("<", x, constant(-87.0)), constant(-87.0), x)
         x = builder.select(builder.fcmp_ordered(">", x, constant(88.0)), constant(88.0), x)
         # adding 1.5 * 2**23 rounds to a whole number n and leaves n in the low bits
         magic = constant(12582912.0)
-        shifted = multiply_add(x, constant(1.4426950408889634), magic)
+        shifted = multiply_add(builder, x, constant(1.4426950408889634), magic)
         n = builder.fsub(shifted, magic)
         # x - n log 2, with log 2 in two parts so that the difference stays exact
-        r = multiply_add(n, constant(-0.693359375), x)
-        r = multiply_add(n, constant(2.12194440e-4), r)
+        r = multiply_add(builder, n, constant(-0.693359375), x)
+        r = multiply_add(builder, n, constant(2.12194440e-4), r)
         p = constant(1 / 5040)
         for factorial in (720.0, 120.0, 24.0, 6.0, 2.0, 1.0, 1.0):
-            p = multiply_add(p, r, constant(1 / factorial))
+            p = multiply_add(builder, p, r, constant(1 / factorial))
         power = builder.shl(builder.bitcast(shifted, INTS), ir.Constant(INTS, [23] * LANES))
         return builder.bitcast(builder.add(builder.bitcast(p, INTS), power), FLOATS)
 

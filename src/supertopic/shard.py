@@ -36,6 +36,7 @@ class Shard:
         self.quadratic = response.start(target)
         self.omega = np.zeros(target.y.shape)
         self.z = np.empty(len(tokens.word), np.uint16)
+        self.previous = self.z  # z before the last step, where somebody else keeps count of the moves
         self.kept = NOTHING
 
     def start(self, key: np.uint64) -> None:
@@ -52,6 +53,8 @@ class Shard:
 
     def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
         """Sweep z, draw lam, and say what the next draw of eta needs to know."""
+        if not topics.live:
+            self.previous = self.z.copy()
         clock = [time.perf_counter()]
         self.omega = np.zeros(self.target.y.shape)  # (n_docs, R)
         streams = document_streams(make_key(key, Z), self.first_doc, self.n_docs)
@@ -76,6 +79,10 @@ class Shard:
     def add_counts(self, word_topic: np.ndarray) -> None:
         """Add the shard's tokens to the counts (V, K)."""
         add_word_topic(self.tokens.word, self.z, word_topic)
+
+    def add_moves(self, word_topic: np.ndarray, first_word: int, last_word: int) -> None:
+        """Bring the counts of the words first_word .. last_word - 1 up to date with the last step."""
+        add_moved(self.tokens.word, self.previous, self.z, word_topic, first_word, last_word)
 
     def log_joint(self, alpha: np.ndarray) -> float:
         """The shard's part of the log joint: log p(z | alpha) and the response given eta and z."""
@@ -102,6 +109,14 @@ def start_z(z, doc_start, n_topics, streams):
 def add_word_topic(word, z, word_topic):
     for i in range(len(word)):
         word_topic[word[i], z[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_moved(word, previous, z, word_topic, first_word, last_word):
+    for i in range(len(word)):
+        if previous[i] != z[i] and first_word <= word[i] < last_word:
+            word_topic[word[i], previous[i]] -= 1
+            word_topic[word[i], z[i]] += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

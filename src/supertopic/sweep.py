@@ -22,21 +22,22 @@ from supertopic.lanes import (
     LANES,
     count_up_to,
     exp,
+    exp_near_0,
     load,
-    one_hot,
+    one_where,
     pad,
     prefetch,
     running_sum,
     splat,
     store,
     total,
-    without,
+    zero_where,
 )  # fmt: skip
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)  # a total weight outside is taken again in float64
-AHEAD = 6  # tokens: how far ahead the topics of a word are asked for
+AHEAD, LINE = 6, 16  # the topics of a word are asked for six tokens ahead, a cache line of 16 numbers at a time
 ZERO, ONE = np.float32(0), np.float32(1)
-N, SCORE, FACTOR, READY, CUMULATED, LAST = range(6)  # rows of a document's state
+N, NUMBER, SCORE, FACTOR, READY, CUMULATED, LAST = range(7)  # rows of a document's state; NUMBER is 0, 1, 2, ...
 G, OUT, BACK, ROWS = range(4)  # rows of a topic that the document visits: G[j], exp(G[j]), exp(-G[j])
 
 
@@ -62,15 +63,14 @@ def make_weights(eta: np.ndarray) -> Weights:
 class Topics(NamedTuple):
     """What the sampler reads of the topics: counts, from which a token's own is taken out, or a fixed phi.
 
-    All (V, K) arrays are flat, their rows padded to whole lanes. Moves are recorded in `moves`: the counts
-    themselves when they are live, zeros when they are last sweep's, an empty array when nobody wants to know.
+    All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; others are those of
+    the last sweep.
     """
 
     word_topic: np.ndarray  # (V, K) int32 counts; empty where phi is fixed
     mass: np.ndarray  # (K,) float64, not padded: the topic's tokens + V beta
     inverse: np.ndarray  # (K,) float32: 1 / mass; 1 where phi is fixed
     phi: np.ndarray  # (V, K) float32; empty where counts are used
-    moves: np.ndarray  # (V, K) int32 or empty
     beta: float
     live: bool
 
@@ -110,7 +110,7 @@ def make_ready(state, width, n_topics, alpha, inverse, labelled):
 
 
 @njit(cache=True, error_model="numpy")
-def make_rows(rows, width, j, n_tokens, eta, lam, d):
+def make_rows(rows, width, j, n_tokens, eta, lam, d, calm):
     """G[j] = sum_r lam_r eta_rj eta_r / N**2: what a token out of topic j adds to the score; then its exponentials."""
     first = ROWS * j * width
     for b in range(first, first + width, LANES):
@@ -121,9 +121,9 @@ def make_rows(rows, width, j, n_tokens, eta, lam, d):
             for b in range(0, width, LANES):
                 store(rows, first + b, load(rows, first + b) + slope * load(eta, r * width + b))
     for b in range(first, first + width, LANES):
-        out = exp(load(rows, b))
-        store(rows, b + OUT * width, out)
-        store(rows, b + BACK * width, splat(ONE) / out)
+        g = load(rows, b)
+        store(rows, b + OUT * width, exp_near_0(g) if calm else exp(g))
+        store(rows, b + BACK * width, exp_near_0(splat(ZERO) - g) if calm else exp(splat(ZERO) - g))
 
 
 @njit(cache=True, error_model="numpy")
@@ -183,9 +183,12 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
     rows = np.ones((ROWS * n_topics * (n_columns > 0) + 1) * width, np.float32)
     ones = len(rows) - width  # the last row stays 1, for documents without a label
     made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
+    one = splat(ONE)
     beta, beta_lanes = np.float32(topics.beta), splat(np.float32(topics.beta))
     final = len(tokens.word) - 1
-    fixed, record = len(topics.phi) > 0, len(topics.moves) > 0
+    fixed = len(topics.phi) > 0
+    for k in range(width):
+        state[NUMBER * width + k] = k
 
     for d in range(len(tokens.doc_start) - 1):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
@@ -201,7 +204,8 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
             labelled |= quadratic.lam[d, r] != 0.0 or quadratic.kappa[d, r] != 0.0
             bound += quadratic.lam[d, r] * largest[r] / (n_tokens * n_tokens)
         # |G| <= bound: where it is small, factors may be multiplied for a while; where it is large, not even once
-        refresh, careful = 32 if bound < 0.25 else 1, bound > 20.0
+        calm, careful = bound < 0.25, bound > 20.0
+        refresh = 32 if calm else 1
         if labelled:
             start_score(state, width, n_tokens, eta, quadratic, d)
         make_ready(state, width, n_topics, alpha, topics.inverse, labelled)
@@ -214,22 +218,26 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                     out = (ROWS * j + OUT) * width
                     if made[j] != d:
                         made[j] = d
-                        make_rows(rows, width, j, n_tokens, eta, quadratic.lam, d)
-                sums = splat(ZERO)
+                        make_rows(rows, width, j, n_tokens, eta, quadratic.lam, d, calm)
+                sums, here = splat(ZERO), splat(np.float32(j))
                 soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
                 if fixed:
                     for b in range(0, width, LANES):
                         weight = load(state, READY * width + b) * load(topics.phi, word * width + b)
-                        sums = sums + without(weight * load(rows, out + b), j - b)
+                        others = zero_where(load(state, NUMBER * width + b), here, weight * load(rows, out + b))
+                        sums = sums + others
                         store(state, CUMULATED * width + b, sums)
+                    for b in range(0, width, LINE):
                         prefetch(topics.phi, soon + b)
                     stays = topics.phi[word * width + j]
                 else:
                     for b in range(0, width, LANES):
                         count = load(topics.word_topic, word * width + b) + beta_lanes
                         weight = load(state, READY * width + b) * count
-                        sums = sums + without(weight * load(rows, out + b), j - b)
+                        others = zero_where(load(state, NUMBER * width + b), here, weight * load(rows, out + b))
+                        sums = sums + others
                         store(state, CUMULATED * width + b, sums)
+                    for b in range(0, width, LINE):
                         prefetch(topics.word_topic, soon + b)
                     # the token's own count comes out of its word's and of its topic's
                     share = topics.inverse[j]
@@ -249,21 +257,21 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                 if k == j and n_moves >= 0:
                     continue
                 z[i] = k
-                if record:
-                    topics.moves[word * width + j] -= 1
-                    topics.moves[word * width + k] += 1
                 if topics.live:
-                    for t, change in ((j, -1.0), (k, 1.0)):
+                    for t, change in ((j, -1), (k, 1)):
+                        topics.word_topic[word * width + t] += change
                         topics.mass[t] += change
-                        b = t - t % LANES
-                        inverse = splat(np.float32(1.0 / topics.mass[t]))
-                        store(topics.inverse, b, without(load(topics.inverse, b), t - b) + one_hot(t - b) * inverse)
+                        b, inverse = t - t % LANES, splat(np.float32(1.0 / topics.mass[t]))
+                        there = one_where(load(state, NUMBER * width + b), splat(np.float32(t)))
+                        store(topics.inverse, b, load(topics.inverse, b) * (one - there) + inverse * there)
                 if labelled and made[k] != d:
                     made[k] = d
-                    make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d)
+                    make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d, calm)
                 # whole vectors, since a vector load right after a store of one of its numbers would have to wait
+                there = splat(np.float32(k))
                 for b in range(0, width, LANES):
-                    n = load(state, b) - one_hot(j - b) + one_hot(k - b)
+                    number = load(state, NUMBER * width + b)
+                    n = load(state, b) - one_where(number, here) + one_where(number, there)
                     store(state, b, n)
                     factor = load(state, FACTOR * width + b)
                     if labelled:
