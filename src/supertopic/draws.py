@@ -13,7 +13,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def mix(x):
     """SplitMix64's finaliser: a bijection of 64 bits in which every bit depends on every bit."""
     x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -35,13 +35,13 @@ def make_key(seed: int | np.uint64, *path: int) -> np.uint64:
     return key
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def bits(key, i):
     """The i-th 64 random bits of a stream."""
     return mix(uint64(key) + uint64(i + 1) * GOLDEN)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def uniform(key, i):
     """A number in the open interval (0, 1)."""
     return (np.int64(bits(key, i) >> uint64(12)) + 0.5) * 2.0**-52

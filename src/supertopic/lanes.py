@@ -141,20 +141,49 @@ def running_sum(typingctx, x):
     return lanes(lanes), codegen
 
 
+def fold(builder, x, combine):
+    """All lanes combined into one number, by halving."""
+    half = LANES // 2
+    while half:
+        order = ir.VectorType(ir.IntType(32), half)
+        lower = builder.shuffle_vector(x, x, ir.Constant(order, list(range(half))))
+        x = combine(builder, lower, builder.shuffle_vector(x, x, ir.Constant(order, list(range(half, 2 * half)))))
+        half //= 2
+    return builder.extract_element(x, ir.Constant(ir.IntType(32), 0))
+
+
+def larger_ir(builder, a, b):
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)
+
+
 @intrinsic
 def total(typingctx, x):
-    """The sum of the numbers, by halving."""
+    """The sum of the lanes."""
 
     def codegen(context, builder, signature, args):
-        x, half = args[0], LANES // 2
-        while half:
-            order = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(half)))
-            upper = ir.Constant(ir.VectorType(ir.IntType(32), half), list(range(half, 2 * half)))
-            x = builder.fadd(builder.shuffle_vector(x, x, order), builder.shuffle_vector(x, x, upper))
-            half //= 2
-        return builder.extract_element(x, ir.Constant(ir.IntType(32), 0))
+        return fold(builder, args[0], lambda builder, a, b: builder.fadd(a, b))
 
     return types.float32(lanes), codegen
+
+
+@intrinsic
+def largest(typingctx, x):
+    """The largest of the lanes."""
+
+    def codegen(context, builder, signature, args):
+        return fold(builder, args[0], larger_ir)
+
+    return types.float32(lanes), codegen
+
+
+@intrinsic
+def larger(typingctx, a, b):
+    """The larger of a and b in each lane."""
+
+    def codegen(context, builder, signature, args):
+        return larger_ir(builder, *args)
+
+    return lanes(lanes, lanes), codegen
 
 
 @intrinsic

@@ -23,6 +23,8 @@ from supertopic.lanes import (
     count_up_to,
     exp,
     exp_near_0,
+    larger,
+    largest,
     load,
     one_where,
     pad,
@@ -32,9 +34,12 @@ from supertopic.lanes import (
     store,
     total,
     zero_where,
-)  # fmt: skip
+)
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)  # a total weight outside is taken again in float64
+# A move multiplies the factors by at most exp(|G[j]| + |G[k]|). They are made anew once that may have come to exp(8),
+# or after 32 moves; where one row alone is steeper than exp(20), the token is drawn in float64.
+NEAR_0, DRIFT, STEEP = np.float32(0.25), np.float32(8), np.float32(20)
 AHEAD, LINE = 6, 16  # the topics of a word are asked for six tokens ahead, a cache line of 16 numbers at a time
 ZERO, ONE = np.float32(0), np.float32(1)
 N, NUMBER, SCORE, FACTOR, READY, CUMULATED, LAST = range(7)  # rows of a document's state; NUMBER is 0, 1, 2, ...
@@ -53,11 +58,10 @@ class Weights(NamedTuple):
 
     exact: np.ndarray  # (R, K): eta
     eta: np.ndarray  # (R, K): eta in float32, flat, rows padded to whole lanes
-    largest: np.ndarray  # (R,): the largest eta**2
 
 
 def make_weights(eta: np.ndarray) -> Weights:
-    return Weights(eta, pad(eta.astype(np.float32)).reshape(-1), np.max(eta**2, axis=1, initial=0.0))
+    return Weights(eta, pad(eta.astype(np.float32)).reshape(-1))
 
 
 class Topics(NamedTuple):
@@ -96,22 +100,26 @@ def start_score(state, width, n_tokens, eta, quadratic, d):
 
 
 @njit(cache=True, error_model="numpy")
-def make_ready(state, width, n_topics, alpha, inverse, labelled):
+def make_ready(state, width, alpha, inverse, labelled):
     """factor = exp(score - max score), so that the largest is 1; ready = (n + alpha) factor / mass."""
-    largest = state[SCORE * width]
-    for k in range(1, n_topics):
-        largest = max(largest, state[SCORE * width + k])
+    top = load(state, SCORE * width)
+    for b in range(LANES, width, LANES):
+        top = larger(top, load(state, SCORE * width + b))
+    shift = splat(largest(top))
     for b in range(0, width, LANES):
         factor = splat(ONE)
         if labelled:
-            factor = exp(load(state, SCORE * width + b) - splat(largest))
+            factor = exp(load(state, SCORE * width + b) - shift)
         store(state, FACTOR * width + b, factor)
         store(state, READY * width + b, (load(state, b) + load(alpha, b)) * factor * load(inverse, b))
 
 
 @njit(cache=True, error_model="numpy")
-def make_rows(rows, width, j, n_tokens, eta, lam, d, calm):
-    """G[j] = sum_r lam_r eta_rj eta_r / N**2: what a token out of topic j adds to the score; then its exponentials."""
+def make_rows(rows, width, j, n_tokens, eta, lam, d):
+    """G[j] = sum_r lam_r eta_rj eta_r / N**2, what a token out of topic j adds to the score, and its exponentials.
+
+    Returns the largest |G[j]|.
+    """
     first = ROWS * j * width
     for b in range(first, first + width, LANES):
         store(rows, b, splat(ZERO))
@@ -120,10 +128,19 @@ def make_rows(rows, width, j, n_tokens, eta, lam, d, calm):
             slope = splat(np.float32(lam[d, r] * eta[r * width + j] / (n_tokens * n_tokens)))
             for b in range(0, width, LANES):
                 store(rows, first + b, load(rows, first + b) + slope * load(eta, r * width + b))
+    lanes_peak = splat(ZERO)
+    for b in range(first, first + width, LANES):
+        lanes_peak = larger(lanes_peak, larger(load(rows, b), splat(ZERO) - load(rows, b)))
+    peak = largest(lanes_peak)
     for b in range(first, first + width, LANES):
         g = load(rows, b)
-        store(rows, b + OUT * width, exp_near_0(g) if calm else exp(g))
-        store(rows, b + BACK * width, exp_near_0(splat(ZERO) - g) if calm else exp(splat(ZERO) - g))
+        if peak <= NEAR_0:
+            store(rows, b + OUT * width, exp_near_0(g))
+            store(rows, b + BACK * width, exp_near_0(splat(ZERO) - g))
+        else:
+            store(rows, b + OUT * width, exp(g))
+            store(rows, b + BACK * width, exp(splat(ZERO) - g))
+    return peak
 
 
 @njit(cache=True, error_model="numpy")
@@ -177,12 +194,13 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
     alpha (K,) is float32 and padded with zeros, so that a padding topic has weight 0. streams holds one random stream
     a document.
     """
-    width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.largest)
-    eta, largest = weights.eta, weights.largest
+    width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.exact)
+    eta = weights.eta
     state = np.zeros(LAST * width + LANES, np.float32)
     rows = np.ones((ROWS * n_topics * (n_columns > 0) + 1) * width, np.float32)
     ones = len(rows) - width  # the last row stays 1, for documents without a label
     made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
+    peak = np.zeros(n_topics, np.float32)  # the largest |G[j]| of these rows
     one = splat(ONE)
     beta, beta_lanes = np.float32(topics.beta), splat(np.float32(topics.beta))
     final = len(tokens.word) - 1
@@ -199,16 +217,13 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
             store(state, b, splat(ZERO))
         for i in range(start, stop):
             state[z[i]] += ONE
-        labelled, bound, n_moves = False, 0.0, 0
+        known, spent = 0.0, ZERO
         for r in range(n_columns):
-            labelled |= quadratic.lam[d, r] != 0.0 or quadratic.kappa[d, r] != 0.0
-            bound += quadratic.lam[d, r] * largest[r] / (n_tokens * n_tokens)
-        # |G| <= bound: where it is small, factors may be multiplied for a while; where it is large, not even once
-        calm, careful = bound < 0.25, bound > 20.0
-        refresh = 32 if calm else 1
+            known += abs(quadratic.lam[d, r]) + abs(quadratic.kappa[d, r])
+        labelled = known > 0.0
         if labelled:
             start_score(state, width, n_tokens, eta, quadratic, d)
-        make_ready(state, width, n_topics, alpha, topics.inverse, labelled)
+        make_ready(state, width, alpha, topics.inverse, labelled)
 
         for s in range(n_sweeps):
             for i in range(start, stop):
@@ -218,7 +233,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                     out = (ROWS * j + OUT) * width
                     if made[j] != d:
                         made[j] = d
-                        make_rows(rows, width, j, n_tokens, eta, quadratic.lam, d, calm)
+                        peak[j] = make_rows(rows, width, j, n_tokens, eta, quadratic.lam, d)
                 sums, here = splat(ZERO), splat(np.float32(j))
                 soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
                 if fixed:
@@ -245,7 +260,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                 stays *= (state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j]
                 mass = total(sums) + stays
                 u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40)))
-                if TINY < mass < HUGE and not careful:
+                if TINY < mass < HUGE and peak[j] < STEEP:
                     rest = u * np.float32(2.0**-24) * mass - stays
                     if rest < ZERO:
                         continue
@@ -253,8 +268,8 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                 else:
                     u64 = np.float64(u) * 2.0**-24
                     k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u64)
-                    n_moves = -1  # what overflowed may have spoilt the factors: make them anew
-                if k == j and n_moves >= 0:
+                    spent = DRIFT  # what overflowed may have spoilt the factors: make them anew
+                if k == j and spent < DRIFT:
                     continue
                 z[i] = k
                 if topics.live:
@@ -266,7 +281,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                         store(topics.inverse, b, load(topics.inverse, b) * (one - there) + inverse * there)
                 if labelled and made[k] != d:
                     made[k] = d
-                    make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d, calm)
+                    peak[k] = make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d)
                 # whole vectors, since a vector load right after a store of one of its numbers would have to wait
                 there = splat(np.float32(k))
                 for b in range(0, width, LANES):
@@ -281,9 +296,10 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                         factor = factor * load(rows, row_j + OUT * width) * load(rows, row_k + BACK * width)
                         store(state, FACTOR * width + b, factor)
                     store(state, READY * width + b, (n + load(alpha, b)) * factor * load(topics.inverse, b))
-                n_moves += 1
-                if labelled and n_moves % refresh == 0:
-                    make_ready(state, width, n_topics, alpha, topics.inverse, labelled)
+                spent += peak[j] + peak[k] + NEAR_0
+                if labelled and spent > DRIFT:
+                    spent = ZERO
+                    make_ready(state, width, alpha, topics.inverse, labelled)
             if s >= burn_in:
                 for b in range(0, width, LANES):
                     store(kept, d * width + b, load(kept, d * width + b) + load(state, b))
