@@ -6,10 +6,11 @@ import pytest
 import naive
 from supertopic.corpus import Tokens
 from supertopic.draws import make_key
-from supertopic.gibbs import NO_COUNTS, NO_PHI
+from supertopic.gibbs import NO_PHI
+from supertopic.inference import fixed_topics
 from supertopic.lanes import pad
 from supertopic.shard import document_streams
-from supertopic.sweep import Quadratic, Topics, make_weights, sweep
+from supertopic.sweep import Quadratic, make_weights, sweep
 
 N_WORDS, BETA = 30, 0.01
 
@@ -31,12 +32,6 @@ def flat(docs, z):
     return tokens, np.array([k for topics in z for k in topics], np.uint16)
 
 
-def fixed_topics(phi):
-    wide = pad(phi.astype(np.float32))
-    inverse = np.ones(wide.shape[1], np.float32)
-    return Topics(NO_COUNTS, np.zeros(phi.shape[1]), inverse, wide.reshape(-1), BETA, False)
-
-
 @pytest.mark.parametrize("c", [1.0, 25.0, 256.0])
 @pytest.mark.parametrize(("n_topics", "n_columns"), [(1, 1), (2, 1), (5, 0), (16, 1), (20, 3), (37, 1), (70, 2)])
 @pytest.mark.parametrize("kind", ["live", "delayed", "fixed"])
@@ -54,9 +49,12 @@ def test_kernel_draws_what_the_definition_says(kind, n_topics, n_columns, c):
     mass = count.sum(axis=0) + N_WORDS * BETA
     inverse = pad((1 / mass).astype(np.float32))
     if kind == "fixed":
-        topics = fixed_topics(phi)
+        topics = fixed_topics(pad(phi.astype(np.float32)), phi.shape[1])
     else:
-        topics = Topics(wide.reshape(-1), mass, inverse, NO_PHI, BETA, kind == "live")
+        topics = fixed_topics(np.zeros((0, wide.shape[1]), np.float32), n_topics)
+        topics = topics._replace(
+            word_topic=wide.reshape(-1), mass=mass, inverse=inverse, beta=BETA, live=kind == "live"
+        )
     omega = np.zeros((len(docs), n_columns))
     kept = np.zeros(len(docs) * wide.shape[1], np.float32)
     wide_alpha = pad(alpha.astype(np.float32))
@@ -84,7 +82,7 @@ def test_a_topic_that_wins_by_far_does_not_overflow():
     eta = np.array([[50.0, -50.0, 49.0]])
     tokens, z = flat([[0], [0]], [[1], [1]])
     phi = np.full((1, 3), 1.0)
-    topics = fixed_topics(phi)
+    topics = fixed_topics(pad(phi.astype(np.float32)), phi.shape[1])
     quadratic = Quadratic(np.array([[1e6], [-1e6]]), np.array([[1e3], [1e3]]))
     alpha, streams = pad(np.full(3, 0.1, np.float32)), document_streams(make_key(1), 0, 2)
     sweep(tokens, z, topics, make_weights(eta), quadratic, alpha, streams, 1, 1, NO_PHI, np.zeros((2, 1)))
@@ -97,7 +95,7 @@ def test_every_topic_stays_in_range(n_topics):
     docs = [list(rng.integers(0, N_WORDS, 5000))]
     tokens, z = flat(docs, [[0] * 5000])
     phi = rng.dirichlet(np.full(N_WORDS, 0.05), n_topics).T.clip(1e-37)
-    topics = fixed_topics(phi)
+    topics = fixed_topics(pad(phi.astype(np.float32)), phi.shape[1])
     alpha, none = pad(np.full(n_topics, 1e-6, np.float32)), np.zeros((1, 0))
     streams, eta = document_streams(make_key(1), 0, 1), np.zeros((0, n_topics))
     sweep(tokens, z, topics, make_weights(eta), Quadratic(none, none), alpha, streams, 20, 20, NO_PHI, none)

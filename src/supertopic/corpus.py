@@ -51,7 +51,7 @@ def make_tokens(X: sp.csr_array) -> Tokens:
     n_tokens = int(X.data.sum())
     if n_tokens > MAX_TOKENS:
         raise ValueError(f"The corpus has {n_tokens:,} tokens; the limit is {MAX_TOKENS:,}. Fit on a sample of it.")
-    ends = np.concatenate([[0], np.cumsum(X.data)])[X.indptr].astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(X.sum(axis=1))]).astype(np.int64)
     longest = int(np.diff(ends).max(initial=0))
     if longest > MAX_DOC_TOKENS:
         raise ValueError(f"A document has {longest:,} tokens; the limit is {MAX_DOC_TOKENS:,}. Split it into parts.")

@@ -1,5 +1,6 @@
 """Who runs the shards. An engine is asked for one step of all of them and adds up what they say, in their order."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -25,15 +26,15 @@ class Threads:
         """One step of every shard, and the sum of what they say, added in their order."""
         return reduce(Statistics.__add__, self.map(lambda shard: shard.step(weights, topics, alpha, key)))
 
-    def add_moves(self, word_topic: np.ndarray) -> None:
-        """Bring the counts (V, K) up to date: each thread goes through all shards, for its own part of the words."""
-        edges = np.linspace(0, len(word_topic), self.n_threads + 1).astype(int)
+    def over_words(self, n_words: int, verb: Callable[[Shard, slice], None]) -> None:
+        """verb(shard, words) for every shard: each thread takes all shards in turn, for its own part of the words."""
+        edges = np.linspace(0, n_words, self.n_threads + 1).astype(int).tolist()
 
-        def work(part: int) -> None:
+        def work(words: slice) -> None:
             for shard in self.shards:
-                shard.add_moves(word_topic, edges[part], edges[part + 1])
+                verb(shard, words)
 
-        self._map(work, range(self.n_threads))
+        self._map(work, [slice(a, b) for a, b in itertools.pairwise(edges)])
 
     def map(self, verb: Callable[[Shard], T]) -> list[T]:
         """verb(shard) for every shard, the answers in the shards' order."""

@@ -17,7 +17,8 @@ from supertopic.shard import Statistics
 from supertopic.sweep import Topics, make_weights
 
 START, ETA, TOPICS, SWEEP = range(4)  # purposes of random numbers inside a chain
-NO_COUNTS, NO_PHI = np.zeros(0, np.int32), np.zeros(0, np.float32)
+NO_PHI = np.zeros(0, np.float32)
+LINEAR_FROM = 200  # topics: from here on the linear-time sampler is the faster one
 SAMPLERS = ("collapsed", "drawn", "delayed")
 
 
@@ -38,39 +39,65 @@ def chain(
     engine: Threads, n_words: int, priors: Priors, sampler: str, seed: int, index: int, seconds: np.ndarray
 ) -> Iterator[Draw]:
     """The index-th chain of a seed, endless. `seconds` (3,) counts up the time in eta, z and lambda."""
-    n_topics = len(priors.alpha)
+    engine.map(lambda shard: shard.start(make_key(seed, index, 0, START)))
+    state = start(engine, n_words, priors, sampler)
+    for iteration in itertools.count(1):
+        eta, state = iterate(engine, state, priors, sampler, make_key(seed, index, iteration))
+        seconds += state.total.seconds
+        yield Draw(eta, state.word_topic[:, : len(priors.alpha)])
+
+
+class State(NamedTuple):
+    """What is known of all documents between two iterations. The arrays of counts are updated in place."""
+
+    total: Statistics
+    word_topic: np.ndarray  # (V, K) int32, padded
+    alpha: np.ndarray  # (K,) float32, padded
+    occurrence: np.ndarray  # (n_tokens,) the topics of each word, for the linear-time sampler, or empty
+    word_start: np.ndarray  # (V + 1,)
+
+
+def start(engine: Threads, n_words: int, priors: Priors, sampler: str) -> State:
+    """The state that follows from the shards' z and lam."""
     alpha = pad(priors.alpha.astype(np.float32))
     word_topic = np.zeros((n_words, len(alpha)), np.int32)
-    engine.map(lambda shard: shard.start(make_key(seed, index, 0, START)))
     for shard in engine.shards:
         shard.add_counts(word_topic)
-    total = sum_statistics(engine)
-    for iteration in itertools.count(1):
-        key = make_key(seed, index, iteration)
-        eta, total = iterate(engine, total, word_topic, alpha, priors, sampler, key)
-        seconds += total.seconds
-        yield Draw(eta, word_topic[:, :n_topics])
+    word_start = np.concatenate([[0], np.cumsum(word_topic.sum(axis=1, dtype=np.int64))])
+    linear = sampler != "collapsed" and len(priors.alpha) >= LINEAR_FROM
+    occurrence = np.zeros(word_start[-1] if linear else 0, np.uint16)
+    if linear:  # all in topic 0, until the first listing
+        word_topic[:, 0], word_topic[:, 1:] = np.diff(word_start), 0
+    state = State(sum_statistics(engine), word_topic, alpha, occurrence, word_start)
+    if linear:
+        count_moves(engine, state)
+    return state
 
 
-def iterate(
-    engine: Threads,
-    total: Statistics,
-    word_topic: np.ndarray,
-    alpha: np.ndarray,
-    priors: Priors,
-    sampler: str,
-    key: np.uint64,
-) -> tuple[np.ndarray, Statistics]:
-    """One iteration of Algorithm 1. alpha (K,) and word_topic (V, K) are padded; word_topic is brought up to date."""
+def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np.uint64) -> tuple[np.ndarray, State]:
+    """One iteration of Algorithm 1."""
     began = time.perf_counter()
-    eta = draw_eta(total, priors.nu2, make_key(key, ETA))
+    eta = draw_eta(state.total, priors.nu2, make_key(key, ETA))
     seconds = time.perf_counter() - began
-    topics = draw_topics(word_topic, priors, sampler, make_key(key, TOPICS))
-    total = engine.step(make_weights(eta), topics, alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
+    topics = draw_topics(engine, state, priors, sampler, make_key(key, TOPICS))
+    total = engine.step(make_weights(eta), topics, state.alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
     if not topics.live:
-        engine.add_moves(word_topic)
+        count_moves(engine, state)
     total.seconds[0] += seconds
-    return eta, total
+    return eta, state._replace(total=total)
+
+
+def count_moves(engine: Threads, state: State) -> None:
+    """Bring the counts, and where they are used the occurrences, up to date with the last step."""
+    place = state.word_start[:-1].copy()
+
+    def verb(shard, words):
+        if len(state.occurrence):
+            shard.list_occurrences(state.word_topic, state.occurrence, place, words)
+        else:
+            shard.add_moves(state.word_topic, words)
+
+    engine.over_words(len(state.word_topic), verb)
 
 
 def sum_statistics(engine: Threads) -> Statistics:
@@ -91,34 +118,24 @@ def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
     return eta
 
 
-def draw_topics(word_topic: np.ndarray, priors: Priors, sampler: str, key: np.uint64) -> Topics:
-    """What the documents see of the topics in the next sweep; word_topic (V, K) is padded."""
-    counts = word_topic.reshape(-1)
-    mass = count_topics(word_topic)[: len(priors.alpha)] + word_topic.shape[0] * priors.beta
-    inverse = pad((1.0 / mass).astype(np.float32))
-    if sampler == "collapsed":
-        return Topics(counts, mass, inverse, NO_PHI, priors.beta, True)
-    if sampler == "delayed":
-        return Topics(counts, mass, inverse, NO_PHI, priors.beta, False)
-    phi = np.zeros(counts.shape, np.float32)
-    draw_phi(word_topic, len(priors.alpha), priors.beta, key, phi)
-    return Topics(NO_COUNTS, mass, np.ones_like(inverse), phi, priors.beta, False)
+def draw_topics(engine: Threads, state: State, priors: Priors, sampler: str, key: np.uint64) -> Topics:
+    """What the documents see of the topics in the next sweep."""
+    n_words, n_topics = len(state.word_topic), len(priors.alpha)
+    mass = sum(engine.map(lambda shard: shard.count_topics())) + n_words * priors.beta
+    phi, cumulated, inverse = NO_PHI, NO_PHI, pad((1.0 / mass).astype(np.float32))
+    if sampler == "drawn":
+        phi, inverse = draw_phi(state.word_topic, n_topics, priors.beta, key), np.ones_like(inverse)
+        if len(state.occurrence):
+            cumulated = np.cumsum(phi.reshape(n_words, -1), axis=1, dtype=np.float64).astype(np.float32).reshape(-1)
+    counts, live = state.word_topic.reshape(-1), sampler == "collapsed"
+    return Topics(counts, mass, inverse, phi, state.occurrence, state.word_start, cumulated, priors.beta, live)
 
 
 @njit(cache=True, nogil=True)
-def count_topics(word_topic):
-    """Tokens of each topic."""
-    total = np.zeros(word_topic.shape[1], np.int64)
-    for w in range(word_topic.shape[0]):
-        for k in range(word_topic.shape[1]):
-            total[k] += word_topic[w, k]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def draw_phi(word_topic, n_topics, beta, key, phi):
+def draw_phi(word_topic, n_topics, beta, key):
     """phi_k ~ Dirichlet(word_topic_k + beta), as log-gammas normalised in the log: small ones would underflow."""
     n_words, width = word_topic.shape
+    phi = np.zeros(n_words * width, np.float32)
     largest = np.full(n_topics, -np.inf)
     total = np.zeros(n_topics)
     for w in range(n_words):
@@ -135,6 +152,7 @@ def draw_phi(word_topic, n_topics, beta, key, phi):
     for w in range(n_words):
         for k in range(n_topics):
             phi[w * width + k] = max(math.exp(phi[w * width + k] - total[k]), 1e-37)
+    return phi
 
 
 def log_joint(engine: Threads, draw: Draw, priors: Priors) -> float:
@@ -155,7 +173,8 @@ def log_words(word_topic, beta):
         for k in range(n_topics):
             n = word_topic[w, k]
             mass[k] += n
-            total += table[n] if n < 256 else math.lgamma(beta + n) - math.lgamma(beta)
+            if n > 0:
+                total += table[n] if n < 256 else math.lgamma(beta + n) - math.lgamma(beta)
     for k in range(n_topics):
         total += math.lgamma(n_words * beta) - math.lgamma(n_words * beta + mass[k])
     return total

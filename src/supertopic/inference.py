@@ -27,8 +27,7 @@ def infer_shares(
     tokens = make_tokens(X)
     n_topics, wide_alpha = len(alpha), pad(alpha.astype(np.float32))
     wide_phi = pad(np.maximum(phi, 1e-37).astype(np.float32))
-    whole = np.zeros(0, np.int32)
-    topics = Topics(whole, np.zeros(n_topics), np.ones_like(wide_alpha), wide_phi.reshape(-1), 0.0, False)
+    topics = fixed_topics(wide_phi, n_topics)
     key = make_key(seed, chain, PREDICT)
     shares = np.empty((X.shape[0], n_topics))
 
@@ -43,6 +42,13 @@ def infer_shares(
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(work, chunks))
     return shares
+
+
+def fixed_topics(phi: np.ndarray, n_topics: int) -> Topics:
+    """Topics that are only read; phi (V, K) is padded."""
+    ones, nothing = np.ones(phi.shape[1], np.float32), np.zeros(0, np.int64)
+    no_counts, no_occurrence = nothing.astype(np.int32), nothing.astype(np.uint16)
+    return Topics(no_counts, np.zeros(n_topics), ones, phi.reshape(-1), no_occurrence, nothing, ones[:0], 0.0, False)
 
 
 def infer_chunk(tokens: Tokens, topics: Topics, alpha: np.ndarray, n_topics: int, n_sweeps: int, key) -> np.ndarray:

@@ -10,10 +10,11 @@ from numba import njit
 from supertopic.corpus import Tokens
 from supertopic.draws import derive, make_key, uniform
 from supertopic.responses import Response, Target
-from supertopic.sweep import Topics, Weights, sweep
+from supertopic.sweep import Topics, Weights, sweep, sweep_linear
 
 NOTHING = np.zeros(0, np.float32)
-Z, LAMBDA, START = 0, 1, 2  # purposes of random numbers inside a shard
+Z, LAMBDA = 0, 1  # purposes of random numbers inside a shard
+ROUNDS = 1  # pairs of proposals a token in the linear-time sampler
 
 
 class Statistics(NamedTuple):
@@ -53,13 +54,15 @@ class Shard:
 
     def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
         """Sweep z, draw lam, and say what the next draw of eta needs to know."""
-        if not topics.live:
-            self.previous = self.z.copy()
         clock = [time.perf_counter()]
         self.omega = np.zeros(self.target.y.shape)  # (n_docs, R)
         streams = document_streams(make_key(key, Z), self.first_doc, self.n_docs)
-        burn_in = 0 if len(self.kept) else 1
-        sweep(self.tokens, self.z, topics, weights, self.quadratic, alpha, streams, 1, burn_in, self.kept, self.omega)
+        common = self.tokens, self.z, topics, weights, self.quadratic, alpha, streams
+        if len(topics.occurrence):
+            sweep_linear(*common, ROUNDS, self.kept, self.omega)
+        else:
+            self.previous = self.z if topics.live else self.z.copy()
+            sweep(*common, 1, 0 if len(self.kept) else 1, self.kept, self.omega)
         clock.append(time.perf_counter())
         self.quadratic = self.response.augment(self.target, self.omega, make_key(key, LAMBDA), self.first_doc)
         clock.append(time.perf_counter())
@@ -80,9 +83,17 @@ class Shard:
         """Add the shard's tokens to the counts (V, K)."""
         add_word_topic(self.tokens.word, self.z, word_topic)
 
-    def add_moves(self, word_topic: np.ndarray, first_word: int, last_word: int) -> None:
-        """Bring the counts of the words first_word .. last_word - 1 up to date with the last step."""
-        add_moved(self.tokens.word, self.previous, self.z, word_topic, first_word, last_word)
+    def count_topics(self) -> np.ndarray:
+        """The shard's tokens of each topic."""
+        return count_z(self.z, self.n_topics)
+
+    def add_moves(self, word_topic: np.ndarray, words: slice) -> None:
+        """Bring the counts of some consecutive words up to date with the last step."""
+        add_moved(self.tokens.word, self.previous, self.z, word_topic, words.start, words.stop)
+
+    def list_occurrences(self, word_topic: np.ndarray, occurrence: np.ndarray, place: np.ndarray, words: slice) -> None:
+        """The same, and note the topic of each token in `occurrence` at its word's next place."""
+        list_topics(self.tokens.word, self.z, word_topic, occurrence, place, words.start, words.stop)
 
     def log_joint(self, alpha: np.ndarray) -> float:
         """The shard's part of the log joint: log p(z | alpha) and the response given eta and z."""
@@ -112,11 +123,38 @@ def add_word_topic(word, z, word_topic):
 
 
 @njit(cache=True, nogil=True)
+def count_z(z, n_topics):
+    total = np.zeros(n_topics, np.int64)
+    for i in range(len(z)):
+        total[z[i]] += 1
+    return total
+
+
+@njit(cache=True, nogil=True)
 def add_moved(word, previous, z, word_topic, first_word, last_word):
-    for i in range(len(word)):
-        if previous[i] != z[i] and first_word <= word[i] < last_word:
+    """In chunks, first the tokens that moved and then the counts: neither loop has a branch to guess."""
+    moved = np.empty(1024, np.intp)
+    for first in range(0, len(z), 1024):
+        n_moved = 0
+        for i in range(first, min(first + 1024, len(z))):
+            moved[n_moved] = i
+            n_moved += previous[i] != z[i] and first_word <= word[i] < last_word
+        for i in moved[:n_moved]:
             word_topic[word[i], previous[i]] -= 1
             word_topic[word[i], z[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def list_topics(word, z, word_topic, occurrence, place, first_word, last_word):
+    for i in range(len(word)):
+        w = word[i]
+        if first_word <= w < last_word:
+            old, new = occurrence[place[w]], z[i]
+            if old != new:
+                word_topic[w, old] -= 1
+                word_topic[w, new] += 1
+                occurrence[place[w]] = new
+            place[w] += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

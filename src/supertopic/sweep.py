@@ -1,6 +1,6 @@
 """THE topic sampler: one pass over the tokens of some documents, whatever the response and whatever the topics are.
 
-The arithmetic of a token is that of the paper's equation for z, arranged for speed:
+`sweep` weighs all K topics for every token: the paper's equation for z, arranged for speed.
 
 - A token is not taken out of the counts and put back. The first question is whether it stays; state is written only
   when it moves. Most tokens stay, the processor guesses so, and the next token starts before this one is finished.
@@ -9,6 +9,9 @@ The arithmetic of a token is that of the paper's equation for z, arranged for sp
   visits. So a weight is three factors, and exponentials are taken at new rows only.
 - K topics are seen as blocks of 8 lanes. A prefix sum over the lanes finds the lane, counting over the blocks finds
   the topic: no branch that the processor would have to guess.
+
+`sweep_linear` is for many topics: its time for a token does not depend on K. It proposes a topic and accepts it by
+Metropolis and Hastings' rule, so it leaves the same distribution where it is.
 """
 
 import math
@@ -17,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from supertopic.draws import bits
+from supertopic.draws import bits, uniform
 from supertopic.lanes import (
     LANES,
     count_up_to,
@@ -68,13 +71,18 @@ class Topics(NamedTuple):
     """What the sampler reads of the topics: counts, from which a token's own is taken out, or a fixed phi.
 
     All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; others are those of
-    the last sweep.
+    the last sweep. The sampler that proposes topics draws them for a word from `occurrence`, the topics that its
+    tokens had in the last sweep, or from `cumulated`, the running sums of phi; for the one that weighs all topics
+    both are empty.
     """
 
-    word_topic: np.ndarray  # (V, K) int32 counts; empty where phi is fixed
+    word_topic: np.ndarray  # (V, K) int32 counts
     mass: np.ndarray  # (K,) float64, not padded: the topic's tokens + V beta
     inverse: np.ndarray  # (K,) float32: 1 / mass; 1 where phi is fixed
     phi: np.ndarray  # (V, K) float32; empty where counts are used
+    occurrence: np.ndarray  # (n_tokens,) uint16, or empty
+    word_start: np.ndarray  # (V + 1,): word w has occurrence[word_start[w]:word_start[w + 1]]
+    cumulated: np.ndarray  # (V, K) float32, or empty
     beta: float
     live: bool
 
@@ -260,7 +268,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                 stays *= (state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j]
                 mass = total(sums) + stays
                 u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40)))
-                if TINY < mass < HUGE and peak[j] < STEEP:
+                if TINY < mass < HUGE and not (labelled and peak[j] > STEEP):
                     rest = u * np.float32(2.0**-24) * mass - stays
                     if rest < ZERO:
                         continue
@@ -308,3 +316,105 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
             if state[k] > 0:
                 for r in range(n_columns):
                     omega[d, r] += weights.exact[r, k] * (np.float64(state[k]) / n_tokens)
+
+
+@njit(cache=True, error_model="numpy")
+def search(cumulated, first, n, share):
+    """The first k at which cumulated[first + k] exceeds that share of cumulated[first + n - 1]."""
+    bound = share * cumulated[first + n - 1]
+    low, high = 0, n - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulated[first + middle] > bound:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_linear(tokens, z, topics, weights, quadratic, alpha, streams, n_rounds, kept, omega):
+    """Move every z by n_rounds pairs of proposals: a topic that the word likes, then one that the document likes.
+
+    The first is drawn from a fixed phi, or in proportion to last sweep's word_topic + beta by picking an occurrence (as
+    in WarpLDA, Chen et al. 2016); the second in proportion to n + alpha by picking a token. Each is accepted with what
+    the target has beyond its proposal, the response's factor included. With a fixed phi this is exact. With last
+    sweep's counts it is not, since proposals that remember old topics are no proposals of a fixed kernel; but then
+    neither is the target. Arguments are as for `sweep`.
+    """
+    width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.exact)
+    n = np.zeros(n_topics)
+    omega_n = np.zeros(n_columns)  # omega N, all tokens in
+    eta = weights.exact.T.copy()  # (K, R)
+    cumulated_alpha = np.cumsum(alpha[:n_topics].astype(np.float64))
+    alpha_mass, beta_mass = cumulated_alpha[-1], n_topics * topics.beta
+    fixed = len(topics.phi) > 0
+
+    for d in range(len(tokens.doc_start) - 1):
+        start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
+        n_tokens = stop - start
+        omega_n[:] = 0.0
+        for i in range(start, stop):
+            n[z[i]] += 1.0
+            for r in range(n_columns):
+                omega_n[r] += eta[z[i], r]
+
+        for i in range(start, stop):
+            word, old = np.intp(tokens.word[i]), np.intp(z[i])
+            first_occurrence = topics.word_start[word]
+            n_occurrences = topics.word_start[word + 1] - first_occurrence
+            for proposal in range(2 * n_rounds):
+                j = np.intp(z[i])
+                from_word = proposal % 2 == 0
+                draw = 2 * ((i - start) * 2 * n_rounds + proposal)
+                if from_word:
+                    x = uniform(streams[d], draw) * (n_occurrences + beta_mass)
+                    if fixed:
+                        k = search(topics.cumulated, word * width, n_topics, uniform(streams[d], draw))
+                    elif x < n_occurrences:
+                        k = np.intp(topics.occurrence[first_occurrence + np.intp(x)])
+                    else:
+                        k = min(np.intp((x - n_occurrences) / topics.beta), n_topics - 1)
+                else:
+                    x = uniform(streams[d], draw) * (n_tokens + alpha_mass)
+                    if x < n_tokens:
+                        k = np.intp(z[start + np.intp(x)])
+                    else:
+                        k = search(cumulated_alpha, 0, n_topics, (x - n_tokens) / alpha_mass)
+                if k == j:
+                    continue
+                # target / proposal at k over the same at j, the token taken out of topic j of the document and out of
+                # its old topic in the counts
+                ratio = 1.0
+                if from_word:
+                    ratio = (n[k] + alpha[k]) / (n[j] - 1.0 + alpha[j])
+                elif fixed:
+                    ratio = topics.phi[word * width + k] / topics.phi[word * width + j]
+                if not fixed:
+                    if from_word:
+                        ratio *= topics.word_topic[word * width + j] + topics.beta
+                        ratio /= topics.word_topic[word * width + k] + topics.beta
+                    own_j, own_k = np.float64(j == old), np.float64(k == old)
+                    ratio *= topics.word_topic[word * width + k] - own_k + topics.beta
+                    ratio /= topics.word_topic[word * width + j] - own_j + topics.beta
+                    ratio *= (topics.mass[j] - own_j) / (topics.mass[k] - own_k)
+                exponent = 0.0
+                for r in range(n_columns):
+                    kappa, lam = quadratic.kappa[d, r], quadratic.lam[d, r]
+                    middle = omega_n[r] - eta[j, r] + 0.5 * (eta[k, r] + eta[j, r])
+                    exponent += (eta[k, r] - eta[j, r]) * (kappa - lam * middle / n_tokens) / n_tokens
+                if uniform(streams[d], draw + 1) < ratio * math.exp(min(exponent, 700.0)):
+                    z[i] = k
+                    n[j] -= 1.0
+                    n[k] += 1.0
+                    for r in range(n_columns):
+                        omega_n[r] += eta[k, r] - eta[j, r]
+
+        for i in range(start, stop):
+            k = np.intp(z[i])
+            if n[k] > 0.0:
+                for r in range(n_columns):
+                    omega[d, r] += eta[k, r] * (n[k] / n_tokens)
+                if len(kept):
+                    kept[d * width + k] += np.float32(n[k])
+                n[k] = 0.0
