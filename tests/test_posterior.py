@@ -17,11 +17,11 @@ DOCS = [[0, 1, 2], [0, 0], [], [2]]
 N_WORDS, BETA = 3, 0.5
 
 
-@pytest.fixture(params=["collapsed", "drawn", "drawn, linear time"])
+@pytest.fixture(params=["collapsed", "drawn", "drawn, sparse"])
 def sampler(request, monkeypatch):
-    """Every exact sampler; the linear-time one is for many topics, so here it is told that few are many."""
-    name, _, linear = request.param.partition(", ")
-    monkeypatch.setattr(gibbs, "LINEAR_FROM", 1 if linear else 10**6)
+    """Every exact sampler; the sparse one is for many topics, so here it is told that few are many."""
+    name, _, sparse = request.param.partition(", ")
+    monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
     return name
 
 

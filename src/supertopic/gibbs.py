@@ -18,7 +18,7 @@ from supertopic.sweep import Topics, make_weights
 
 START, ETA, TOPICS, SWEEP = range(4)  # purposes of random numbers inside a chain
 NO_PHI = np.zeros(0, np.float32)
-LINEAR_FROM = 200  # topics: from here on the linear-time sampler is the faster one
+SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
 SAMPLERS = ("collapsed", "drawn", "delayed")
 
 
@@ -53,7 +53,7 @@ class State(NamedTuple):
     total: Statistics
     word_topic: np.ndarray  # (V, K) int32, padded
     alpha: np.ndarray  # (K,) float32, padded
-    occurrence: np.ndarray  # (n_tokens,) the topics of each word, for the linear-time sampler, or empty
+    occurrence: np.ndarray  # (n_tokens,) the topics of each word, for `sweep_sparse`, or empty
     word_start: np.ndarray  # (V + 1,)
 
 
@@ -64,12 +64,12 @@ def start(engine: Threads, n_words: int, priors: Priors, sampler: str) -> State:
     for shard in engine.shards:
         shard.add_counts(word_topic)
     word_start = np.concatenate([[0], np.cumsum(word_topic.sum(axis=1, dtype=np.int64))])
-    linear = sampler != "collapsed" and len(priors.alpha) >= LINEAR_FROM
-    occurrence = np.zeros(word_start[-1] if linear else 0, np.uint16)
-    if linear:  # all in topic 0, until the first listing
+    sparse = sampler != "collapsed" and len(priors.alpha) >= SPARSE_FROM
+    occurrence = np.zeros(word_start[-1] if sparse else 0, np.uint16)
+    if sparse:  # all in topic 0, until the first listing
         word_topic[:, 0], word_topic[:, 1:] = np.diff(word_start), 0
     state = State(sum_statistics(engine), word_topic, alpha, occurrence, word_start)
-    if linear:
+    if sparse:
         count_moves(engine, state)
     return state
 
@@ -122,13 +122,19 @@ def draw_topics(engine: Threads, state: State, priors: Priors, sampler: str, key
     """What the documents see of the topics in the next sweep."""
     n_words, n_topics = len(state.word_topic), len(priors.alpha)
     mass = sum(engine.map(lambda shard: shard.count_topics())) + n_words * priors.beta
-    phi, cumulated, inverse = NO_PHI, NO_PHI, pad((1.0 / mass).astype(np.float32))
+    phi, cumulated, smooth, inverse = NO_PHI, NO_PHI, np.zeros(0), pad((1.0 / mass).astype(np.float32))
     if sampler == "drawn":
         phi, inverse = draw_phi(state.word_topic, n_topics, priors.beta, key), np.ones_like(inverse)
-        if len(state.occurrence):
-            cumulated = np.cumsum(phi.reshape(n_words, -1), axis=1, dtype=np.float64).astype(np.float32).reshape(-1)
-    counts, live = state.word_topic.reshape(-1), sampler == "collapsed"
-    return Topics(counts, mass, inverse, phi, state.occurrence, state.word_start, cumulated, priors.beta, live)
+    if len(state.occurrence):
+        if sampler == "drawn":
+            sums = np.cumsum(phi.reshape(n_words, -1) * state.alpha, axis=1, dtype=np.float64)  # (V, K)
+            cumulated, smooth = sums.astype(np.float32).reshape(-1), sums[:, n_topics - 1].copy()
+        else:
+            share = priors.alpha / mass
+            smooth = np.full(n_words, priors.beta * share.sum())
+            engine.over_words(n_words, lambda shard, words: shard.add_shares(share, smooth, words))
+    counts, live, words = state.word_topic.reshape(-1), sampler == "collapsed", (state.occurrence, state.word_start)
+    return Topics(counts, mass, inverse, phi, smooth, *words, cumulated, priors.beta, live)
 
 
 @njit(cache=True, nogil=True)

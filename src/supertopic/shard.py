@@ -10,11 +10,10 @@ from numba import njit
 from supertopic.corpus import Tokens
 from supertopic.draws import derive, make_key, uniform
 from supertopic.responses import Response, Target
-from supertopic.sweep import Topics, Weights, sweep, sweep_linear
+from supertopic.sweep import Topics, Weights, sweep, sweep_sparse
 
 NOTHING = np.zeros(0, np.float32)
 Z, LAMBDA = 0, 1  # purposes of random numbers inside a shard
-ROUNDS = 1  # pairs of proposals a token in the linear-time sampler
 
 
 class Statistics(NamedTuple):
@@ -58,8 +57,8 @@ class Shard:
         self.omega = np.zeros(self.target.y.shape)  # (n_docs, R)
         streams = document_streams(make_key(key, Z), self.first_doc, self.n_docs)
         common = self.tokens, self.z, topics, weights, self.quadratic, alpha, streams
-        if len(topics.occurrence):
-            sweep_linear(*common, ROUNDS, self.kept, self.omega)
+        if len(topics.smooth):
+            sweep_sparse(*common, self.kept, self.omega)
         else:
             self.previous = self.z if topics.live else self.z.copy()
             sweep(*common, 1, 0 if len(self.kept) else 1, self.kept, self.omega)
@@ -94,6 +93,10 @@ class Shard:
     def list_occurrences(self, word_topic: np.ndarray, occurrence: np.ndarray, place: np.ndarray, words: slice) -> None:
         """The same, and note the topic of each token in `occurrence` at its word's next place."""
         list_topics(self.tokens.word, self.z, word_topic, occurrence, place, words.start, words.stop)
+
+    def add_shares(self, share: np.ndarray, smooth: np.ndarray, words: slice) -> None:
+        """Add share (K,) of each token's topic to its word in smooth (V,), for some consecutive words."""
+        add_share(self.tokens.word, self.z, share, smooth, words.start, words.stop)
 
     def log_joint(self, alpha: np.ndarray) -> float:
         """The shard's part of the log joint: log p(z | alpha) and the response given eta and z."""
@@ -155,6 +158,13 @@ def list_topics(word, z, word_topic, occurrence, place, first_word, last_word):
                 word_topic[w, new] += 1
                 occurrence[place[w]] = new
             place[w] += 1
+
+
+@njit(cache=True, nogil=True)
+def add_share(word, z, share, smooth, first_word, last_word):
+    for i in range(len(word)):
+        if first_word <= word[i] < last_word:
+            smooth[word[i]] += share[z[i]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -10,8 +10,7 @@
 - K topics are seen as blocks of 8 lanes. A prefix sum over the lanes finds the lane, counting over the blocks finds
   the topic: no branch that the processor would have to guess.
 
-`sweep_linear` is for many topics: its time for a token does not depend on K. It proposes a topic and accepts it by
-Metropolis and Hastings' rule, so it leaves the same distribution where it is.
+`sweep_sparse` is for many topics: its time for a token depends on the topics of the document, not on K.
 """
 
 import math
@@ -20,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from supertopic.draws import bits, uniform
+from supertopic.draws import bits, derive, uniform
 from supertopic.lanes import (
     LANES,
     count_up_to,
@@ -71,18 +70,17 @@ class Topics(NamedTuple):
     """What the sampler reads of the topics: counts, from which a token's own is taken out, or a fixed phi.
 
     All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; others are those of
-    the last sweep. The sampler that proposes topics draws them for a word from `occurrence`, the topics that its
-    tokens had in the last sweep, or from `cumulated`, the running sums of phi; for the one that weighs all topics
-    both are empty.
+    the last sweep. smooth, occurrence, word_start and cumulated are for `sweep_sparse`, and empty for `sweep`.
     """
 
     word_topic: np.ndarray  # (V, K) int32 counts
     mass: np.ndarray  # (K,) float64, not padded: the topic's tokens + V beta
     inverse: np.ndarray  # (K,) float32: 1 / mass; 1 where phi is fixed
     phi: np.ndarray  # (V, K) float32; empty where counts are used
-    occurrence: np.ndarray  # (n_tokens,) uint16, or empty
+    smooth: np.ndarray  # (V,): sum_k alpha_k phi_wk
+    occurrence: np.ndarray  # (n_tokens,) uint16: the topics of each word's tokens in the last sweep
     word_start: np.ndarray  # (V + 1,): word w has occurrence[word_start[w]:word_start[w + 1]]
-    cumulated: np.ndarray  # (V, K) float32, or empty
+    cumulated: np.ndarray  # (V, K) float32: the running sums of alpha_k phi_wk where phi is fixed
     beta: float
     live: bool
 
@@ -332,89 +330,116 @@ def search(cumulated, first, n, share):
     return low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def sweep_linear(tokens, z, topics, weights, quadratic, alpha, streams, n_rounds, kept, omega):
-    """Move every z by n_rounds pairs of proposals: a topic that the word likes, then one that the document likes.
+@njit(cache=True, error_model="numpy")
+def draw_smooth(topics, word, j, share, ceiling, cumulated_share, width, key):
+    """A topic other than j in proportion to alpha_k phi_wk, phi being fixed or last sweep's counts."""
+    n_topics = len(share)
+    occurrences = topics.smooth[word] - topics.beta * cumulated_share[-1]
+    for attempt in range(10_000):
+        u, v, x = uniform(key, 3 * attempt), uniform(key, 3 * attempt + 1), uniform(key, 3 * attempt + 2)
+        if len(topics.phi):
+            k = search(topics.cumulated, word * width, n_topics, u)
+        elif u * topics.smooth[word] < occurrences:  # some token of the word, kept in proportion to its topic's share
+            first, last = topics.word_start[word], topics.word_start[word + 1]
+            k = np.intp(topics.occurrence[first + np.intp(v * (last - first))])
+            if x * ceiling > share[k]:
+                continue
+        else:
+            k = search(cumulated_share, 0, n_topics, v)
+        if k != j:
+            return k
+    return j
 
-    The first is drawn from a fixed phi, or in proportion to last sweep's word_topic + beta by picking an occurrence (as
-    in WarpLDA, Chen et al. 2016); the second in proportion to n + alpha by picking a token. Each is accepted with what
-    the target has beyond its proposal, the response's factor included. With a fixed phi this is exact. With last
-    sweep's counts it is not, since proposals that remember old topics are no proposals of a fixed kernel; but then
-    neither is the target. Arguments are as for `sweep`.
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, omega):
+    """Draw every z anew in a time that depends on the topics of its document, not on K.
+
+    (n_k + alpha_k) phi_wk is a sum over the document's few topics plus a part that is known for each word,
+    `topics.smooth`, and drawn only now and then. A topic is drawn from that, LDA's conditional; if it is another one,
+    it is accepted with the response's factor (Metropolis and Hastings). Exact where phi is fixed; otherwise topics
+    are those of the last sweep. Arguments are as for `sweep`.
     """
     width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.exact)
     n = np.zeros(n_topics)
-    omega_n = np.zeros(n_columns)  # omega N, all tokens in
+    omega_n = np.zeros(n_columns)  # omega N
+    present, place = np.empty(n_topics, np.intp), np.empty(n_topics, np.intp)  # the document's topics, and where
+    cumulated = np.empty(n_topics)  # running sums over the document's topics
     eta = weights.exact.T.copy()  # (K, R)
-    cumulated_alpha = np.cumsum(alpha[:n_topics].astype(np.float64))
-    alpha_mass, beta_mass = cumulated_alpha[-1], n_topics * topics.beta
-    fixed = len(topics.phi) > 0
+    share = alpha[:n_topics] * topics.inverse[:n_topics]
+    ceiling, cumulated_share = share.max(), np.cumsum(share.astype(np.float64))
+    fixed, final = len(topics.phi) > 0, len(tokens.word) - 1
 
     for d in range(len(tokens.doc_start) - 1):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
-        n_tokens = stop - start
+        n_tokens, n_present = stop - start, 0
         omega_n[:] = 0.0
         for i in range(start, stop):
-            n[z[i]] += 1.0
-            for r in range(n_columns):
-                omega_n[r] += eta[z[i], r]
-
-        for i in range(start, stop):
-            word, old = np.intp(tokens.word[i]), np.intp(z[i])
-            first_occurrence = topics.word_start[word]
-            n_occurrences = topics.word_start[word + 1] - first_occurrence
-            for proposal in range(2 * n_rounds):
-                j = np.intp(z[i])
-                from_word = proposal % 2 == 0
-                draw = 2 * ((i - start) * 2 * n_rounds + proposal)
-                if from_word:
-                    x = uniform(streams[d], draw) * (n_occurrences + beta_mass)
-                    if fixed:
-                        k = search(topics.cumulated, word * width, n_topics, uniform(streams[d], draw))
-                    elif x < n_occurrences:
-                        k = np.intp(topics.occurrence[first_occurrence + np.intp(x)])
-                    else:
-                        k = min(np.intp((x - n_occurrences) / topics.beta), n_topics - 1)
-                else:
-                    x = uniform(streams[d], draw) * (n_tokens + alpha_mass)
-                    if x < n_tokens:
-                        k = np.intp(z[start + np.intp(x)])
-                    else:
-                        k = search(cumulated_alpha, 0, n_topics, (x - n_tokens) / alpha_mass)
-                if k == j:
-                    continue
-                # target / proposal at k over the same at j, the token taken out of topic j of the document and out of
-                # its old topic in the counts
-                ratio = 1.0
-                if from_word:
-                    ratio = (n[k] + alpha[k]) / (n[j] - 1.0 + alpha[j])
-                elif fixed:
-                    ratio = topics.phi[word * width + k] / topics.phi[word * width + j]
-                if not fixed:
-                    if from_word:
-                        ratio *= topics.word_topic[word * width + j] + topics.beta
-                        ratio /= topics.word_topic[word * width + k] + topics.beta
-                    own_j, own_k = np.float64(j == old), np.float64(k == old)
-                    ratio *= topics.word_topic[word * width + k] - own_k + topics.beta
-                    ratio /= topics.word_topic[word * width + j] - own_j + topics.beta
-                    ratio *= (topics.mass[j] - own_j) / (topics.mass[k] - own_k)
-                exponent = 0.0
-                for r in range(n_columns):
-                    kappa, lam = quadratic.kappa[d, r], quadratic.lam[d, r]
-                    middle = omega_n[r] - eta[j, r] + 0.5 * (eta[k, r] + eta[j, r])
-                    exponent += (eta[k, r] - eta[j, r]) * (kappa - lam * middle / n_tokens) / n_tokens
-                if uniform(streams[d], draw + 1) < ratio * math.exp(min(exponent, 700.0)):
-                    z[i] = k
-                    n[j] -= 1.0
-                    n[k] += 1.0
-                    for r in range(n_columns):
-                        omega_n[r] += eta[k, r] - eta[j, r]
-
-        for i in range(start, stop):
             k = np.intp(z[i])
-            if n[k] > 0.0:
-                for r in range(n_columns):
-                    omega[d, r] += eta[k, r] * (n[k] / n_tokens)
-                if len(kept):
-                    kept[d * width + k] += np.float32(n[k])
-                n[k] = 0.0
+            if n[k] == 0.0:
+                present[n_present], place[k] = k, n_present
+                n_present += 1
+            n[k] += 1.0
+        for m in range(n_present):
+            for r in range(n_columns):
+                omega_n[r] += n[present[m]] * eta[present[m], r]
+
+        for i in range(start, stop):
+            first, j = np.intp(tokens.word[i]) * width, np.intp(z[i])
+            soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
+            total_weight = 0.0
+            for m in range(n_present):
+                k = present[m]
+                if fixed:
+                    weight = n[k] * topics.phi[first + k]
+                    prefetch(topics.phi, soon + k)
+                else:
+                    weight = n[k] * (topics.word_topic[first + k] + topics.beta) * topics.inverse[k]
+                    prefetch(topics.word_topic, soon + k)
+                total_weight += 0.0 if k == j else weight
+                cumulated[m] = total_weight
+            if fixed:
+                phi = np.float64(topics.phi[first + j])
+                own = phi
+            else:
+                phi = (topics.word_topic[first + j] + topics.beta) * topics.inverse[j]
+                own = (topics.word_topic[first + j] - 1.0 + topics.beta) / (topics.mass[j] - 1.0)
+            stays = (n[j] - 1.0 + alpha[j]) * own
+            smooth = max(topics.smooth[tokens.word[i]] - alpha[j] * phi, 0.0)
+            rest = uniform(streams[d], 2 * (i - start)) * (stays + total_weight + smooth) - stays
+            if rest < 0.0:
+                continue
+            if rest < total_weight:
+                m = 0
+                while cumulated[m] <= rest:
+                    m += 1
+                k = present[m]
+            else:
+                key = derive(streams[d], i - start)
+                k = draw_smooth(topics, np.intp(tokens.word[i]), j, share, ceiling, cumulated_share, width, key)
+            exponent = 0.0
+            for r in range(n_columns):
+                middle = omega_n[r] + 0.5 * (eta[k, r] - eta[j, r])
+                slope = (quadratic.kappa[d, r] - quadratic.lam[d, r] * middle / n_tokens) / n_tokens
+                exponent += (eta[k, r] - eta[j, r]) * slope
+            if k == j or (exponent < 0.0 and uniform(streams[d], 2 * (i - start) + 1) > math.exp(exponent)):
+                continue
+            z[i] = k
+            n[j] -= 1.0
+            if n[j] == 0.0:
+                n_present -= 1
+                present[place[j]], place[present[n_present]] = present[n_present], place[j]
+            if n[k] == 0.0:
+                present[n_present], place[k] = k, n_present
+                n_present += 1
+            n[k] += 1.0
+            for r in range(n_columns):
+                omega_n[r] += eta[k, r] - eta[j, r]
+
+        for m in range(n_present):
+            k = present[m]
+            for r in range(n_columns):
+                omega[d, r] += eta[k, r] * (n[k] / n_tokens)
+            if len(kept):
+                kept[d * width + k] += np.float32(n[k])
+            n[k] = 0.0
