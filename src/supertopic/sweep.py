@@ -361,62 +361,67 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, om
     are those of the last sweep. Arguments are as for `sweep`.
     """
     width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.exact)
-    n = np.zeros(n_topics)
+    phi, word_topic, smooth, beta = topics.phi, topics.word_topic, topics.smooth, np.float32(topics.beta)
+    inverse, inverse_without = topics.inverse, (1.0 / (topics.mass - 1.0)).astype(np.float32)
+    present, place = np.empty(n_topics, np.int32), np.full(n_topics, -1)  # the document's topics, and where they are
+    n, scaled = np.empty(n_topics, np.float32), np.empty(n_topics, np.float32)  # their tokens, and n / mass
+    cumulated = np.empty(n_topics, np.float32)  # running sums of their weights
     omega_n = np.zeros(n_columns)  # omega N
-    present, place = np.empty(n_topics, np.intp), np.empty(n_topics, np.intp)  # the document's topics, and where
-    cumulated = np.empty(n_topics)  # running sums over the document's topics
     eta = weights.exact.T.copy()  # (K, R)
-    share = alpha[:n_topics] * topics.inverse[:n_topics]
+    share = alpha[:n_topics] * inverse[:n_topics]
     ceiling, cumulated_share = share.max(), np.cumsum(share.astype(np.float64))
-    fixed, final = len(topics.phi) > 0, len(tokens.word) - 1
+    fixed, final = len(phi) > 0, len(tokens.word) - 1
 
     for d in range(len(tokens.doc_start) - 1):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
         n_tokens, n_present = stop - start, 0
-        omega_n[:] = 0.0
         for i in range(start, stop):
             k = np.intp(z[i])
-            if n[k] == 0.0:
-                present[n_present], place[k] = k, n_present
+            if place[k] < 0:
+                present[n_present], place[k], n[n_present] = k, n_present, ZERO
                 n_present += 1
-            n[k] += 1.0
+            n[place[k]] += ONE
+        omega_n[:] = 0.0
         for m in range(n_present):
+            scaled[m] = n[m] * inverse[present[m]]
             for r in range(n_columns):
-                omega_n[r] += n[present[m]] * eta[present[m], r]
+                omega_n[r] += n[m] * eta[present[m], r]
 
         for i in range(start, stop):
-            first, j = np.intp(tokens.word[i]) * width, np.intp(z[i])
+            word, j = np.intp(tokens.word[i]), np.intp(z[i])
+            first, here = word * width, place[j]
             soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
-            total_weight = 0.0
+            mine, scaled[here], others = scaled[here], ZERO, ZERO
             for m in range(n_present):
-                k = present[m]
+                k = np.intp(present[m])
                 if fixed:
-                    weight = n[k] * topics.phi[first + k]
-                    prefetch(topics.phi, soon + k)
+                    others += scaled[m] * phi[first + k]
+                    prefetch(phi, soon + k)
                 else:
-                    weight = n[k] * (topics.word_topic[first + k] + topics.beta) * topics.inverse[k]
-                    prefetch(topics.word_topic, soon + k)
-                total_weight += 0.0 if k == j else weight
-                cumulated[m] = total_weight
+                    others += scaled[m] * (np.float32(word_topic[first + k]) + beta)
+                    prefetch(word_topic, soon + k)
+                cumulated[m] = others
+            scaled[here] = mine
             if fixed:
-                phi = np.float64(topics.phi[first + j])
-                own = phi
+                liking = phi[first + j]
+                own = liking
             else:
-                phi = (topics.word_topic[first + j] + topics.beta) * topics.inverse[j]
-                own = (topics.word_topic[first + j] - 1.0 + topics.beta) / (topics.mass[j] - 1.0)
-            stays = (n[j] - 1.0 + alpha[j]) * own
-            smooth = max(topics.smooth[tokens.word[i]] - alpha[j] * phi, 0.0)
-            rest = uniform(streams[d], 2 * (i - start)) * (stays + total_weight + smooth) - stays
-            if rest < 0.0:
+                count = np.float32(word_topic[first + j])
+                liking, own = (count + beta) * inverse[j], (count - ONE + beta) * inverse_without[j]
+            stays = (n[here] - ONE + alpha[j]) * own
+            rare = max(np.float32(smooth[word]) - alpha[j] * liking, ZERO)
+            u = np.float32(np.int64(bits(streams[d], 2 * (i - start)) >> np.uint64(40))) * np.float32(2.0**-24)
+            rest = u * (stays + others + rare) - stays
+            if rest < ZERO:
                 continue
-            if rest < total_weight:
+            if rest < others:
                 m = 0
                 while cumulated[m] <= rest:
                     m += 1
-                k = present[m]
+                k = np.intp(present[m])
             else:
                 key = derive(streams[d], i - start)
-                k = draw_smooth(topics, np.intp(tokens.word[i]), j, share, ceiling, cumulated_share, width, key)
+                k = draw_smooth(topics, word, j, share, ceiling, cumulated_share, width, key)
             exponent = 0.0
             for r in range(n_columns):
                 middle = omega_n[r] + 0.5 * (eta[k, r] - eta[j, r])
@@ -425,21 +430,25 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, om
             if k == j or (exponent < 0.0 and uniform(streams[d], 2 * (i - start) + 1) > math.exp(exponent)):
                 continue
             z[i] = k
-            n[j] -= 1.0
-            if n[j] == 0.0:
+            n[here] -= ONE
+            scaled[here] = n[here] * inverse[j]
+            if n[here] == ZERO:  # the last topic of the list takes its place
                 n_present -= 1
-                present[place[j]], place[present[n_present]] = present[n_present], place[j]
-            if n[k] == 0.0:
-                present[n_present], place[k] = k, n_present
+                present[here], n[here], scaled[here] = present[n_present], n[n_present], scaled[n_present]
+                place[present[here]] = here
+                place[j] = -1
+            if place[k] < 0:
+                present[n_present], place[k], n[n_present] = k, n_present, ZERO
                 n_present += 1
-            n[k] += 1.0
+            n[place[k]] += ONE
+            scaled[place[k]] = n[place[k]] * inverse[k]
             for r in range(n_columns):
                 omega_n[r] += eta[k, r] - eta[j, r]
 
         for m in range(n_present):
-            k = present[m]
+            k = np.intp(present[m])
             for r in range(n_columns):
-                omega[d, r] += eta[k, r] * (n[k] / n_tokens)
+                omega[d, r] += eta[k, r] * (np.float64(n[m]) / n_tokens)
             if len(kept):
-                kept[d * width + k] += np.float32(n[k])
-            n[k] = 0.0
+                kept[d * width + k] += n[m]
+            place[k] = -1
