@@ -7,7 +7,7 @@ from polyagamma import random_polyagamma
 from scipy import stats
 
 import naive
-from supertopic.draws import bits, derive, inverse_gaussian, log_gamma_draw, make_key, normals, polya_gammas, uniform
+from supertopic.draws import bits, derive, inverse_gaussian, log_gamma, make_key, normals, polya_gammas, uniform
 
 
 @njit
@@ -20,7 +20,7 @@ def many(verb, n, a, b, key):
 
 @njit
 def gamma_of(shape, unused, key):
-    return np.exp(log_gamma_draw(shape, key))
+    return np.exp(log_gamma(shape, key))
 
 
 @njit

@@ -7,7 +7,7 @@ from supertopic import SLDAClassifier
 
 
 def accuracy(data, n_topics, c, seeds, **parameters):
-    X, y, X_test, y_test = data
+    X, y, X_test, y_test, _ = data
     models = (SLDAClassifier(n_topics, c=c, random_state=seed, **parameters).fit(X, y) for seed in seeds)
     return np.mean([model.score(X_test, y_test) for model in models])
 

@@ -54,12 +54,8 @@ def normal(key, i):
 
 
 @njit(cache=True)
-def log_gamma_draw(shape, key):
-    """The logarithm of a Gamma(shape, 1) draw (Marsaglia and Tsang, 2000): the draw itself may underflow."""
-    boost = 0.0
-    if shape < 1.0:  # Gamma(a) = Gamma(a + 1) U**(1/a)
-        boost = math.log(uniform(key, 0)) / shape
-        shape += 1.0
+def gamma(shape, key):
+    """A Gamma(shape, 1) draw for shape >= 1 (Marsaglia and Tsang, 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     i = 1
@@ -67,11 +63,18 @@ def log_gamma_draw(shape, key):
         x = normal(key, i)  # uses the uniforms 2 i and 2 i + 1
         v = 1.0 + c * x
         if v > 0.0:
-            v = v * v * v
-            u = uniform(key, 2 * i + 2)
-            if u < 1.0 - 0.0331 * x**4 or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
-                return math.log(d * v) + boost
+            v, u, square = v * v * v, uniform(key, 2 * i + 2), x * x
+            if u < 1.0 - 0.0331 * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
+                return d * v
         i += 2
+
+
+@njit(cache=True)
+def log_gamma(shape, key):
+    """The logarithm of a Gamma(shape, 1) draw: the draw itself may underflow."""
+    if shape >= 1.0:
+        return math.log(gamma(shape, key))
+    return math.log(gamma(shape + 1.0, key)) + math.log(uniform(key, 0)) / shape  # Gamma(a) = Gamma(a + 1) U**(1/a)
 
 
 @njit(cache=True)
@@ -109,7 +112,8 @@ def polya_gamma(h, z, key):
     if z < 14.0:  # beyond, the whole is as good as inverse Gaussian
         for i in range(2 + int(z / 3.0)):
             w = 1.0 / (2.0 * math.pi**2 * (i + 0.5) ** 2 + 0.5 * z * z)
-            total += w * math.exp(log_gamma_draw(h, derive(key, i + 1)))
+            stream = derive(key, i + 1)
+            total += w * (gamma(h, stream) if h >= 1.0 else math.exp(log_gamma(h, stream)))
             mean -= w
             variance -= w * w
     # mean h mean, variance h variance; an inverse Gaussian has variance = mean**3 / shape

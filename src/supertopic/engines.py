@@ -1,7 +1,7 @@
 """Who runs the shards. An engine is asked for one step of all of them and adds up what they say, in their order."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import TypeVar
@@ -11,6 +11,7 @@ import numpy as np
 from supertopic.shard import Shard, Statistics
 from supertopic.sweep import Topics, Weights
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -26,6 +27,10 @@ class Threads:
         """One step of every shard, and the sum of what they say, added in their order."""
         return reduce(Statistics.__add__, self.map(lambda shard: shard.step(weights, topics, alpha, key)))
 
+    def map(self, verb: Callable[[Shard], T]) -> list[T]:
+        """verb(shard) for every shard, the answers in the shards' order."""
+        return self.over(self.shards, verb)
+
     def over_words(self, n_words: int, verb: Callable[[Shard, slice], None]) -> None:
         """verb(shard, words) for every shard: each thread takes all shards in turn, for its own part of the words."""
         edges = np.linspace(0, n_words, self.n_threads + 1).astype(int).tolist()
@@ -34,13 +39,10 @@ class Threads:
             for shard in self.shards:
                 verb(shard, words)
 
-        self._map(work, [slice(a, b) for a, b in itertools.pairwise(edges)])
+        self.over([slice(a, b) for a, b in itertools.pairwise(edges)], work)
 
-    def map(self, verb: Callable[[Shard], T]) -> list[T]:
-        """verb(shard) for every shard, the answers in the shards' order."""
-        return self._map(verb, self.shards)
-
-    def _map(self, verb, things) -> list:
+    def over(self, things: Iterable[S], verb: Callable[[S], T]) -> list[T]:
+        """verb(thing) for every thing on the threads, the answers in order."""
         return list(self.pool.map(verb, things) if self.pool else map(verb, things))
 
     def __enter__(self):

@@ -216,7 +216,7 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not)."""
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "_word_topic")
         up, down = self._mean_probabilities(X)
         if self.multilabel_:
             return up
@@ -225,7 +225,7 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "_word_topic")
         up, down = self._mean_probabilities(X)
         score = np.log(up) - np.log(down)
         return score.ravel() if len(self.classes_) == 2 and not self.multilabel_ else score
@@ -249,7 +249,7 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
         -------
         lower, upper : ndarray of shape (n_columns, n_topics)
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "_word_topic")
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level!r}.")
         draws = self.coef_draws_[self.best_chain_]

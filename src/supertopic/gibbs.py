@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from scipy.linalg import solve_triangular
 
-from supertopic.draws import derive, log_gamma_draw, make_key, normals
+from supertopic.draws import derive, log_gamma, make_key, normals, uniform
 from supertopic.engines import Threads
 from supertopic.lanes import pad
 from supertopic.shard import Statistics
@@ -18,6 +18,7 @@ from supertopic.sweep import Topics, make_weights
 
 START, ETA, TOPICS, SWEEP = range(4)  # purposes of random numbers inside a chain
 NO_PHI = np.zeros(0, np.float32)
+PHI_WORDS = 2048  # words that are drawn at a time
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
 SAMPLERS = ("collapsed", "drawn", "delayed")
 
@@ -111,7 +112,8 @@ def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
     noise = normals((n_columns, n_topics), key)
     eta = np.empty((n_columns, n_topics))
     for r in range(n_columns):
-        P = np.eye(n_topics) / nu2 + total.precision[:, :, r]  # only the lower triangle is read
+        P = total.precision[:, :, r].copy()  # only the lower triangle is read
+        P.flat[:: n_topics + 1] += 1.0 / nu2
         L = np.linalg.cholesky(P)
         half = solve_triangular(L, total.shift[:, r], lower=True, check_finite=False)
         eta[r] = solve_triangular(L, half + noise[r], lower=True, trans="T", check_finite=False)
@@ -121,10 +123,10 @@ def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
 def draw_topics(engine: Threads, state: State, priors: Priors, sampler: str, key: np.uint64) -> Topics:
     """What the documents see of the topics in the next sweep."""
     n_words, n_topics = len(state.word_topic), len(priors.alpha)
-    mass = sum(engine.map(lambda shard: shard.count_topics())) + n_words * priors.beta
+    mass = np.sum(engine.map(lambda shard: shard.count_topics()), axis=0) + n_words * priors.beta
     phi, cumulated, smooth, inverse = NO_PHI, NO_PHI, np.zeros(0), pad((1.0 / mass).astype(np.float32))
     if sampler == "drawn":
-        phi, inverse = draw_phi(state.word_topic, n_topics, priors.beta, key), np.ones_like(inverse)
+        phi, inverse = draw_phi(engine, state.word_topic, n_topics, priors.beta, key), np.ones_like(inverse)
     if len(state.occurrence):
         if sampler == "drawn":
             sums = np.cumsum(phi.reshape(n_words, -1) * state.alpha, axis=1, dtype=np.float64)  # (V, K)
@@ -137,28 +139,50 @@ def draw_topics(engine: Threads, state: State, priors: Priors, sampler: str, key
     return Topics(counts, mass, inverse, phi, smooth, *words, cumulated, priors.beta, live)
 
 
+def draw_phi(engine: Threads, word_topic: np.ndarray, n_topics: int, beta: float, key: np.uint64) -> np.ndarray:
+    """phi_k ~ Dirichlet(word_topic_k + beta), flat and padded, as log-gammas that are normalised in the log.
+
+    Parts of the words are drawn on the engine's threads. Their sums are added in order, and which they are does not
+    depend on the threads.
+    """
+    phi = np.zeros(word_topic.size, np.float32)
+    edges = [*range(0, len(word_topic), PHI_WORDS), len(word_topic)]
+    parts = list(itertools.pairwise(edges))
+    sums = engine.over(parts, lambda part: draw_log_gammas(word_topic, n_topics, beta, key, phi, *part))
+    total = np.logaddexp.reduce(sums, axis=0)
+    engine.over(parts, lambda part: normalise(phi, word_topic.shape[1], total, *part))
+    return phi
+
+
 @njit(cache=True, nogil=True)
-def draw_phi(word_topic, n_topics, beta, key):
-    """phi_k ~ Dirichlet(word_topic_k + beta), as log-gammas normalised in the log: small ones would underflow."""
-    n_words, width = word_topic.shape
-    phi = np.zeros(n_words * width, np.float32)
-    largest = np.full(n_topics, -np.inf)
-    total = np.zeros(n_topics)
-    for w in range(n_words):
+def draw_log_gammas(word_topic, n_topics, beta, key, phi, first_word, last_word):
+    """Put log Gamma(word_topic + beta) draws of some words into phi; returns their log-sum-exp, (K,)."""
+    width = word_topic.shape[1]
+    largest, total = np.full(n_topics, -1e30), np.zeros(n_topics)
+    for w in range(first_word, last_word):
         stream = derive(key, w)
         for k in range(n_topics):
-            x = log_gamma_draw(word_topic[w, k] + beta, derive(stream, k))
+            cell = derive(stream, k)
+            n = word_topic[w, k]
+            # most empty cells are so small that they will be 0 in float32: the first factor alone shows it
+            x = -1e3
+            if n > 0 or math.log(uniform(cell, 0)) > -100.0 * beta:
+                x = log_gamma(n + beta, cell)
             phi[w * width + k] = x
             largest[k] = max(largest[k], x)
-    for w in range(n_words):
+    for w in range(first_word, last_word):
         for k in range(n_topics):
             total[k] += math.exp(phi[w * width + k] - largest[k])
     for k in range(n_topics):
         total[k] = largest[k] + math.log(total[k])
-    for w in range(n_words):
-        for k in range(n_topics):
+    return total
+
+
+@njit(cache=True, nogil=True)
+def normalise(phi, width, total, first_word, last_word):
+    for w in range(first_word, last_word):
+        for k in range(len(total)):
             phi[w * width + k] = max(math.exp(phi[w * width + k] - total[k]), 1e-37)
-    return phi
 
 
 def log_joint(engine: Threads, draw: Draw, priors: Priors) -> float:

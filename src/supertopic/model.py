@@ -29,7 +29,7 @@ logger = logging.getLogger("supertopic")
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a quarter of one
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
-MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**28
+MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**26  # the bytes are those of all shards' statistics
 
 
 class Run(NamedTuple):
@@ -76,7 +76,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.timings_ = dict(
             zip(("eta", "z", "lambda"), np.sum([r.seconds for r in runs], axis=0).tolist(), strict=True)
         )
-        self._set_draws(np.array([r.word_topic for r in runs]), np.array([r.eta for r in runs]))
+        self._set_draws(np.stack([r.word_topic for r in runs]), np.stack([r.eta for r in runs]))
         self.doc_topic_ = runs[self.best_chain_].doc_topic
         self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
         logger.info("%s: %d tokens in %.1f s", title, len(tokens.word), time.perf_counter() - began)
@@ -89,7 +89,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             for docs in cut(tokens, self._n_shards(len(tokens.word), n_columns))
         ]
         eta = np.empty((self.n_draws, n_columns, n_topics))
-        word_topic = np.zeros((n_words, n_topics), np.int64)
+        most = len(tokens.word) * self.n_draws
+        word_topic = np.zeros((n_words, n_topics), np.int32 if most < 2**31 else np.int64)
         seconds, joint = np.zeros(3), []
         last = self.burn_in + self.n_draws
         with Threads(shards, n_threads) as engine:
@@ -110,12 +111,22 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray) -> None:
         """Set what follows from the summed counts (chain, V, K) and the draws of eta (chain, draw, R, K)."""
-        self._word_topic = word_topic.astype(np.min_scalar_type(int(word_topic.max(initial=0))))
+        self._word_topic = word_topic
         self.coef_draws_ = eta
-        self.components_ = self._word_topic[self.best_chain_].T / self.n_draws + self.beta  # (K, V)
-        self.topic_word_ = self.components_ / self.components_.sum(axis=1, keepdims=True)
         self.coef_ = eta[self.best_chain_].mean(axis=0)  # (R, K)
         self._n_features_out = self.n_topics
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Pseudo-counts (K, V) of the best chain. Made from whole counts on demand: they may be large."""
+        check_is_fitted(self, "_word_topic")
+        return self._word_topic[self.best_chain_].T / self.n_draws + self.beta
+
+    @property
+    def topic_word_(self) -> np.ndarray:
+        """The topics (K, V) of the best chain, rows sum to 1."""
+        components = self.components_
+        return components / components.sum(axis=1, keepdims=True)
 
     def _topic_shares(self) -> np.ndarray:
         """The share of each topic in all training tokens, (chain, K): what is believed of a document without words."""
@@ -124,7 +135,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _infer(self, X, chains) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "_word_topic")
         X = self._validate_counts(X, reset=False)
         n_threads, shares = effective_n_jobs(self.n_jobs), []
         for index in chains:
@@ -148,7 +159,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_docs, n_topics)
             Rows sum to 1. A document without known words gets the shares of the training corpus.
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "_word_topic")
         return self._infer(X, [self.best_chain_])[0]
 
     def top_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[list[str]]:
@@ -162,7 +173,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n : int, default=10
             How many words.
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self, "_word_topic")
         if feature_names is None:
             feature_names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         names = np.asarray(feature_names, dtype=object)

@@ -141,7 +141,7 @@ def add_moved(word, previous, z, word_topic, first_word, last_word):
         n_moved = 0
         for i in range(first, min(first + 1024, len(z))):
             moved[n_moved] = i
-            n_moved += previous[i] != z[i] and first_word <= word[i] < last_word
+            n_moved += (previous[i] != z[i]) & (word[i] >= first_word) & (word[i] < last_word)
         for i in moved[:n_moved]:
             word_topic[word[i], previous[i]] -= 1
             word_topic[word[i], z[i]] += 1

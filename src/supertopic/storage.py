@@ -29,7 +29,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     final place and renamed, so that a reader never sees half a file.
     """
     vectorizer, model, names = _parts(obj)
-    check_is_fitted(model, "components_")
+    check_is_fitted(model, "_word_topic")
     tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "coef_draws_": model.coef_draws_}
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}

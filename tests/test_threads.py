@@ -1,0 +1,60 @@
+"""One thread or many, the same model bit for bit."""
+
+import numpy as np
+import pytest
+
+from supertopic import LDA, SLDAClassifier, gibbs, model
+from supertopic.datasets import make_corpus
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(n_docs=400, n_words=3000, n_topics=5, eta=np.linspace(-5, 5, 15).reshape(3, 5), random_state=0)
+
+
+@pytest.mark.parametrize("sampler", ["delayed", "drawn", "collapsed"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, sparse):
+    monkeypatch.setattr(model, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
+    monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
+    fits = []
+    for n_jobs in (1, 2, 7):
+        slda = SLDAClassifier(6, sampler=sampler, burn_in=8, n_draws=4, n_chains=2, n_jobs=n_jobs, random_state=1)
+        fits.append(slda.fit(corpus.X, corpus.y))
+        assert (fits[-1]._n_shards(corpus.X.sum(), 3) > 10) == (sampler != "collapsed")
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.coef_draws_, fits[0].coef_draws_)
+        np.testing.assert_array_equal(other._word_topic, fits[0]._word_topic)
+        np.testing.assert_array_equal(other.doc_topic_, fits[0].doc_topic_)
+        np.testing.assert_array_equal(other.log_joint_, fits[0].log_joint_)
+        np.testing.assert_array_equal(other.predict_proba(corpus.X[:40]), fits[0].predict_proba(corpus.X[:40]))
+
+
+@pytest.mark.parametrize("sampler", ["delayed", "drawn", "collapsed"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
+    corpus = make_corpus(n_docs=400, n_topics=4, random_state=1)
+    monkeypatch.setattr(model, "SHARD_TOKENS", 5000)
+    monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
+    fits = [
+        SLDAClassifier(4, c=10, sampler=sampler, burn_in=60, n_draws=20, random_state=s).fit(corpus.X, corpus.y)
+        for s in range(3)
+    ]
+    best = max(fits, key=lambda fit: fit.log_joint_[0, -1])
+    similar = np.corrcoef(np.vstack([corpus.topic_word, best.topic_word_]))[:4, 4:]
+    assert similar.max(axis=1).min() > 0.9
+    assert (np.diff(best.coef_[0, similar.argmax(axis=1)]) > 0).all()
+
+
+def test_auto_looks_at_the_corpus_only(corpus, monkeypatch):
+    monkeypatch.setattr(model, "COLLAPSED_UP_TO", 10)
+    chosen = {LDA(3, burn_in=1, n_draws=1, n_jobs=n).fit(corpus.X).sampler_ for n in (1, 2, -1)}
+    assert chosen == {"delayed"}
+
+
+def test_blas_threads_are_given_back(corpus):
+    from threadpoolctl import threadpool_info
+
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    LDA(3, burn_in=1, n_draws=1).fit(corpus.X)
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
