@@ -1,7 +1,7 @@
 """`python -m benchmarks`: supertopic against tomotopy and scikit-learn, both sides in one run.
 
 Prints a table, and writes results.json and results.svg beside this file. `pip install '.[benchmark]'` installs the
-peers. Figures are seconds of the whole `fit` a token and iteration; the two sides take turns, and medians are shown.
+peers. Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians are shown.
 """
 
 import json
@@ -9,13 +9,16 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
+import matplotlib
 import numpy as np
+import tomotopy
 from rich.console import Console
 from rich.table import Table
 from sklearn.decomposition import LatentDirichletAllocation
@@ -26,118 +29,121 @@ from benchmarks.corpora import imdb, newsgroups
 from supertopic import LDA, SLDAClassifier
 
 REPEATS = 3
-ITERATIONS = 50
-out = Console()
+out = Console(width=160)
 rows: list[dict] = []
 
 
-def ours(X, y, n_topics, iterations, n_jobs=1, c=25.0, **parameters):
+def ours(X, y, n_topics, n_iterations, **parameters):
     """Nanoseconds a token and iteration of a whole fit, and the model."""
-    model = SLDAClassifier(
-        n_topics, c=c, burn_in=iterations - 2, n_draws=2, n_jobs=n_jobs, random_state=0, **parameters
-    )
+    parameters = {"n_jobs": 1, "random_state": 0, "burn_in": n_iterations - 2, "n_draws": 2} | parameters
     began = time.perf_counter()
-    model.fit(X, y)
-    return (time.perf_counter() - began) / iterations / X.sum() * 1e9, model
+    model = SLDAClassifier(n_topics, **parameters).fit(X, y)
+    return (time.perf_counter() - began) / n_iterations / X.sum() * 1e9, model
 
 
-def tomotopy(X, Y, n_topics, iterations, workers=1, c=25.0):
-    """The same for tomotopy; reading the documents is not counted."""
-    import tomotopy as tp
+def theirs(X, Y, n_topics, n_iterations, c=25.0):
+    """The same for tomotopy; adding the documents is not counted."""
+    n_columns = Y.shape[1]
+    settings = {"vars": "b" * n_columns, "glm_param": [c] * n_columns, "alpha": 1 / n_topics, "eta": 0.01, "seed": 0}
+    model = tomotopy.SLDAModel(k=n_topics, **settings)
+    for words, y in zip(as_words(X), Y, strict=True):
+        if words:
+            model.add_doc(words, y.tolist())
+    model.train(0, workers=1)
+    began = time.perf_counter()
+    model.train(n_iterations, workers=1, show_progress=False)
+    return (time.perf_counter() - began) / n_iterations / model.num_words * 1e9, model
 
-    model = tp.SLDAModel(
-        k=n_topics, vars="b" * Y.shape[1], glm_param=[c] * Y.shape[1], alpha=1 / n_topics, eta=0.01, seed=0
-    )
+
+def as_words(X):
     names = np.arange(X.shape[1]).astype(str)
-    for d in range(X.shape[0]):
-        row = X[d]
-        if row.nnz:
-            model.add_doc(list(names[np.repeat(row.indices, row.data)]), Y[d].tolist())
-    model.train(0, workers=workers)
-    began = time.perf_counter()
-    model.train(iterations, workers=workers, show_progress=False)
-    return (time.perf_counter() - began) / iterations / model.num_words * 1e9, model
+    return [list(names[np.repeat(row.indices, row.data)]) for row in (X[d] for d in range(X.shape[0]))]
 
 
 def compare(work, goal, left, right, names=("supertopic", "tomotopy"), unit="ns", repeats=REPEATS):
-    """Let the two sides take turns; a row of the table with their medians and the ratio."""
+    """Let the two sides take turns: a row with their medians, and how many times faster the left one is."""
     pairs = [(left(), right()) for _ in range(repeats)]
     a, b = (median(side) for side in zip(*pairs, strict=True))
     rows.append({"work": work, "goal": goal, names[0]: a, names[1]: b, "ratio": b / a, "unit": unit})
     out.print(
-        f"{work}: {names[0]} {a:.1f} {unit}, {names[1]} {b:.1f} {unit}: {b / a:.2f}x (goal {goal})", highlight=False
+        f"{work}: {names[0]} {a:.1f} {unit}, {names[1]} {b:.1f} {unit}: {b / a:.2f}x, goal {goal}", highlight=False
     )
 
 
 def against_tomotopy(news):
     binary = (news.y <= 10).astype(float)[:, None]
-    for n_topics, goal, iterations, repeats in (
+    for n_topics, goal, n_theirs, repeats in (
         (20, "3x", 50, 3),
         (37, "3x", 50, 3),
         (100, "3x", 50, 3),
-        (1000, "10x", 50, 1),
+        (1000, "10x", 15, 1),
     ):
         compare(
-            f"1 column, K = {n_topics}, one thread", goal, repeats=repeats,
-            left=lambda: ours(news.X, binary[:, 0], n_topics, iterations)[0],
-            right=lambda: tomotopy(news.X, binary, n_topics, min(iterations, 50 if n_topics < 500 else 15))[0],
-        )  # fmt: skip
+            f"1 column, K = {n_topics}, one thread",
+            goal,
+            left=lambda k=n_topics: ours(news.X, binary[:, 0], k, 50)[0],
+            right=lambda k=n_topics, n=n_theirs: theirs(news.X, binary, k, n)[0],
+            repeats=repeats,
+        )
     columns = (news.y[:, None] == np.unique(news.y)).astype(float)
     compare(
-        "20 columns, K = 40, c = 64, one thread", "40x", repeats=1,
+        "20 columns, K = 40, c = 64, one thread",
+        "40x",
         left=lambda: ours(news.X, news.y, 40, 40, c=64.0)[0],
-        right=lambda: tomotopy(news.X, columns, 40, 3, c=64.0)[0],
-    )  # fmt: skip
+        right=lambda: theirs(news.X, columns, 40, 3, c=64.0)[0],
+        repeats=1,
+    )
 
 
 def against_itself(news):
     binary = news.y <= 10
     compare(
-        "K = 1000 against K = 100", "at most 2x", names=("K = 100", "K = 1000"), repeats=1,
+        "sparse sampler, K = 100 against K = 1000",
+        "at most 2x",
+        names=("K = 100", "K = 1000"),
         left=lambda: ours(news.X, binary, 100, 100, sampler="delayed")[0],
         right=lambda: ours(news.X, binary, 1000, 100, sampler="delayed")[0],
-    )  # fmt: skip
-    for work, y, n_topics, c in (("20 columns, K = 40", news.y, 40, 64.0), ("1 column, K = 40", binary, 40, 25.0)):
+        repeats=1,
+    )
+    for work, y, c in (("20 columns, K = 40", news.y, 64.0), ("1 column, K = 40", binary, 25.0)):
         compare(
-            f"{work}: one thread against two", "1.8x", names=("two threads", "one thread"),
-            left=lambda y=y, k=n_topics, c=c: ours(news.X, y, k, 30, n_jobs=2, c=c, sampler="delayed")[0],
-            right=lambda y=y, k=n_topics, c=c: ours(news.X, y, k, 30, n_jobs=1, c=c, sampler="delayed")[0],
-        )  # fmt: skip
+            f"{work}, two threads against one",
+            "1.8x",
+            names=("two threads", "one thread"),
+            left=lambda y=y, c=c: ours(news.X, y, 40, 30, n_jobs=2, c=c, sampler="delayed")[0],
+            right=lambda y=y, c=c: ours(news.X, y, 40, 30, n_jobs=1, c=c, sampler="delayed")[0],
+        )
 
 
-def prediction(news):
+def prediction(news, n_sweeps=40):
     """The 7,505 test documents, K = 40, equal sweeps and threads."""
     binary = (news.y <= 10).astype(float)[:, None]
-    sweeps = 40
-    _, mine = ours(news.X, binary[:, 0], 40, 30)
-    mine.set_params(predict_sweeps=sweeps)
-    _, theirs = tomotopy(news.X, binary, 40, 30)
-    names = np.arange(news.X.shape[1]).astype(str)
-    tests = [names[np.repeat(row.indices, row.data)] for row in (news.X_test[d] for d in range(news.X_test.shape[0]))]
-    documents = [theirs.make_doc(list(words), [0.0]) for words in tests if len(words)]
+    _, model = ours(news.X, binary[:, 0], 40, 30, predict_sweeps=n_sweeps)
+    _, peer = theirs(news.X, binary, 40, 30)
+    documents = [peer.make_doc(words, [0.0]) for words in as_words(news.X_test) if words]
 
-    def timed(verb):
+    def seconds(verb):
         began = time.perf_counter()
         verb()
         return time.perf_counter() - began
 
     compare(
-        f"prediction of 7,505 documents, K = 40, {sweeps} sweeps", "8x", unit="s",
-        left=lambda: timed(lambda: mine.predict_proba(news.X_test)),
-        right=lambda: timed(lambda: theirs.infer(documents, iter=sweeps, workers=1)),
-    )  # fmt: skip
+        f"prediction of 7,505 documents, K = 40, {n_sweeps} sweeps",
+        "8x",
+        left=lambda: seconds(lambda: model.predict_proba(news.X_test)),
+        right=lambda: seconds(lambda: peer.infer(documents, iter=n_sweeps, workers=1)),
+        unit="s",
+    )
 
 
 def accuracy(news):
-    """Seconds and test accuracy on the 20 groups, two threads."""
+    """Seconds and test accuracy on the 20 groups, two threads, beside LDA and a linear SVM."""
+    settings = {"alpha": 5.6, "burn_in": 60, "n_jobs": 2, "random_state": 0}
+    sklearn_lda = LatentDirichletAllocation(40, n_jobs=2, random_state=0)
     models = {
-        "SLDAClassifier, K = 40, c = 64": SLDAClassifier(40, c=64, alpha=5.6, burn_in=60, n_jobs=2, random_state=0),
-        "LDA, K = 40, then LinearSVC": make_pipeline(
-            LDA(40, alpha=5.6, burn_in=60, n_jobs=2, random_state=0), LinearSVC()
-        ),
-        "scikit-learn's LDA, K = 40, then LinearSVC": make_pipeline(
-            LatentDirichletAllocation(40, n_jobs=2, random_state=0), LinearSVC()
-        ),
+        "SLDAClassifier, K = 40, c = 64": SLDAClassifier(40, c=64, **settings),
+        "LDA, K = 40, then LinearSVC": make_pipeline(LDA(40, **settings), LinearSVC()),
+        "scikit-learn's LDA, K = 40, then LinearSVC": make_pipeline(sklearn_lda, LinearSVC()),
     }
     found = []
     for name, model in models.items():
@@ -158,61 +164,57 @@ def growth():
         X = reviews.X[chosen]
         nanoseconds = median(ours(X, reviews.y[chosen], 50, 30, sampler="delayed")[0] for _ in range(REPEATS))
         found.append({"tokens": int(X.sum()), "ns": nanoseconds})
-        out.print(f"IMDb, {X.sum():,} tokens: {nanoseconds:.1f} ns a token and iteration", highlight=False)
+        out.print(f"IMDb, K = 50, {X.sum():,} tokens: {nanoseconds:.1f} ns a token and iteration", highlight=False)
     return found
 
 
 MEMORY = """
 import resource, sys, numpy as np, scipy.sparse as sp
 from supertopic import SLDAClassifier
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-n_docs, length, n_words, n_topics = int(sys.argv[1]), 200, 20_000, 100
-rng = np.random.default_rng(0)
-indices = np.sort(rng.integers(0, n_words, (n_docs, length), dtype=np.int32), axis=1).ravel()
-X = sp.csr_matrix((np.ones(n_docs * length, np.int64), indices, np.arange(0, n_docs * length + 1, length)), (n_docs, n_words))
-SLDAClassifier(n_topics, burn_in=1, n_draws=1, sampler="delayed").fit(X[:50], np.arange(50) % 2)
-before = peak()
-SLDAClassifier(n_topics, burn_in=1, n_draws=1, sampler="delayed").fit(X, np.arange(n_docs) % 2)
-print(n_docs * length, peak() - before)
+n_docs, length, n_words = int(sys.argv[1]), 200, 20_000
+indices = np.sort(np.random.default_rng(0).integers(0, n_words, (n_docs, length), dtype=np.int32), axis=1).ravel()
+starts = np.arange(0, n_docs * length + 1, length)
+X = sp.csr_matrix((np.ones(n_docs * length, np.int64), indices, starts), (n_docs, n_words))
+def peak(docs):
+    SLDAClassifier(100, burn_in=1, n_draws=1, sampler="delayed").fit(X[:docs], np.arange(docs) % 2)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak(50)
+print(n_docs * length, peak(n_docs) - before)
 """
 
 
 def memory():
-    """Bytes a token beyond the caller's matrix, from the growth of the peak between two corpora."""
-    sizes = [
-        [int(x) for x in subprocess.check_output([sys.executable, "-c", MEMORY, str(n)], text=True).split()]
-        for n in (20_000, 100_000)
-    ]
+    """Bytes a token beyond the caller's matrix, from how the peak grows with the corpus."""
+    run = [sys.executable, "-c", MEMORY]
+    sizes = [[int(x) for x in subprocess.check_output([*run, n], text=True).split()] for n in ("20000", "100000")]
     bytes_a_token = (sizes[1][1] - sizes[0][1]) / (sizes[1][0] - sizes[0][0])
     out.print(f"memory: {bytes_a_token:.1f} bytes a token at the peak, beyond the caller's matrix", highlight=False)
     return bytes_a_token
 
 
-def cold_start():
-    """Seconds of the first import, and of the first fit and prediction with nothing compiled and with everything cached."""
-    code = (
-        "import time; t = time.perf_counter(); import supertopic; a = time.perf_counter();"
-        "from supertopic import SLDAClassifier; from supertopic.datasets import make_corpus; b = make_corpus(random_state=0);"
-        "t2 = time.perf_counter(); SLDAClassifier(5, burn_in=2, n_draws=2).fit(b.X, b.y).predict(b.X);"
-        "print(a - t, time.perf_counter() - t2)"
-    )
-    import tempfile
+COLD = """
+import time; began = time.perf_counter()
+import supertopic; imported = time.perf_counter() - began
+from supertopic import SLDAClassifier
+from supertopic.datasets import make_corpus
+corpus = make_corpus(random_state=0)
+began = time.perf_counter()
+SLDAClassifier(5, burn_in=2, n_draws=2).fit(corpus.X, corpus.y).predict(corpus.X)
+print(imported, time.perf_counter() - began)
+"""
 
+
+def cold_start():
+    """Seconds of the import, and of the first fit and prediction, with nothing compiled and with everything cached."""
     with tempfile.TemporaryDirectory() as cache:
-        runs = [
-            subprocess.check_output(
-                [sys.executable, "-c", code], text=True, env=os.environ | {"NUMBA_CACHE_DIR": cache}
-            )
-            for _ in range(2)
-        ]
-    (_, first), (imported, second) = ([float(x) for x in run.split()] for run in runs)
-    out.print(f"import {imported:.2f} s; first fit and predict {first:.1f} s, cached {second:.2f} s", highlight=False)
-    return {"import": imported, "first": first, "cached": second}
+        environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+        runs = [subprocess.check_output([sys.executable, "-c", COLD], text=True, env=environment) for _ in range(2)]
+    (_, first), (imported, cached) = ([float(x) for x in run.split()] for run in runs)
+    out.print(f"import {imported:.2f} s; first fit and predict {first:.1f} s, cached {cached:.2f} s", highlight=False)
+    return {"import": imported, "first": first, "cached": cached}
 
 
 def plot(path):
-    import matplotlib
-
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
@@ -224,6 +226,7 @@ def plot(path):
         axes.bar_label(bars, [f"{row[name]:,.0f}" for row in shown], padding=3)
     axes.set_yticks(places, [row["work"].replace(", one thread", "") for row in shown])
     axes.set(xscale="log", xlabel="nanoseconds a token and iteration, one thread")
+    axes.margins(x=0.15)
     axes.invert_yaxis()
     axes.legend()
     figure.tight_layout()
@@ -232,11 +235,8 @@ def plot(path):
 
 def cpu() -> str:
     info = Path("/proc/cpuinfo")
-    names = (
-        [line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        if info.exists()
-        else []
-    )
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
 
 
@@ -245,9 +245,8 @@ def main():
     about = {"date": str(date.today()), "cpu": cpu(), "versions": {name: version(name) for name in packages}}
     out.print(about)
     news = newsgroups()
-    ours(news.X[:200], news.y[:200], 5, 4, sampler="delayed")  # compile
-    ours(news.X[:200], news.y[:200], 5, 4)
-    ours(news.X[:200], news.y[:200], 200, 4, sampler="delayed")
+    for sampler, n_topics in (("collapsed", 5), ("delayed", 5), ("delayed", 200)):  # compile
+        ours(news.X[::60], news.y[::60], n_topics, 4, sampler=sampler)[1].predict(news.X_test[:5])
     against_tomotopy(news)
     against_itself(news)
     prediction(news)

@@ -202,7 +202,7 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
             check_classification_targets(labels)
             self.classes_ = np.unique(labels)
             if len(np.unique(y[known].astype(labels.dtype))) < 2:
-                raise ValueError(f"y has one class only ({self.classes_[0]!r}); a classifier needs at least two.")
+                raise ValueError(f"y has one class only ({self.classes_[0]}); a classifier needs at least two.")
             positive = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
             columns = (y[:, None] == positive).astype(float)
             known = np.repeat(known[:, None], len(positive), axis=1)
