@@ -36,7 +36,7 @@ def make_shard(docs, z, n_topics, response, target):
 def run(shard, priors, sampler, key, n_iterations):
     """Some iterations of Algorithm 1 from the shard's own z and lam; returns the last eta."""
     with Threads([shard], 1) as engine:
-        state = start(engine, N_WORDS, priors, sampler)
+        state = start(engine, N_WORDS, priors)
         for i in range(n_iterations):
             eta, state = iterate(engine, state, priors, sampler, make_key(key, i))
     check = np.zeros_like(state.word_topic)

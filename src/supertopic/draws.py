@@ -48,6 +48,12 @@ def uniform(key, i):
 
 
 @njit(cache=True)
+def uniform32(key, i):
+    """A float32 number in [0, 1 - 2**-24]: times any float32, it stays below it."""
+    return np.float32(np.int64(bits(key, i) >> uint64(40))) * np.float32(2.0**-24)
+
+
+@njit(cache=True)
 def normal(key, i):
     """Box and Muller's transform of the uniforms 2 i and 2 i + 1."""
     return math.sqrt(-2.0 * math.log(uniform(key, 2 * i))) * math.cos(TWO_PI * uniform(key, 2 * i + 1))

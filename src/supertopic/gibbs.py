@@ -41,7 +41,7 @@ def chain(
 ) -> Iterator[Draw]:
     """The index-th chain of a seed, endless. `seconds` (3,) counts up the time in eta, z and lambda."""
     engine.map(lambda shard: shard.start(make_key(seed, index, 0, START)))
-    state = start(engine, n_words, priors, sampler)
+    state = start(engine, n_words, priors)
     for iteration in itertools.count(1):
         eta, state = iterate(engine, state, priors, sampler, make_key(seed, index, iteration))
         seconds += state.total.seconds
@@ -54,25 +54,15 @@ class State(NamedTuple):
     total: Statistics
     word_topic: np.ndarray  # (V, K) int32, padded
     alpha: np.ndarray  # (K,) float32, padded
-    occurrence: np.ndarray  # (n_tokens,) the topics of each word, for `sweep_sparse`, or empty
-    word_start: np.ndarray  # (V + 1,)
 
 
-def start(engine: Threads, n_words: int, priors: Priors, sampler: str) -> State:
+def start(engine: Threads, n_words: int, priors: Priors) -> State:
     """The state that follows from the shards' z and lam."""
     alpha = pad(priors.alpha.astype(np.float32))
     word_topic = np.zeros((n_words, len(alpha)), np.int32)
     for shard in engine.shards:
         shard.add_counts(word_topic)
-    word_start = np.concatenate([[0], np.cumsum(word_topic.sum(axis=1, dtype=np.int64))])
-    sparse = sampler != "collapsed" and len(priors.alpha) >= SPARSE_FROM
-    occurrence = np.zeros(word_start[-1] if sparse else 0, np.uint16)
-    if sparse:  # all in topic 0, until the first listing
-        word_topic[:, 0], word_topic[:, 1:] = np.diff(word_start), 0
-    state = State(sum_statistics(engine), word_topic, alpha, occurrence, word_start)
-    if sparse:
-        count_moves(engine, state)
-    return state
+    return State(sum_statistics(engine), word_topic, alpha)
 
 
 def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np.uint64) -> tuple[np.ndarray, State]:
@@ -83,22 +73,9 @@ def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np
     topics = draw_topics(engine, state, priors, sampler, make_key(key, TOPICS))
     total = engine.step(make_weights(eta), topics, state.alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
     if not topics.live:
-        count_moves(engine, state)
+        engine.over_words(len(state.word_topic), lambda shard, words: shard.add_moves(state.word_topic, words))
     total.seconds[0] += seconds
     return eta, state._replace(total=total)
-
-
-def count_moves(engine: Threads, state: State) -> None:
-    """Bring the counts, and where they are used the occurrences, up to date with the last step."""
-    place = state.word_start[:-1].copy()
-
-    def verb(shard, words):
-        if len(state.occurrence):
-            shard.list_occurrences(state.word_topic, state.occurrence, place, words)
-        else:
-            shard.add_moves(state.word_topic, words)
-
-    engine.over_words(len(state.word_topic), verb)
 
 
 def sum_statistics(engine: Threads) -> Statistics:
@@ -124,19 +101,18 @@ def draw_topics(engine: Threads, state: State, priors: Priors, sampler: str, key
     """What the documents see of the topics in the next sweep."""
     n_words, n_topics = len(state.word_topic), len(priors.alpha)
     mass = np.sum(engine.map(lambda shard: shard.count_topics()), axis=0) + n_words * priors.beta
-    phi, cumulated, smooth, inverse = NO_PHI, NO_PHI, np.zeros(0), pad((1.0 / mass).astype(np.float32))
+    phi, smooth, inverse = NO_PHI, np.zeros(0), pad((1.0 / mass).astype(np.float32))
+    sparse = sampler != "collapsed" and n_topics >= SPARSE_FROM
     if sampler == "drawn":
         phi, inverse = draw_phi(engine, state.word_topic, n_topics, priors.beta, key), np.ones_like(inverse)
-    if len(state.occurrence):
-        if sampler == "drawn":
-            sums = np.cumsum(phi.reshape(n_words, -1) * state.alpha, axis=1, dtype=np.float64)  # (V, K)
-            cumulated, smooth = sums.astype(np.float32).reshape(-1), sums[:, n_topics - 1].copy()
-        else:
-            share = priors.alpha / mass
-            smooth = np.full(n_words, priors.beta * share.sum())
-            engine.over_words(n_words, lambda shard, words: shard.add_shares(share, smooth, words))
-    counts, live, words = state.word_topic.reshape(-1), sampler == "collapsed", (state.occurrence, state.word_start)
-    return Topics(counts, mass, inverse, phi, smooth, *words, cumulated, priors.beta, live)
+        if sparse:
+            smooth = np.sum(phi.reshape(n_words, -1) * state.alpha, axis=1, dtype=np.float64)
+    elif sparse:
+        share = priors.alpha / mass
+        smooth = np.full(n_words, priors.beta * share.sum())
+        engine.over_words(n_words, lambda shard, words: shard.add_shares(share, smooth, words))
+    counts, live = state.word_topic.reshape(-1), sampler == "collapsed"
+    return Topics(counts, mass, inverse, phi, smooth, priors.beta, live)
 
 
 def draw_phi(engine: Threads, word_topic: np.ndarray, n_topics: int, beta: float, key: np.uint64) -> np.ndarray:

@@ -46,11 +46,8 @@ def infer_shares(
 
 def fixed_topics(phi: np.ndarray, n_topics: int) -> Topics:
     """Topics that are only read; phi (V, K) is padded."""
-    ones, nothing = np.ones(phi.shape[1], np.float32), np.zeros(0, np.int64)
-    no_counts, no_occurrence = nothing.astype(np.int32), nothing.astype(np.uint16)
-    return Topics(
-        no_counts, np.zeros(n_topics), ones, phi.reshape(-1), np.zeros(0), no_occurrence, nothing, ones[:0], 0.0, False
-    )
+    ones, no_counts = np.ones(phi.shape[1], np.float32), np.zeros(0, np.int32)
+    return Topics(no_counts, np.zeros(n_topics), ones, phi.reshape(-1), np.zeros(0), 0.0, False)
 
 
 def infer_chunk(tokens: Tokens, topics: Topics, alpha: np.ndarray, n_topics: int, n_sweeps: int, key) -> np.ndarray:

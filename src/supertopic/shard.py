@@ -57,10 +57,10 @@ class Shard:
         self.omega = np.zeros(self.target.y.shape)  # (n_docs, R)
         streams = document_streams(make_key(key, Z), self.first_doc, self.n_docs)
         common = self.tokens, self.z, topics, weights, self.quadratic, alpha, streams
+        self.previous = self.z if topics.live else self.z.copy()
         if len(topics.smooth):
             sweep_sparse(*common, self.kept, self.omega)
         else:
-            self.previous = self.z if topics.live else self.z.copy()
             sweep(*common, 1, 0 if len(self.kept) else 1, self.kept, self.omega)
         clock.append(time.perf_counter())
         self.quadratic = self.response.augment(self.target, self.omega, make_key(key, LAMBDA), self.first_doc)
@@ -89,10 +89,6 @@ class Shard:
     def add_moves(self, word_topic: np.ndarray, words: slice) -> None:
         """Bring the counts of some consecutive words up to date with the last step."""
         add_moved(self.tokens.word, self.previous, self.z, word_topic, words.start, words.stop)
-
-    def list_occurrences(self, word_topic: np.ndarray, occurrence: np.ndarray, place: np.ndarray, words: slice) -> None:
-        """The same, and note the topic of each token in `occurrence` at its word's next place."""
-        list_topics(self.tokens.word, self.z, word_topic, occurrence, place, words.start, words.stop)
 
     def add_shares(self, share: np.ndarray, smooth: np.ndarray, words: slice) -> None:
         """Add share (K,) of each token's topic to its word in smooth (V,), for some consecutive words."""
@@ -145,19 +141,6 @@ def add_moved(word, previous, z, word_topic, first_word, last_word):
         for i in moved[:n_moved]:
             word_topic[word[i], previous[i]] -= 1
             word_topic[word[i], z[i]] += 1
-
-
-@njit(cache=True, nogil=True)
-def list_topics(word, z, word_topic, occurrence, place, first_word, last_word):
-    for i in range(len(word)):
-        w = word[i]
-        if first_word <= w < last_word:
-            old, new = occurrence[place[w]], z[i]
-            if old != new:
-                word_topic[w, old] -= 1
-                word_topic[w, new] += 1
-                occurrence[place[w]] = new
-            place[w] += 1
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from supertopic.draws import bits, derive, uniform
+from supertopic.draws import uniform32
 from supertopic.lanes import (
     LANES,
     count_up_to,
@@ -70,7 +70,7 @@ class Topics(NamedTuple):
     """What the sampler reads of the topics: counts, from which a token's own is taken out, or a fixed phi.
 
     All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; others are those of
-    the last sweep. smooth, occurrence, word_start and cumulated are for `sweep_sparse`, and empty for `sweep`.
+    the last sweep. `smooth` is for `sweep_sparse`, and empty for `sweep`.
     """
 
     word_topic: np.ndarray  # (V, K) int32 counts
@@ -78,9 +78,6 @@ class Topics(NamedTuple):
     inverse: np.ndarray  # (K,) float32: 1 / mass; 1 where phi is fixed
     phi: np.ndarray  # (V, K) float32; empty where counts are used
     smooth: np.ndarray  # (V,): sum_k alpha_k phi_wk
-    occurrence: np.ndarray  # (n_tokens,) uint16: the topics of each word's tokens in the last sweep
-    word_start: np.ndarray  # (V + 1,): word w has occurrence[word_start[w]:word_start[w + 1]]
-    cumulated: np.ndarray  # (V, K) float32: the running sums of alpha_k phi_wk where phi is fixed
     beta: float
     live: bool
 
@@ -150,6 +147,27 @@ def make_rows(rows, width, j, n_tokens, eta, lam, d):
 
 
 @njit(cache=True, error_model="numpy")
+def move(state, width, rows, j, k, alpha, inverse, labelled):
+    """Bring a document's state up to date with a token that went from topic j to topic k.
+
+    Whole vectors are stored: a vector load soon after the store of a single one of its numbers would have to wait.
+    """
+    here, there = splat(np.float32(j)), splat(np.float32(k))
+    for b in range(0, width, LANES):
+        number = load(state, NUMBER * width + b)
+        n = load(state, b) - one_where(number, here) + one_where(number, there)
+        store(state, b, n)
+        factor = load(state, FACTOR * width + b)
+        if labelled:
+            row_j, row_k = ROWS * j * width + b, ROWS * k * width + b
+            score = load(state, SCORE * width + b) + load(rows, row_j) - load(rows, row_k)
+            store(state, SCORE * width + b, score)
+            factor = factor * load(rows, row_j + OUT * width) * load(rows, row_k + BACK * width)
+            store(state, FACTOR * width + b, factor)
+        store(state, READY * width + b, (n + load(alpha, b)) * factor * load(inverse, b))
+
+
+@njit(cache=True, error_model="numpy")
 def find(state, width, sums, rest, n_topics, j):
     """The topic at which the sum of the weights, lane by lane, passes `rest`; j where rounding leads outside."""
     sums = running_sum(sums)
@@ -181,7 +199,7 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
     for k in range(n_topics):
         weight[k] = math.exp(weight[k] - largest)
         total_weight += weight[k]
-    rest = u * total_weight - weight[j]
+    rest = np.float64(u) * total_weight - weight[j]
     if rest < 0.0:
         return j
     weight[j] = 0.0
@@ -265,15 +283,14 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                     stays = (np.float32(topics.word_topic[word * width + j]) - ONE + beta) * (share / (ONE - share))
                 stays *= (state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j]
                 mass = total(sums) + stays
-                u = np.float32(np.int64(bits(streams[d], s * n_tokens + i - start) >> np.uint64(40)))
+                u = uniform32(streams[d], s * n_tokens + i - start)
                 if TINY < mass < HUGE and not (labelled and peak[j] > STEEP):
-                    rest = u * np.float32(2.0**-24) * mass - stays
+                    rest = u * mass - stays
                     if rest < ZERO:
                         continue
                     k = find(state, width, sums, rest, n_topics, j)
                 else:
-                    u64 = np.float64(u) * 2.0**-24
-                    k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u64)
+                    k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u)
                     spent = DRIFT  # what overflowed may have spoilt the factors: make them anew
                 if k == j and spent < DRIFT:
                     continue
@@ -288,22 +305,9 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                 if labelled and made[k] != d:
                     made[k] = d
                     peak[k] = make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d)
-                # whole vectors, since a vector load right after a store of one of its numbers would have to wait
-                there = splat(np.float32(k))
-                for b in range(0, width, LANES):
-                    number = load(state, NUMBER * width + b)
-                    n = load(state, b) - one_where(number, here) + one_where(number, there)
-                    store(state, b, n)
-                    factor = load(state, FACTOR * width + b)
-                    if labelled:
-                        row_j, row_k = ROWS * j * width + b, ROWS * k * width + b
-                        score = load(state, SCORE * width + b) + load(rows, row_j) - load(rows, row_k)
-                        store(state, SCORE * width + b, score)
-                        factor = factor * load(rows, row_j + OUT * width) * load(rows, row_k + BACK * width)
-                        store(state, FACTOR * width + b, factor)
-                    store(state, READY * width + b, (n + load(alpha, b)) * factor * load(topics.inverse, b))
+                move(state, width, rows, j, k, alpha, topics.inverse, labelled)
                 spent += peak[j] + peak[k] + NEAR_0
-                if labelled and spent > DRIFT:
+                if spent > DRIFT:
                     spent = ZERO
                     make_ready(state, width, alpha, topics.inverse, labelled)
             if s >= burn_in:
@@ -317,48 +321,28 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
 
 
 @njit(cache=True, error_model="numpy")
-def search(cumulated, first, n, share):
-    """The first k at which cumulated[first + k] exceeds that share of cumulated[first + n - 1]."""
-    bound = share * cumulated[first + n - 1]
-    low, high = 0, n - 1
-    while low < high:
-        middle = (low + high) // 2
-        if cumulated[first + middle] > bound:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@njit(cache=True, error_model="numpy")
-def draw_smooth(topics, word, j, share, ceiling, cumulated_share, width, key):
-    """A topic other than j in proportion to alpha_k phi_wk, phi being fixed or last sweep's counts."""
-    n_topics = len(share)
-    occurrences = topics.smooth[word] - topics.beta * cumulated_share[-1]
-    for attempt in range(10_000):
-        u, v, x = uniform(key, 3 * attempt), uniform(key, 3 * attempt + 1), uniform(key, 3 * attempt + 2)
+def find_smooth(state, width, topics, word, j, n_topics, alpha, u):
+    """A topic other than j in proportion to alpha_k phi_wk, all K weighed."""
+    sums, here, beta = splat(ZERO), splat(np.float32(j)), splat(np.float32(topics.beta))
+    for b in range(0, width, LANES):
+        weight = load(alpha, b) * load(topics.inverse, b)
         if len(topics.phi):
-            k = search(topics.cumulated, word * width, n_topics, u)
-        elif u * topics.smooth[word] < occurrences:  # some token of the word, kept in proportion to its topic's share
-            first, last = topics.word_start[word], topics.word_start[word + 1]
-            k = np.intp(topics.occurrence[first + np.intp(v * (last - first))])
-            if x * ceiling > share[k]:
-                continue
+            weight = weight * load(topics.phi, word * width + b)
         else:
-            k = search(cumulated_share, 0, n_topics, v)
-        if k != j:
-            return k
-    return j
+            weight = weight * (load(topics.word_topic, word * width + b) + beta)
+        sums = sums + zero_where(load(state, NUMBER * width + b), here, weight)
+        store(state, CUMULATED * width + b, sums)
+    return find(state, width, sums, u * total(sums), n_topics, j)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, omega):
     """Draw every z anew in a time that depends on the topics of its document, not on K.
 
-    (n_k + alpha_k) phi_wk is a sum over the document's few topics plus a part that is known for each word,
-    `topics.smooth`, and drawn only now and then. A topic is drawn from that, LDA's conditional; if it is another one,
-    it is accepted with the response's factor (Metropolis and Hastings). Exact where phi is fixed; otherwise topics
-    are those of the last sweep. Arguments are as for `sweep`.
+    (n_k + alpha_k) phi_wk is a sum over the document's few topics, n_k phi_wk, plus one over all topics that is known
+    for each word, `topics.smooth`, and drawn from only now and then. A topic is drawn from that, LDA's conditional; if
+    it is another one, it is accepted with the response's factor (Metropolis and Hastings). Topics are fixed, or those
+    of the last sweep. Arguments are as for `sweep`.
     """
     width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.exact)
     phi, word_topic, smooth, beta = topics.phi, topics.word_topic, topics.smooth, np.float32(topics.beta)
@@ -368,8 +352,9 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, om
     cumulated = np.empty(n_topics, np.float32)  # running sums of their weights
     omega_n = np.zeros(n_columns)  # omega N
     eta = weights.exact.T.copy()  # (K, R)
-    share = alpha[:n_topics] * inverse[:n_topics]
-    ceiling, cumulated_share = share.max(), np.cumsum(share.astype(np.float64))
+    state = np.zeros(LAST * width + LANES, np.float32)
+    for k in range(width):
+        state[NUMBER * width + k] = k
     fixed, final = len(phi) > 0, len(tokens.word) - 1
 
     for d in range(len(tokens.doc_start) - 1):
@@ -410,7 +395,7 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, om
                 liking, own = (count + beta) * inverse[j], (count - ONE + beta) * inverse_without[j]
             stays = (n[here] - ONE + alpha[j]) * own
             rare = max(np.float32(smooth[word]) - alpha[j] * liking, ZERO)
-            u = np.float32(np.int64(bits(streams[d], 2 * (i - start)) >> np.uint64(40))) * np.float32(2.0**-24)
+            u = uniform32(streams[d], 3 * (i - start))
             rest = u * (stays + others + rare) - stays
             if rest < ZERO:
                 continue
@@ -420,14 +405,14 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, om
                     m += 1
                 k = np.intp(present[m])
             else:
-                key = derive(streams[d], i - start)
-                k = draw_smooth(topics, word, j, share, ceiling, cumulated_share, width, key)
+                u = uniform32(streams[d], 3 * (i - start) + 1)
+                k = find_smooth(state, width, topics, word, j, n_topics, alpha, u)
             exponent = 0.0
             for r in range(n_columns):
                 middle = omega_n[r] + 0.5 * (eta[k, r] - eta[j, r])
                 slope = (quadratic.kappa[d, r] - quadratic.lam[d, r] * middle / n_tokens) / n_tokens
                 exponent += (eta[k, r] - eta[j, r]) * slope
-            if k == j or (exponent < 0.0 and uniform(streams[d], 2 * (i - start) + 1) > math.exp(exponent)):
+            if k == j or (exponent < 0.0 and uniform32(streams[d], 3 * (i - start) + 2) > math.exp(exponent)):
                 continue
             z[i] = k
             n[here] -= ONE
