@@ -83,23 +83,25 @@ class Topics(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
-def start_score(state, width, n_tokens, eta, quadratic, d):
-    """score_k = sum_r eta_rk (kappa_r - lam_r omega_r) / N - lam_r eta_rk**2 / (2 N**2), all tokens in."""
-    first = SCORE * width
-    for b in range(first, first + width, LANES):
-        store(state, b, splat(ZERO))
-    for r in range(quadratic.lam.shape[1]):
-        kappa, lam = quadratic.kappa[d, r], quadratic.lam[d, r]
-        if kappa == 0.0 and lam == 0.0:
-            continue
+def start_score(state, width, n_tokens, eta, quadratic, d, linear, square):
+    """score_k = sum_r eta_rk (kappa_r - lam_r omega_r) / N - lam_r eta_rk**2 / (2 N**2), all tokens in.
+
+    Leaves 2 x the factor of eta_rk**2, lam_r / N**2, in `square` (R,).
+    """
+    for r in range(len(square)):
         omega = splat(ZERO)
         for b in range(0, width, LANES):
             omega = omega + load(state, b) * load(eta, r * width + b)
-        linear = splat(np.float32((kappa - lam * total(omega) / n_tokens) / n_tokens))
-        square = splat(np.float32(lam / (2.0 * n_tokens * n_tokens)))
-        for b in range(0, width, LANES):
+        lam = quadratic.lam[d, r]
+        linear[r] = (quadratic.kappa[d, r] - lam * total(omega) / n_tokens) / n_tokens
+        square[r] = lam / (n_tokens * n_tokens)
+    half = splat(np.float32(0.5))
+    for b in range(0, width, LANES):
+        score = splat(ZERO)
+        for r in range(len(square)):
             e = load(eta, r * width + b)
-            store(state, first + b, load(state, first + b) + e * (linear - square * e))
+            score = score + e * (splat(linear[r]) - half * splat(square[r]) * e)
+        store(state, SCORE * width + b, score)
 
 
 @njit(cache=True, error_model="numpy")
@@ -118,19 +120,19 @@ def make_ready(state, width, alpha, inverse, labelled):
 
 
 @njit(cache=True, error_model="numpy")
-def make_rows(rows, width, j, n_tokens, eta, lam, d):
+def make_rows(rows, width, j, eta, square, slope):
     """G[j] = sum_r lam_r eta_rj eta_r / N**2, what a token out of topic j adds to the score, and its exponentials.
 
-    Returns the largest |G[j]|.
+    square (R,) holds lam / N**2. Returns the largest |G[j]|.
     """
     first = ROWS * j * width
-    for b in range(first, first + width, LANES):
-        store(rows, b, splat(ZERO))
-    for r in range(lam.shape[1]):
-        if lam[d, r] != 0.0:
-            slope = splat(np.float32(lam[d, r] * eta[r * width + j] / (n_tokens * n_tokens)))
-            for b in range(0, width, LANES):
-                store(rows, first + b, load(rows, first + b) + slope * load(eta, r * width + b))
+    for r in range(len(square)):
+        slope[r] = square[r] * eta[r * width + j]
+    for b in range(0, width, LANES):
+        g = splat(ZERO)
+        for r in range(len(square)):
+            g = g + splat(slope[r]) * load(eta, r * width + b)
+        store(rows, first + b, g)
     lanes_peak = splat(ZERO)
     for b in range(first, first + width, LANES):
         lanes_peak = larger(lanes_peak, larger(load(rows, b), splat(ZERO) - load(rows, b)))
@@ -225,6 +227,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
     ones = len(rows) - width  # the last row stays 1, for documents without a label
     made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
     peak = np.zeros(n_topics, np.float32)  # the largest |G[j]| of these rows
+    linear, square = np.zeros(n_columns, np.float32), np.zeros(n_columns, np.float32)  # of the document, per column
     one = splat(ONE)
     beta, beta_lanes = np.float32(topics.beta), splat(np.float32(topics.beta))
     final = len(tokens.word) - 1
@@ -246,7 +249,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
             known += abs(quadratic.lam[d, r]) + abs(quadratic.kappa[d, r])
         labelled = known > 0.0
         if labelled:
-            start_score(state, width, n_tokens, eta, quadratic, d)
+            start_score(state, width, n_tokens, eta, quadratic, d, linear, square)
         make_ready(state, width, alpha, topics.inverse, labelled)
 
         for s in range(n_sweeps):
@@ -257,7 +260,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                     out = (ROWS * j + OUT) * width
                     if made[j] != d:
                         made[j] = d
-                        peak[j] = make_rows(rows, width, j, n_tokens, eta, quadratic.lam, d)
+                        peak[j] = make_rows(rows, width, j, eta, square, linear)
                 sums, here = splat(ZERO), splat(np.float32(j))
                 soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
                 if fixed:
@@ -304,7 +307,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                         store(topics.inverse, b, load(topics.inverse, b) * (one - there) + inverse * there)
                 if labelled and made[k] != d:
                     made[k] = d
-                    peak[k] = make_rows(rows, width, k, n_tokens, eta, quadratic.lam, d)
+                    peak[k] = make_rows(rows, width, k, eta, square, linear)
                 move(state, width, rows, j, k, alpha, topics.inverse, labelled)
                 spent += peak[j] + peak[k] + NEAR_0
                 if spent > DRIFT:
