@@ -39,9 +39,10 @@ from supertopic.lanes import (
 )
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)  # a total weight outside is taken again in float64
-# A move multiplies the factors by at most exp(|G[j]| + |G[k]|). They are made anew once that may have come to exp(8),
-# or after 32 moves; where one row alone is steeper than exp(20), the token is drawn in float64.
-NEAR_0, DRIFT, STEEP = np.float32(0.25), np.float32(8), np.float32(20)
+# A move multiplies the factors by at most exp(|G[j]| + |G[k]|). They are made anew once that may have come to exp(16),
+# or after 64 moves; where one row alone is steeper than exp(20), the token is drawn in float64.
+NEAR_0, DRIFT, STEEP = np.float32(0.25), np.float32(16), np.float32(20)
+NOTHING = 80.0  # exp(-80) is
 AHEAD, LINE = 6, 16  # the topics of a word are asked for six tokens ahead, a cache line of 16 numbers at a time
 ZERO, ONE = np.float32(0), np.float32(1)
 N, NUMBER, SCORE, FACTOR, READY, CUMULATED, LAST = range(7)  # rows of a document's state; NUMBER is 0, 1, 2, ...
@@ -185,22 +186,26 @@ def find(state, width, sums, rest, n_topics, j):
 
 @njit(cache=True, error_model="numpy")
 def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u):
-    """The topic of a token whose weights do not fit into float32: in float64, relative to the largest log weight."""
+    """The topic of a token whose weights do not fit into float32: in float64, relative to the largest score."""
+    first, row = word * width, (ROWS * j + G) * width
     weight = np.empty(n_topics)
-    largest, total_weight = -np.inf, 0.0
+    top, total_weight = -np.inf, 0.0
+    for k in range(n_topics):
+        weight[k] = np.float64(state[SCORE * width + k]) + rows[row + k] if labelled else 0.0
+        top = max(top, weight[k])
     for k in range(n_topics):
         own = 1.0 if k == j else 0.0
+        factor = math.exp(weight[k] - top) if weight[k] > top - NOTHING else 0.0
+        factor *= state[k] - own + np.float64(alpha[k])
         if len(topics.phi):
-            weight[k] = math.log(topics.phi[word * width + k])
+            weight[k] = factor * topics.phi[first + k]
         else:
-            weight[k] = math.log((topics.word_topic[word * width + k] - own + topics.beta) / (topics.mass[k] - own))
-        weight[k] += math.log(state[k] - own + alpha[k])
-        if labelled:
-            weight[k] += np.float64(state[SCORE * width + k]) + rows[(ROWS * j + G) * width + k]
-        largest = max(largest, weight[k])
-    for k in range(n_topics):
-        weight[k] = math.exp(weight[k] - largest)
+            weight[k] = factor * (topics.word_topic[first + k] - own + topics.beta) * topics.inverse[k]
         total_weight += weight[k]
+    if not len(topics.phi):  # its own token out of its topic's mass, too
+        total_weight -= weight[j]
+        weight[j] /= 1.0 - topics.inverse[j]
+        total_weight += weight[j]
     rest = np.float64(u) * total_weight - weight[j]
     if rest < 0.0:
         return j
@@ -287,14 +292,15 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                 stays *= (state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j]
                 mass = total(sums) + stays
                 u = uniform32(streams[d], s * n_tokens + i - start)
-                if TINY < mass < HUGE and not (labelled and peak[j] > STEEP):
+                fits = TINY < mass < HUGE
+                if fits and not (labelled and peak[j] > STEEP):
                     rest = u * mass - stays
                     if rest < ZERO:
                         continue
                     k = find(state, width, sums, rest, n_topics, j)
                 else:
                     k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u)
-                    spent = DRIFT  # what overflowed may have spoilt the factors: make them anew
+                    spent = spent if fits else DRIFT  # what overflowed may have spoilt the factors: make them anew
                 if k == j and spent < DRIFT:
                     continue
                 z[i] = k
