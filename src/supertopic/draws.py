@@ -89,11 +89,12 @@ def inverse_gaussian(a, shape, key):
 
     Michael, Schucany and Haas (1976), with the root in the form that does not cancel.
     """
-    y = normal(key, 0) ** 2
+    y = normal(key, 0)
+    y *= y
     x = 2.0 * shape / (2.0 * a + y + math.sqrt(y * (y + 4.0 * a)))
     if uniform(key, 2) * (shape + a * x) <= shape:
         return x
-    return (shape / a) ** 2 / x
+    return (shape / a) * (shape / a) / x
 
 
 @njit(cache=True)
@@ -107,26 +108,27 @@ def polya_gamma(h, z, key):
     """
     if h <= 0.0:
         return 0.0
-    z = abs(z)
+    z = math.fabs(z)
+    square = z * z
     if z < 0.02:  # the closed forms cancel near 0
-        mean = 0.25 - z * z / 48.0
-        variance = 1.0 / 24.0 - z * z / 120.0 + 17.0 * z**4 / 13440.0
+        mean = 0.25 - square / 48.0
+        variance = 1.0 / 24.0 - square / 120.0 + 17.0 * square * square / 13440.0
     else:
         e = math.exp(-z)
         mean = (1.0 - e) / (1.0 + e) / (2.0 * z)
-        variance = (1.0 - e * e - 2.0 * z * e) / (2.0 * z**3 * (1.0 + e) ** 2)
+        variance = (1.0 - e * e - 2.0 * z * e) / (2.0 * z * square * (1.0 + e) * (1.0 + e))
     total = 0.0
     many = h >= 16.0  # a sum of many is closer to normal, so that fewer terms do
     if z < (11.0 if many else 14.0):  # beyond, the whole is as good as inverse Gaussian
         for i in range(2 + int(z / (5.0 if many else 3.0))):
-            w = 1.0 / (2.0 * math.pi**2 * (i + 0.5) ** 2 + 0.5 * z * z)
+            w = 1.0 / (0.5 * (TWO_PI * (i + 0.5)) * (TWO_PI * (i + 0.5)) + 0.5 * square)
             stream = derive(key, i + 1)
             total += w * (gamma(h, stream) if h >= 1.0 else math.exp(log_gamma(h, stream)))
             mean -= w
             variance -= w * w
     # mean h mean, variance h variance; an inverse Gaussian has variance = mean**3 / shape
-    shape = h * h * mean**3 / variance
-    return total + inverse_gaussian(h * mean * mean / variance, shape, key)
+    a = h * mean * mean / variance
+    return total + inverse_gaussian(a, a * h * mean, key)
 
 
 @njit(cache=True, nogil=True)

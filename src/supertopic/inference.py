@@ -1,5 +1,6 @@
 """New documents under fixed topics: the training sampler with frozen phi and no response."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -79,7 +80,7 @@ def mean_sigmoids(shares, eta):
                 omega = 0.0
                 for k in range(n_topics):
                     omega += eta[s, r, k] * shares[d, k]
-                e = np.exp(-abs(omega))
+                e = math.exp(-math.fabs(omega))
                 small, large = e / (1.0 + e) / n_draws, 1.0 / (1.0 + e) / n_draws
                 up[d, r] += large if omega >= 0 else small
                 down[d, r] += small if omega >= 0 else large

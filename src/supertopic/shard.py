@@ -173,8 +173,9 @@ def add_moments(doc_start, z, quadratic, precision, shift):
             for b in range(a + 1):
                 k = seen[b]
                 product = share * count[k] * scale
+                row, column = (j, k) if j > k else (k, j)
                 for r in range(n_columns):
-                    precision[max(j, k), min(j, k), r] += product * quadratic.lam[d, r]
+                    precision[row, column, r] += product * quadratic.lam[d, r]
         for a in range(n_seen):
             count[seen[a]] = 0.0
 
