@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
-from supertopic.draws import derive, mix
+from supertopic.draws import derive, kernel, mix
 
 MAX_TOKENS = 2**31 - 1  # counts are int32
 MAX_DOC_TOKENS = 2**24 - 1  # the counts of one document are whole float32 numbers in the sampler
@@ -73,7 +72,7 @@ def take(tokens: Tokens, docs: slice) -> Tokens:
     return Tokens(tokens.word[starts[0] : starts[-1]], starts - starts[0])
 
 
-@njit(cache=True)
+@kernel
 def content_streams(tokens, key):
     """A random stream for each document that depends on its words only: neither on its neighbours nor its place."""
     streams = np.empty(len(tokens.doc_start) - 1, np.uint64)

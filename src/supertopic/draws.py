@@ -9,11 +9,16 @@ import math
 import numpy as np
 from numba import njit, uint64
 
+# Kernels are called from Python and let other threads run; parts are called from kernels only, which saves compiling
+# their Python side.
+kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+part = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
 
 
-@njit(cache=True)
+@part
 def mix(x):
     """SplitMix64's finaliser: a bijection of 64 bits in which every bit depends on every bit."""
     x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -21,7 +26,7 @@ def mix(x):
     return x ^ (x >> uint64(31))
 
 
-@njit(cache=True)
+@kernel
 def derive(key, index):
     """The key of the index-th stream below a key."""
     return mix(uint64(key) ^ mix(uint64(index) + GOLDEN))
@@ -35,31 +40,31 @@ def make_key(seed: int | np.uint64, *path: int) -> np.uint64:
     return key
 
 
-@njit(cache=True)
+@part
 def bits(key, i):
     """The i-th 64 random bits of a stream."""
     return mix(uint64(key) + uint64(i + 1) * GOLDEN)
 
 
-@njit(cache=True)
+@part
 def uniform(key, i):
     """A number in the open interval (0, 1)."""
     return (np.int64(bits(key, i) >> uint64(12)) + 0.5) * 2.0**-52
 
 
-@njit(cache=True)
+@part
 def uniform32(key, i):
     """A float32 number in [0, 1 - 2**-24]: times any float32, it stays below it."""
     return np.float32(np.int64(bits(key, i) >> uint64(40))) * np.float32(2.0**-24)
 
 
-@njit(cache=True)
+@part
 def normal(key, i):
     """Box and Muller's transform of the uniforms 2 i and 2 i + 1."""
     return math.sqrt(-2.0 * math.log(uniform(key, 2 * i))) * math.cos(TWO_PI * uniform(key, 2 * i + 1))
 
 
-@njit(cache=True)
+@part
 def gamma(shape, key):
     """A Gamma(shape, 1) draw for shape >= 1 (Marsaglia and Tsang, 2000)."""
     d = shape - 1.0 / 3.0
@@ -75,7 +80,7 @@ def gamma(shape, key):
         i += 2
 
 
-@njit(cache=True)
+@part
 def log_gamma(shape, key):
     """The logarithm of a Gamma(shape, 1) draw: the draw itself may underflow."""
     if shape >= 1.0:
@@ -83,7 +88,7 @@ def log_gamma(shape, key):
     return math.log(gamma(shape + 1.0, key)) + math.log(uniform(key, 0)) / shape  # Gamma(a) = Gamma(a + 1) U**(1/a)
 
 
-@njit(cache=True)
+@part
 def inverse_gaussian(a, shape, key):
     """An inverse-Gaussian draw with mean shape / a, where a = 0 (infinite mean) is legal.
 
@@ -97,7 +102,7 @@ def inverse_gaussian(a, shape, key):
     return (shape / a) * (shape / a) / x
 
 
-@njit(cache=True)
+@part
 def polya_gamma(h, z, key):
     """A draw of PG(h, z) for real h >= 0, at a cost that does not grow with h; PG(0, z) = 0.
 
@@ -131,7 +136,7 @@ def polya_gamma(h, z, key):
     return total + inverse_gaussian(a, a * h * mean, key)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def polya_gammas(h, z, key, first):
     """PG(h, z) for every document and column; the draw of a document does not depend on which others are here."""
     lam = np.empty_like(z)  # (n_docs, R)
@@ -142,7 +147,7 @@ def polya_gammas(h, z, key, first):
     return lam
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def normals(shape, key):
     """Standard normals, numbered by row and column."""
     out = np.empty(shape)

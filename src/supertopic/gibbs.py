@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg import solve_triangular
 
-from supertopic.draws import derive, log_gamma, make_key, normals, uniform
+from supertopic.draws import derive, kernel, log_gamma, make_key, normals, uniform
 from supertopic.engines import Threads
 from supertopic.lanes import pad
 from supertopic.shard import Statistics
@@ -130,7 +129,7 @@ def draw_phi(engine: Threads, word_topic: np.ndarray, n_topics: int, beta: float
     return phi
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_log_gammas(word_topic, n_topics, beta, key, phi, first_word, last_word):
     """Put log Gamma(word_topic + beta) draws of some words into phi; returns their log-sum-exp, (K,)."""
     width = word_topic.shape[1]
@@ -154,7 +153,7 @@ def draw_log_gammas(word_topic, n_topics, beta, key, phi, first_word, last_word)
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def normalise(phi, width, total, first_word, last_word):
     for w in range(first_word, last_word):
         for k in range(len(total)):
@@ -168,7 +167,7 @@ def log_joint(engine: Threads, draw: Draw, priors: Priors) -> float:
     return log_words(draw.word_topic, priors.beta) + documents + prior
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_words(word_topic, beta):
     """log p(w | z, beta), the topics integrated out."""
     n_words, n_topics = word_topic.shape

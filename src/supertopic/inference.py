@@ -5,10 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from supertopic.corpus import Tokens, content_streams, cut, make_tokens, take
-from supertopic.draws import make_key
+from supertopic.draws import kernel, make_key
 from supertopic.lanes import pad
 from supertopic.shard import start_z
 from supertopic.sweep import Quadratic, Topics, make_weights, sweep
@@ -66,7 +65,7 @@ def infer_chunk(tokens: Tokens, topics: Topics, alpha: np.ndarray, n_topics: int
     return counts / lengths[:, None]
 
 
-@njit(cache=True)
+@kernel
 def mean_sigmoids(shares, eta):
     """The means over the draws eta (n_draws, R, K) of sigmoid(omega) and of sigmoid(-omega), each (n_docs, R).
 

@@ -5,10 +5,9 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from supertopic.corpus import Tokens
-from supertopic.draws import derive, make_key, uniform
+from supertopic.draws import derive, kernel, make_key, uniform
 from supertopic.responses import Response, Target
 from supertopic.sweep import Topics, Weights, sweep, sweep_sparse
 
@@ -84,7 +83,7 @@ class Shard:
 
     def count_topics(self) -> np.ndarray:
         """The shard's tokens of each topic."""
-        return count_z(self.z, self.n_topics)
+        return np.bincount(self.z, minlength=self.n_topics)
 
     def add_moves(self, word_topic: np.ndarray, words: slice) -> None:
         """Bring the counts of some consecutive words up to date with the last step."""
@@ -100,7 +99,7 @@ class Shard:
         return topics + self.response.log_likelihood(self.target, self.omega)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def document_streams(key, first_doc, n_docs):
     streams = np.empty(n_docs, np.uint64)
     for d in range(n_docs):
@@ -108,28 +107,20 @@ def document_streams(key, first_doc, n_docs):
     return streams
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def start_z(z, doc_start, n_topics, streams):
     for d in range(len(streams)):
         for i in range(doc_start[d], doc_start[d + 1]):
             z[i] = int(uniform(streams[d], i - doc_start[d]) * n_topics)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_word_topic(word, z, word_topic):
     for i in range(len(word)):
         word_topic[word[i], z[i]] += 1
 
 
-@njit(cache=True, nogil=True)
-def count_z(z, n_topics):
-    total = np.zeros(n_topics, np.int64)
-    for i in range(len(z)):
-        total[z[i]] += 1
-    return total
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def add_moved(word, previous, z, word_topic, first_word, last_word):
     """In chunks, first the tokens that moved and then the counts: neither loop has a branch to guess."""
     moved = np.empty(1024, np.intp)
@@ -143,14 +134,14 @@ def add_moved(word, previous, z, word_topic, first_word, last_word):
             word_topic[word[i], z[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_share(word, z, share, smooth, first_word, last_word):
     for i in range(len(word)):
         if first_word <= word[i] < last_word:
             smooth[word[i]] += share[z[i]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def add_moments(doc_start, z, quadratic, precision, shift):
     """Sums over the few topics that a document has: plain loops, so the bits depend on no BLAS and no thread."""
     n_topics, n_columns = shift.shape
@@ -180,7 +171,7 @@ def add_moments(doc_start, z, quadratic, precision, shift):
             count[seen[a]] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_documents(doc_start, z, alpha):
     """log p(z | alpha), the topic proportions integrated out."""
     count = np.zeros(len(alpha), np.int64)

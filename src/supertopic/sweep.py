@@ -17,9 +17,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from supertopic.draws import uniform32
+from supertopic.draws import kernel, part, uniform32
 from supertopic.lanes import (
     LANES,
     count_up_to,
@@ -83,7 +82,7 @@ class Topics(NamedTuple):
     live: bool
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def start_score(state, width, n_tokens, eta, quadratic, d, linear, square):
     """score_k = sum_r eta_rk (kappa_r - lam_r omega_r) / N - lam_r eta_rk**2 / (2 N**2), all tokens in.
 
@@ -105,7 +104,7 @@ def start_score(state, width, n_tokens, eta, quadratic, d, linear, square):
         store(state, SCORE * width + b, score)
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def make_ready(state, width, alpha, inverse, labelled):
     """factor = exp(score - max score), so that the largest is 1; ready = (n + alpha) factor / mass."""
     top = load(state, SCORE * width)
@@ -120,7 +119,7 @@ def make_ready(state, width, alpha, inverse, labelled):
         store(state, READY * width + b, (load(state, b) + load(alpha, b)) * factor * load(inverse, b))
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def make_rows(rows, width, j, eta, square, slope):
     """G[j] = sum_r lam_r eta_rj eta_r / N**2, what a token out of topic j adds to the score, and its exponentials.
 
@@ -149,7 +148,7 @@ def make_rows(rows, width, j, eta, square, slope):
     return peak
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def move(state, width, rows, j, k, alpha, inverse, labelled):
     """Bring a document's state up to date with a token that went from topic j to topic k.
 
@@ -170,7 +169,7 @@ def move(state, width, rows, j, k, alpha, inverse, labelled):
         store(state, READY * width + b, (n + load(alpha, b)) * factor * load(inverse, b))
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def find(state, width, sums, rest, n_topics, j):
     """The topic at which the sum of the weights, lane by lane, passes `rest`; j where rounding leads outside."""
     sums = running_sum(sums)
@@ -184,7 +183,7 @@ def find(state, width, sums, rest, n_topics, j):
     return k if k < n_topics else j
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u):
     """The topic of a token whose weights do not fit into float32: in float64, relative to the largest score."""
     first, row = word * width, (ROWS * j + G) * width
@@ -218,7 +217,7 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
     return j
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_in, kept, omega):
     """Draw every z anew, n_sweeps times; add what is counted after burn_in to `kept`, put eta zbar into `omega`.
 
@@ -329,7 +328,7 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                     omega[d, r] += weights.exact[r, k] * (np.float64(state[k]) / n_tokens)
 
 
-@njit(cache=True, error_model="numpy")
+@part
 def find_smooth(state, width, topics, word, j, n_topics, alpha, u):
     """A topic other than j in proportion to alpha_k phi_wk, all K weighed."""
     sums, here, beta = splat(ZERO), splat(np.float32(j)), splat(np.float32(topics.beta))
@@ -344,7 +343,7 @@ def find_smooth(state, width, topics, word, j, n_topics, alpha, u):
     return find(state, width, sums, u * total(sums), n_topics, j)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sweep_sparse(tokens, z, topics, weights, quadratic, alpha, streams, kept, omega):
     """Draw every z anew in a time that depends on the topics of its document, not on K.
 
