@@ -131,7 +131,7 @@ def prediction(news, n_sweeps=40):
         f"prediction of 7,505 documents, K = 40, {n_sweeps} sweeps",
         "8x",
         left=lambda: seconds(lambda: model.predict_proba(news.X_test)),
-        right=lambda: seconds(lambda: peer.infer(documents, iter=n_sweeps, workers=1)),
+        right=lambda: seconds(lambda: peer.infer(documents, iterations=n_sweeps, workers=1)),
         unit="s",
     )
 

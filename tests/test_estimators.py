@@ -263,6 +263,16 @@ def test_alpha_for_each_topic(corpus):
     assert skewed.doc_topic_.mean(axis=0).argmax() == 0
 
 
+def test_parameters_set_after_the_fit_do_no_harm(corpus, fitted):
+    model = pickle.loads(pickle.dumps(fitted))
+    before = model.predict_proba(corpus.X)
+    model.set_params(n_topics=50, n_draws=7, n_chains=1, alpha=9.0, beta=0.5, sampler="drawn")
+    np.testing.assert_array_equal(model.predict_proba(corpus.X), before)
+    assert model.topic_word_.shape[0] == 4
+    with pytest.raises(ValueError, match="predict_sweeps"):
+        model.set_params(predict_sweeps=0).predict(corpus.X)
+
+
 def test_pickle(corpus, fitted):
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(corpus.X), fitted.predict_proba(corpus.X))

@@ -196,7 +196,7 @@ def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
             r = 0 if binary else int(model.coef_[:, k].argmax())
             row["weight"] = weight = float(model.coef_[r, k])
             row["class"] = model.classes_.tolist()[int(weight > 0) if binary else r]
-            if model.n_draws > 1:
+            if model.coef_draws_.shape[1] > 1:
                 row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
                 if lower <= 0 <= upper or (weight < 0 and not binary):
                     row["class"] = None  # nothing that the draws agree on

@@ -25,7 +25,11 @@ class Threads:
 
     def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
         """One step of every shard, and the sum of what they say, added in their order."""
-        return reduce(Statistics.__add__, self.map(lambda shard: shard.step(weights, topics, alpha, key)))
+        return self.sum(lambda shard: shard.step(weights, topics, alpha, key))
+
+    def sum(self, verb: Callable[[Shard], Statistics]) -> Statistics:
+        """The sum of verb(shard), added in the shards' order."""
+        return reduce(Statistics.add, self.map(verb))
 
     def map(self, verb: Callable[[Shard], T]) -> list[T]:
         """verb(shard) for every shard, the answers in the shards' order."""

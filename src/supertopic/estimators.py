@@ -210,9 +210,9 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
 
     def _mean_probabilities(self, X) -> tuple[np.ndarray, np.ndarray]:
         """The means of sigmoid(omega) and sigmoid(-omega) over all draws and chains, (n_docs, R) each."""
-        shares = self._infer(X, range(self.n_chains))
+        shares = self._infer(X, range(len(self.coef_draws_)))
         up, down = zip(*(mean_sigmoids(z, e) for z, e in zip(shares, self.coef_draws_, strict=True)), strict=True)
-        return sum(up) / self.n_chains, sum(down) / self.n_chains
+        return sum(up) / len(up), sum(down) / len(down)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not)."""

@@ -61,7 +61,7 @@ def start(engine: Threads, n_words: int, priors: Priors) -> State:
     word_topic = np.zeros((n_words, len(alpha)), np.int32)
     for shard in engine.shards:
         shard.add_counts(word_topic)
-    return State(sum_statistics(engine), word_topic, alpha)
+    return State(engine.sum(lambda shard: shard.statistics()), word_topic, alpha)
 
 
 def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np.uint64) -> tuple[np.ndarray, State]:
@@ -75,11 +75,6 @@ def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np
         engine.over_words(len(state.word_topic), lambda shard, words: shard.add_moves(state.word_topic, words))
     total.seconds[0] += seconds
     return eta, state._replace(total=total)
-
-
-def sum_statistics(engine: Threads) -> Statistics:
-    first, *rest = engine.map(lambda shard: shard.statistics())
-    return sum(rest, first)
 
 
 def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:

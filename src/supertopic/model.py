@@ -68,14 +68,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 with ThreadPoolExecutor(workers) as pool:
                     runs = list(pool.map(run, range(self.n_chains)))
 
-        kept = self.burn_in
-        means = [np.mean([value for iteration, value in r.log_joint if iteration > kept]) for r in runs]
+        means = [np.mean([value for i, value in r.log_joint if i > self.burn_in]) for r in runs]
         self.best_chain_ = int(np.argmax(means))
         self.log_joint_ = np.array([[value for _, value in r.log_joint] for r in runs])
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in runs[0].log_joint])
-        self.timings_ = dict(
-            zip(("eta", "z", "lambda"), np.sum([r.seconds for r in runs], axis=0).tolist(), strict=True)
-        )
+        eta, z, lam = np.sum([r.seconds for r in runs], axis=0).tolist()
+        self.timings_ = {"eta": eta, "z": z, "lambda": lam}
         self._set_draws(np.stack([r.word_topic for r in runs]), np.stack([r.eta for r in runs]))
         self.doc_topic_ = runs[self.best_chain_].doc_topic
         self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
@@ -110,23 +108,31 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return Run(eta, word_topic, kept[:, :n_topics] / lengths, joint, seconds)
 
     def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray) -> None:
-        """Set what follows from the summed counts (chain, V, K) and the draws of eta (chain, draw, R, K)."""
+        """Set what follows from the summed counts (chain, V, K), the draws of eta (chain, draw, R, K) and the priors.
+
+        From here on nothing but predict_sweeps and n_jobs is read from the parameters, which may be set anew.
+        """
         self._word_topic = word_topic
+        self._fitted_priors = self._priors()
         self.coef_draws_ = eta
         self.coef_ = eta[self.best_chain_].mean(axis=0)  # (R, K)
-        self._n_features_out = self.n_topics
+        self._n_features_out = eta.shape[-1]
 
     @property
     def components_(self) -> np.ndarray:
         """Pseudo-counts (K, V) of the best chain. Made from whole counts on demand: they may be large."""
         check_is_fitted(self, "_word_topic")
-        return self._word_topic[self.best_chain_].T / self.n_draws + self.beta
+        return self._mean_counts(self.best_chain_).T
 
     @property
     def topic_word_(self) -> np.ndarray:
         """The topics (K, V) of the best chain, rows sum to 1."""
         components = self.components_
         return components / components.sum(axis=1, keepdims=True)
+
+    def _mean_counts(self, chain: int) -> np.ndarray:
+        """The mean counts of a chain's draws, plus beta: (V, K)."""
+        return self._word_topic[chain] / self.coef_draws_.shape[1] + self._fitted_priors.beta
 
     def _topic_shares(self) -> np.ndarray:
         """The share of each topic in all training tokens, (chain, K): what is believed of a document without words."""
@@ -136,12 +142,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _infer(self, X, chains) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
         check_is_fitted(self, "_word_topic")
+        self._check_parameters()
         X = self._validate_counts(X, reset=False)
         n_threads, shares = effective_n_jobs(self.n_jobs), []
         for index in chains:
-            components = self._word_topic[index] / self.n_draws + self.beta  # (V, K)
-            phi = components / components.sum(axis=0)
-            zbar = infer_shares(X, phi, self._priors().alpha, self.predict_sweeps, self.seed_, index, n_threads)
+            counts = self._mean_counts(index)
+            phi, alpha = counts / counts.sum(axis=0), self._fitted_priors.alpha
+            zbar = infer_shares(X, phi, alpha, self.predict_sweeps, self.seed_, index, n_threads)
             zbar[np.diff(X.indptr) == 0] = self._topic_shares()[index]
             shares.append(zbar)
         return np.array(shares)

@@ -22,8 +22,11 @@ class Statistics(NamedTuple):
     shift: np.ndarray  # (K, R): sum_d kappa_dr zbar_d
     seconds: np.ndarray  # (3,): for eta, z, lambda
 
-    def __add__(self, other):
-        return Statistics(*(a + b for a, b in zip(self, other, strict=True)))
+    def add(self, other: "Statistics") -> "Statistics":
+        """Add another's to these, in place."""
+        for mine, others in zip(self, other, strict=True):
+            mine += others
+        return self
 
 
 class Shard:
@@ -83,7 +86,7 @@ class Shard:
 
     def count_topics(self) -> np.ndarray:
         """The shard's tokens of each topic."""
-        return np.bincount(self.z, minlength=self.n_topics)
+        return count_z(self.z, self.n_topics)
 
     def add_moves(self, word_topic: np.ndarray, words: slice) -> None:
         """Bring the counts of some consecutive words up to date with the last step."""
@@ -118,6 +121,14 @@ def start_z(z, doc_start, n_topics, streams):
 def add_word_topic(word, z, word_topic):
     for i in range(len(word)):
         word_topic[word[i], z[i]] += 1
+
+
+@kernel
+def count_z(z, n_topics):
+    total = np.zeros(n_topics, np.int64)
+    for i in range(len(z)):
+        total[z[i]] += 1
+    return total
 
 
 @kernel

@@ -143,8 +143,9 @@ def make_rows(rows, width, j, eta, square, slope):
             store(rows, b + OUT * width, exp_near_0(g))
             store(rows, b + BACK * width, exp_near_0(splat(ZERO) - g))
         else:
-            store(rows, b + OUT * width, exp(g))
-            store(rows, b + BACK * width, exp(splat(ZERO) - g))
+            out = exp(g)
+            store(rows, b + OUT * width, out)
+            store(rows, b + BACK * width, splat(ONE) / out)
     return peak
 
 

@@ -1,0 +1,43 @@
+"""The draw of eta, and the draw of the topics, against their definitions."""
+
+import numpy as np
+from scipy import stats
+
+from supertopic.draws import make_key
+from supertopic.engines import Threads
+from supertopic.gibbs import draw_eta, draw_phi
+from supertopic.lanes import pad
+from supertopic.shard import Statistics
+
+
+def test_eta_has_the_mean_and_the_covariance_of_its_posterior():
+    """Solving with L instead of its transpose would keep the mean and hardly change any moment of z."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(2, 6, 3)) * [3.0, 1.0, 0.3]
+    precision, shift, nu2 = np.einsum("rij,rik->jkr", A, A), rng.normal(size=(3, 2)), 0.7
+    total = Statistics(np.tril(np.ones((3, 3)))[:, :, None] * precision, shift, np.zeros(3))
+    n = 20_000
+    draws = np.array([draw_eta(total, nu2, make_key(1, i)) for i in range(n)])  # (n, R, K)
+    for r in range(2):
+        covariance = np.linalg.inv(np.eye(3) / nu2 + precision[:, :, r])
+        mean = covariance @ shift[:, r]
+        scores = (draws[:, r].mean(axis=0) - mean) / np.sqrt(np.diag(covariance) / n)
+        assert np.abs(scores).max() < 4
+        sd = np.sqrt(np.diag(covariance))
+        spread = np.sqrt((1 + (covariance / np.outer(sd, sd)) ** 2) / n)  # of an entry of the correlation matrix
+        found = np.cov(draws[:, r].T) / np.outer(sd, sd)
+        assert (np.abs(found - covariance / np.outer(sd, sd)) / spread).max() < 4.5
+
+
+def test_phi_is_dirichlet():
+    counts = np.array([[0, 3], [5, 0], [1, 1], [0, 0]], np.int32)
+    with Threads([], 1) as engine:
+        draws = np.array([
+            draw_phi(engine, pad(counts), 2, 0.5, make_key(3, i)).reshape(4, -1) for i in range(4000)
+        ])  # fmt: skip
+    assert (draws[:, :, 2:] == 0).all()
+    np.testing.assert_allclose(draws.sum(axis=1)[:, :2], 1, rtol=1e-5)
+    for k in range(2):
+        shape = counts[:, k] + 0.5
+        for w in range(4):
+            assert stats.kstest(draws[:, w, k], stats.beta(shape[w], shape.sum() - shape[w]).cdf).pvalue > 1e-3
