@@ -89,6 +89,24 @@ def test_a_topic_that_wins_by_far_does_not_overflow():
     assert z.tolist() == [0, 1]
 
 
+def test_a_steep_document_takes_its_own_count_out():
+    """Two topics that the response likes alike, far above the third: 400 words seen once decide between them evenly."""
+    n_docs, eta = 400, np.array([[30.0, 30.0, -30.0]])
+    tokens, z = flat([[d] for d in range(n_docs)], [[0]] * n_docs)
+    counts = pad(np.tile(np.array([1, 0, 0], np.int32), (n_docs, 1)))
+    mass = counts.sum(axis=0)[:3] + n_docs * BETA
+    mass[1] = mass[0] - 1
+    topics = fixed_topics(np.zeros((0, counts.shape[1]), np.float32), 3)
+    topics = topics._replace(
+        word_topic=counts.reshape(-1), mass=mass, inverse=pad((1 / mass).astype(np.float32)), beta=BETA
+    )
+    quadratic = Quadratic(np.full((n_docs, 1), 20.0), np.full((n_docs, 1), 1.0))
+    alpha, streams = pad(np.full(3, 0.1, np.float32)), document_streams(make_key(1), 0, n_docs)
+    omega = np.zeros((n_docs, 1))
+    sweep(tokens, z, topics, make_weights(eta), quadratic, alpha, streams, 1, 1, NO_PHI, omega)
+    assert abs((z == 1).sum() - n_docs / 2) < 4 * np.sqrt(n_docs) / 2
+
+
 @pytest.mark.parametrize("n_topics", [1, 2, 16, 17])
 def test_every_topic_stays_in_range(n_topics):
     rng = np.random.default_rng(0)
