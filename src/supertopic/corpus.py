@@ -20,8 +20,11 @@ class Tokens(NamedTuple):
 
 
 def check_counts(X) -> sp.csr_array:
-    """X (sparse or dense, already 2-D and numeric) as a canonical CSR matrix of whole, non-negative int64 counts."""
-    X = sp.csr_array(X, copy=True) if sp.issparse(X) else sp.csr_array(np.asarray(X))
+    """X (sparse or dense, already 2-D and numeric) as a canonical CSR matrix of whole, non-negative int64 counts.
+
+    Shares memory with X where X is that already, and never writes to it.
+    """
+    X = sp.csr_array(X) if sp.issparse(X) else sp.csr_array(np.asarray(X))
     values = X.data
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
@@ -39,9 +42,11 @@ def check_counts(X) -> sp.csr_array:
         )
     if values.size and values.max() > MAX_TOKENS:
         raise ValueError(f"A count of {values.max():.6g} is above the limit of {MAX_TOKENS:,} tokens in a corpus.")
-    X = sp.csr_array((values.astype(np.int64), X.indices, X.indptr), shape=X.shape)
-    X.sum_duplicates()
-    X.eliminate_zeros()
+    X = sp.csr_array((values.astype(np.int64, copy=False), X.indices, X.indptr), shape=X.shape)
+    if not X.has_canonical_format or not X.data.all():
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
     return X
 
 
