@@ -103,7 +103,7 @@ def test_polya_gamma_skewness_where_it_is_hardest():
     x = np.concatenate([polya_gamma(1_000_000, 1.0, 11.0, seed) for seed in range(6)])
     mean, variance, third = moments(1.0, 11.0)
     cubes = ((x - mean) / np.sqrt(variance)) ** 3
-    assert abs(cubes.mean() - third / variance**1.5) < 4 * cubes.std() / np.sqrt(len(x)) < 0.015
+    assert abs(cubes.mean() - third / variance**1.5) < 3.5 * cubes.std() / np.sqrt(len(x)) < 0.018
 
 
 @pytest.mark.parametrize("h", [1, 2, 5, 25])

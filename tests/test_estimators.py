@@ -321,7 +321,7 @@ def test_bad_data(X, y, message):
     [
         {"n_topics": 0}, {"n_topics": 2.5}, {"n_topics": 10**6}, {"c": 0}, {"c": -1}, {"c": np.nan}, {"c": np.inf},
         {"c": "much"}, {"alpha": 0}, {"alpha": [1, 2, 3]}, {"alpha": [1, np.nan]}, {"beta": 0},
-        {"nu2": -1}, {"burn_in": -1},
+        {"c": 1e30}, {"beta": 1e-300}, {"nu2": -1}, {"burn_in": -1},
         {"n_draws": 0}, {"n_chains": 0}, {"predict_sweeps": 0}, {"sampler": "fast"}, {"random_state": -3},
     ],
 )  # fmt: skip
@@ -331,6 +331,8 @@ def test_bad_parameters(parameters):
 
 
 def test_bad_calls(corpus, fitted):
+    with pytest.raises(ValueError, match="sample_weight"):
+        SLDAClassifier(2).fit(GOOD, [0, 1, 0, 1], sample_weight=[1e20] * 4)
     with pytest.raises(ValueError, match="features"):
         fitted.predict(corpus.X[:, :7])
     with pytest.raises(ValueError, match="level"):

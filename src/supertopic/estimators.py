@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from supertopic.inference import mean_sigmoids
-from supertopic.model import TopicModel
+from supertopic.model import MOST, TopicModel
 from supertopic.responses import Logistic, Target
 
 
@@ -182,6 +182,8 @@ class SLDAClassifier(ClassifierMixin, TopicModel):
             y = column_or_1d(y, warn=True)
         if len(y) != n_docs:
             raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")
+        if weight.max() * self.c > MOST:
+            raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
         unknown = is_unknown(y, self.missing_label)
         known = ~unknown & (weight > 0).reshape(-1, *[1] * (y.ndim - 1))
         if not known.any():

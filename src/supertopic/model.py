@@ -1,7 +1,6 @@
 """What LDA and its supervised kin have in common: parameters, chains, topics, `transform`."""
 
 import logging
-import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
@@ -27,6 +26,7 @@ from supertopic.shard import Shard
 
 logger = logging.getLogger("supertopic")
 
+LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
 LOG_JOINT_EVERY = 10  # iterations; it takes about a quarter of one
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**26  # the bytes are those of all shards' statistics
@@ -209,8 +209,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"n_topics must be at most {2**16 - 1:,}, got {self.n_topics:,}.")
         for name in ("c", "beta", "nu2"):
             value = getattr(self, name, 1.0)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
-                raise ValueError(f"{name} must be a positive number, got {value!r}.")
+            if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
+                raise ValueError(f"{name} must be a number from {LEAST:g} to {MOST:g}, got {value!r}.")
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
         self._priors()
@@ -219,8 +219,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         alpha = np.asarray(self.alpha, dtype=float)
         if alpha.shape not in ((), (self.n_topics,)):
             raise ValueError(f"alpha must be a number or have n_topics = {self.n_topics} entries, got {alpha.shape}.")
-        if not (np.isfinite(alpha).all() and (alpha > 0).all()):
-            raise ValueError(f"alpha must be positive and finite, got {self.alpha!r}.")
+        if not ((alpha >= LEAST) & (alpha <= MOST)).all():
+            raise ValueError(f"alpha must be from {LEAST:g} to {MOST:g}, got {self.alpha!r}.")
         if alpha.ndim == 0:
             alpha = np.full(self.n_topics, alpha / self.n_topics)
         return Priors(alpha, float(self.beta), float(getattr(self, "nu2", 1.0)))
