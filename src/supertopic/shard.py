@@ -9,7 +9,8 @@ import numpy as np
 from supertopic.corpus import Tokens
 from supertopic.draws import derive, kernel, make_key, uniform
 from supertopic.responses import Response, Target
-from supertopic.sweep import Topics, Weights, sweep, sweep_sparse
+from supertopic.sparse import sweep_sparse
+from supertopic.sweep import Topics, Weights, sweep
 
 NOTHING = np.zeros(0, np.float32)
 Z, LAMBDA = 0, 1  # purposes of random numbers inside a shard
