@@ -27,7 +27,7 @@ from supertopic.shard import Shard
 logger = logging.getLogger("supertopic")
 
 LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
-LOG_JOINT_EVERY = 10  # iterations; it takes about a quarter of one
+LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**26  # the bytes are those of all shards' statistics
 
