@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+from scipy import stats
 from scipy.special import gammaln, log_expit
 
 GOLDEN, MASK = 0x9E3779B97F4A7C15, 2**64 - 1
@@ -86,35 +87,51 @@ def zbars(z, n_topics):
 
 def logistic(c):
     """log psi(y | omega) of the paper: c times the log-likelihood of a logistic regression."""
-    return lambda y, omega: c * log_expit(np.where(y > 0.5, omega, -omega))
+    return lambda y, omega, scale=None: c * log_expit(np.where(y > 0.5, omega, -omega))
 
 
-def exact_posterior(docs, y, weight, n_words, n_topics, alpha, beta, nu2, log_psi, points):
-    """Every z with its probability, and E eta, E eta**2 (R, K), by enumeration and a trapezoid in eta.
+def hinge(c, margin):
+    return lambda y, omega, scale=None: -2 * c * np.maximum(0, margin - np.where(y > 0.5, omega, -omega))
 
-    y and weight are (n_docs, R); weight multiplies log psi. Given z the columns factorise, so that the integral is
-    K-dimensional for any R. `points` is the grid on each axis. Also returned: the grid (G, K) and, for each z and
-    column, the weights of its points, from which eta can be drawn given z.
+
+def gaussian(c):
+    return lambda y, omega, sigma2: c * stats.norm.logpdf(y, omega, np.sqrt(sigma2))
+
+
+def negative_binomial(c):
+    """Mean exp(omega), variance mean + mean**2 / r."""
+    return lambda y, omega, r: c * stats.nbinom.logpmf(y, r, r / (r + np.exp(omega)))
+
+
+def exact_posterior(docs, target, n_words, alpha, beta, nu2, log_psi, points, scales=(1.0,), log_scale=(0.0,)):
+    """Every z with its probability, and the weight of every (eta, scale) given z, by enumeration and a trapezoid.
+
+    Given z the columns factorise, so that the integral has K + P dimensions for any R, and one more for the response's
+    own parameter. `points` is the grid on each axis of eta, `scales` and `log_scale` the grid of the parameter and the
+    log of its prior mass. Returned: the states, their probabilities p (S,), the grid (G, K + P + 1), and for each state
+    and column the weights of its points (S, R, G), from which eta and the scale can be drawn given z.
     """
-    grid = np.array(list(itertools.product(points, repeat=n_topics)))  # (G, K)
-    log_prior = -0.5 * np.sum(grid**2, axis=1) / nu2
+    n_topics, n_covariates = len(alpha), target.covariates.shape[1]
+    axes = itertools.product(*[points] * (n_topics + n_covariates), range(len(scales)))
+    grid = np.array(list(axes))  # (G, K + P + 1)
+    log_prior = -0.5 * np.sum(grid[:, :-1] ** 2, axis=1) / nu2 + np.asarray(log_scale)[grid[:, -1].astype(int)]
+    grid[:, -1] = np.asarray(scales)[grid[:, -1].astype(int)]
     lengths = [len(words) for words in docs]
     splits = np.cumsum(lengths)[:-1]
     states, logs, etas = [], [], []
     for flat in itertools.product(range(n_topics), repeat=sum(lengths)):
         z = [list(map(int, part)) for part in np.split(np.array(flat, int), splits)]
-        omega = grid @ zbars(z, n_topics).T  # (G, n_docs)
+        x = np.hstack([zbars(z, n_topics), target.covariates])
         log_z = log_words(docs, z, n_words, n_topics, beta) + log_documents(z, alpha)
         columns = []
-        for r in range(y.shape[1]):
-            log_eta = log_prior + (weight[:, r] * log_psi(y[:, r], omega)).sum(axis=1)
+        for r in range(target.y.shape[1]):
+            offset = np.broadcast_to(target.offset, target.y.shape)[:, r]
+            psi = log_psi(target.y[:, r], grid[:, :-1] @ x.T + offset, grid[:, -1:])  # (G, n_docs)
+            log_eta = log_prior + (target.weight[:, r] * psi).sum(axis=1)
             log_z += np.logaddexp.reduce(log_eta)
             columns.append(np.exp(log_eta - np.logaddexp.reduce(log_eta)))
         states.append(z)
         logs.append(log_z)
         etas.append(columns)
     p = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
-    etas = np.array(etas).reshape(len(p), y.shape[1], len(grid))
-    mean = np.einsum("s,srg,gk->rk", p, etas, grid)
-    square = np.einsum("s,srg,gk->rk", p, etas, grid**2)
-    return states, p, mean, square, grid, etas
+    return states, p, grid, np.array(etas).reshape(len(p), target.y.shape[1], len(grid))

@@ -14,7 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from supertopic import LDA, SLDAClassifier
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 
 QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
@@ -49,12 +49,33 @@ class RoundedSLDA(Rounding, SLDAClassifier):
     pass
 
 
+class RoundedMedLDA(Rounding, MedLDAClassifier):
+    pass
+
+
+class RoundedRegressor(Rounding, SLDARegressor):
+    pass
+
+
+class RoundedCounts(Rounding, SLDACountRegressor):
+    def _check_y(self, y, weight):
+        y, weight = super()._check_y(y, weight)
+        return np.round(np.abs(y)), weight
+
+
 @parametrize_with_checks(
-    [RoundedLDA(3, burn_in=20, n_draws=5), RoundedSLDA(3, burn_in=40, n_draws=5, n_chains=2)],
+    [
+        RoundedLDA(3, burn_in=20, n_draws=5),
+        RoundedSLDA(3, burn_in=40, n_draws=5, n_chains=2),
+        RoundedMedLDA(3, burn_in=10, n_draws=5),
+        RoundedRegressor(3, burn_in=10, n_draws=5),
+        RoundedCounts(3, burn_in=10, n_draws=5),
+    ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "a weight multiplies c, a repeated document also its words",
         "check_sample_weight_equivalence_on_sparse_data": "a weight multiplies c, a repeated document also its words",
         "check_decision_proba_consistency": "feeds negative numbers, whatever the tag positive_only says",
+        "check_class_weight_classifiers": "feeds negative numbers, whatever the tag positive_only says",
     },
 )
 def test_scikit_learn_contract(estimator, check):
@@ -114,15 +135,15 @@ def test_log_joint_is_the_definition():
     from supertopic.corpus import check_counts, make_tokens
     from supertopic.engines import Threads
     from supertopic.gibbs import Priors, chain, log_joint
-    from supertopic.responses import Logistic, Target
+    from supertopic.responses import Logistic, make_target
     from supertopic.shard import Shard
 
     corpus = make_corpus(n_docs=20, n_words=12, n_topics=3, doc_length=6, eta=np.ones((2, 3)), random_state=0)
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.array([0.2, 0.5, 0.1]), 0.3, 1.7)
-    target = Target(corpus.y.astype(float), np.ones(corpus.y.shape))
+    target = make_target(corpus.y.astype(float), np.ones(corpus.y.shape))
     shard = Shard(tokens, 0, 3, Logistic(2.5), target)
     with Threads([shard], 1) as engine:
-        draws = chain(engine, 12, priors, "collapsed", 5, 0, np.zeros(3))
+        draws = chain(engine, 12, priors, Logistic(2.5), "collapsed", 5, 0, np.zeros(3))
         for _ in range(4):
             draw = next(draws)
         value = log_joint(engine, draw, priors)

@@ -1,16 +1,19 @@
 """The chain leaves the exact posterior where it is: enumeration of a corpus of six tokens, and Geweke's test."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 import naive
 from supertopic import gibbs
 from supertopic.corpus import Tokens
-from supertopic.draws import make_key, polya_gammas
+from supertopic.draws import make_key
 from supertopic.engines import Threads
 from supertopic.gibbs import Priors, iterate, start
-from supertopic.responses import Logistic, Target
+from supertopic.responses import Gaussian, Hinge, Logistic, NegativeBinomial, make_target
 from supertopic.shard import Shard
 
 DOCS = [[0, 1, 2], [0, 0], [], [2]]
@@ -33,29 +36,30 @@ def make_shard(docs, z, n_topics, response, target):
     return shard
 
 
-def run(shard, priors, sampler, key, n_iterations):
-    """Some iterations of Algorithm 1 from the shard's own z and lam; returns the last eta."""
+def run(shard, response, priors, sampler, key, n_iterations):
+    """Some iterations of Algorithm 1 from the shard's own z and lam; returns the last eta and response."""
     with Threads([shard], 1) as engine:
-        state = start(engine, N_WORDS, priors)
+        state = start(engine, N_WORDS, priors, response)
         for i in range(n_iterations):
             eta, state = iterate(engine, state, priors, sampler, make_key(key, i))
     check = np.zeros_like(state.word_topic)
     shard.add_counts(check)
     assert (check == state.word_topic).all()  # counts are conserved
-    return eta
+    return eta, state.response
 
 
-def compare(counts, p, etas, mean, square):
-    """A chi-square of the visits to each z (rare states pooled), and z-scores of the moments of eta."""
+def compare(counts, p, drawn, grid, etas):
+    """A chi-square of the visits to each z (rare states pooled), and z-scores of the moments of eta and scale."""
     n = counts.sum()
     rare = p * n < 5
     observed, expected = np.append(counts[~rare], counts[rare].sum()), n * np.append(p[~rare], p[rare].sum())
     if expected[-1] < 5:
         observed, expected = observed[:-1], expected[:-1] * observed[:-1].sum() / expected[:-1].sum()
     assert stats.chisquare(observed, expected).pvalue > 1e-3
-    for power, truth in ((1, mean), (2, square)) if etas.size else ():
-        values = etas**power
-        score = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)))
+    for power in (1, 2) if drawn.size else ():
+        truth = np.einsum("s,srg,gk->rk", p, etas, grid**power)
+        values = drawn**power
+        score = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)) + 1e-9)
         assert np.abs(score).max() < 4
 
 
@@ -64,84 +68,148 @@ Y = {  # a binary column; two columns, one of them constant; an unknown label
     "two columns": ([[1, 1], [0, 1], [1, 1], [0, 1]], [[1, 1], [1, 1], [1, 1], [1, 1]]),
     "missing": ([[1], [0], [0], [0]], [[1], [0], [1], [1]]),
     "weighted": ([[1], [0], [0], [0]], [[0.5], [2], [1], [1]]),
+    "stick-breaking": ([[1, 0], [0, 1], [0, 0], [0, 1]], [[1, 0], [1, 1], [1, 1], [1, 1]]),
     "none": ([[], [], [], []], [[], [], [], []]),
+    "real": ([[1.3], [-0.4], [2.0], [0.2]], [[1], [0.5], [1], [2]]),
+    "counts": ([[4], [0], [2], [1]], [[1], [1], [0], [1.5]]),
+}
+OFFSET = np.array([[0.5], [-0.3], [1.0], [0.2]])
+COVARIATE = np.array([[1.0], [-0.5], [0.3], [0.8]])
+ONE = np.ones(1)
+ALPHA = [0.5, 0.5]
+
+
+def log_uniform(low, high, n, prior):
+    """A grid of n scales with the log mass of its cells under a prior density."""
+    x = np.linspace(np.log(low), np.log(high), n)
+    return {"scales": np.exp(x), "log_scale": prior.logpdf(np.exp(x)) + x}
+
+
+@pytest.mark.parametrize(
+    ("case", "response", "log_psi", "alpha", "more"),
+    [
+        ("binary", Logistic(4.0), naive.logistic(4.0), [1.0, 0.5], {}),
+        ("binary", Logistic(1.0), naive.logistic(1.0), [0.7, 0.4, 0.9], {}),
+        ("two columns", Logistic(2.5), naive.logistic(2.5), ALPHA, {}),
+        ("missing", Logistic(4.0), naive.logistic(4.0), ALPHA, {}),
+        ("weighted", Logistic(2.0), naive.logistic(2.0), ALPHA, {"offset": OFFSET}),
+        ("binary", Logistic(2.0), naive.logistic(2.0), ALPHA, {"covariates": COVARIATE}),
+        ("stick-breaking", Logistic(3.0), naive.logistic(3.0), ALPHA, {}),
+        ("none", Logistic(1.0), naive.logistic(1.0), [0.5, 0.5, 0.5], {}),
+        ("weighted", Hinge(0.7, 1.5), naive.hinge(0.7, 1.5), ALPHA, {"offset": OFFSET}),
+        ("missing", Hinge(2.0, 1.0), naive.hinge(2.0, 1.0), ALPHA, {}),
+        ("real", Gaussian(2.0, 0.6 * ONE, False), naive.gaussian(2.0), ALPHA, {"scales": [0.6], "offset": OFFSET}),
+        ("real", Gaussian(1.5, ONE, True, 5.0, 3.0), naive.gaussian(1.5), ALPHA,
+            log_uniform(0.05, 8, 25, stats.invgamma(5.0, scale=3.0))),
+        ("counts", NegativeBinomial(1.5, 2.0 * ONE, False), naive.negative_binomial(1.5), ALPHA,
+            {"scales": [2.0], "offset": OFFSET}),
+        ("counts", NegativeBinomial(2.0, ONE, True, 4.0, 3.0), naive.negative_binomial(2.0), ALPHA,
+            log_uniform(0.02, 8, 25, stats.gamma(4.0, scale=1 / 3.0)) | {"offset": OFFSET}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__ * hasattr(value, "c"),
+)  # fmt: skip
+def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
+    y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
+    target = make_target(y, weight, more.get("offset"), more.get("covariates"))
+    alpha, nu2, n_replicates, n_topics = np.array(alpha), 2.0, 4000, len(alpha)
+    fine = 161 if isinstance(response, Hinge) else 41  # the hinge has a kink
+    points = np.linspace(-8, 8, fine if n_topics + target.covariates.shape[1] == 2 else 23)
+    grids = {name: more[name] for name in ("scales", "log_scale") if name in more}
+    states, p, grid, etas = naive.exact_posterior(DOCS, target, N_WORDS, alpha, BETA, nu2, log_psi, points, **grids)
+    rng = np.random.default_rng([n_topics, int(10 * response.c), len(case)])
+    index = {tuple(k for t in z for k in t): s for s, z in enumerate(states)}
+    cumulated = etas.cumsum(axis=2)
+    counts, drawn = np.zeros(len(p)), []
+    for replicate in range(n_replicates):
+        s = rng.choice(len(p), p=p)
+        begin = response
+        shard = make_shard(DOCS, states[s], n_topics, response, target)
+        if y.shape[1]:  # an exact start: z from its marginal, eta and scale given z, lam given all
+            places = [min(np.searchsorted(row, rng.random()), len(row) - 1) for row in cumulated[s]]
+            eta, scale = grid[places, :-1], grid[places, -1]
+            begin = with_scale(response, scale)
+            omega = np.hstack([naive.zbars(states[s], n_topics), target.covariates]) @ eta.T + target.offset
+            shard.set_quadratic(begin.augment(target, omega, make_key(replicate, 1), 0))
+        eta, end = run(shard, begin, Priors(alpha, BETA, nu2), sampler, make_key(replicate, 2), 3)
+        scale = end.scale if len(end.scale) else np.ones(len(eta))
+        drawn.append(np.hstack([eta, scale[:, None]]))
+        counts[index[tuple(shard.z.tolist())]] += 1
+    compare(counts, p, np.array(drawn), grid, etas)
+
+
+def with_scale(response, scale):
+    names = {Gaussian: "sigma2", NegativeBinomial: "r"}
+    return replace(response, **{names[type(response)]: scale}) if type(response) in names else response
+
+
+def no_scale(rng):
+    return np.zeros(2)
+
+
+GEWEKE = {  # the response, a draw of its parameter from the prior, a draw of y given omega and the parameter
+    "logistic": (Logistic(1.0), no_scale, lambda rng, omega, s: (rng.random(omega.shape) < expit(omega)).astype(float)),
+    "Gaussian": (
+        Gaussian(3.0, np.ones(2), True, 3.0, 2.0),
+        # psi = N(y | omega, sigma2)**3 is N(y | omega, sigma2 / 3) times sigma2**-1 for each of four documents, but for
+        # constants: the prior that goes with it has the shape 3 + 4
+        lambda rng: 1 / rng.gamma(7.0, 1 / 2.0, 2),
+        lambda rng, omega, s: omega + rng.normal(size=omega.shape) * np.sqrt(s / 3.0),
+    ),
+    "negative binomial": (
+        NegativeBinomial(1.0, np.ones(2), True, 3.0, 2.0),
+        lambda rng: rng.gamma(3.0, 1 / 2.0, 2),
+        lambda rng, omega, s: rng.negative_binomial(s, s / (s + np.exp(omega))).astype(float),
+    ),
 }
 
 
 @pytest.mark.parametrize(
-    ("case", "n_topics", "c", "alpha"),
-    [
-        ("binary", 2, 4.0, [1.0, 0.5]),
-        ("binary", 3, 1.0, [0.7, 0.4, 0.9]),
-        ("two columns", 2, 2.5, [0.5, 0.5]),
-        ("missing", 2, 4.0, [0.5, 0.5]),
-        ("weighted", 2, 2.0, [0.5, 0.5]),
-        ("none", 3, 1.0, [0.5, 0.5, 0.5]),
-    ],
+    ("kind", "sampler"),
+    [("logistic", "collapsed"), ("logistic", "drawn"), ("Gaussian", "collapsed"), ("negative binomial", "drawn")],
+    indirect=["sampler"],
 )
-def test_exact_posterior(sampler, case, n_topics, c, alpha):
-    y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
-    alpha, nu2, n_replicates = np.array(alpha), 2.0, 6000
-    points = np.linspace(-8, 8, 41 if n_topics == 2 else 23)
-    states, p, mean, square, grid, etas = naive.exact_posterior(
-        DOCS, y, weight, N_WORDS, n_topics, alpha, BETA, nu2, naive.logistic(c), points
-    )
-    rng = np.random.default_rng([n_topics, int(10 * c), len(case)])
-    index = {tuple(k for t in z for k in t): s for s, z in enumerate(states)}
-    counts, drawn = np.zeros(len(p)), []
-    for replicate in range(n_replicates):
-        s = rng.choice(len(p), p=p)
-        shard = make_shard(DOCS, states[s], n_topics, Logistic(c), Target(y, weight))
-        if y.shape[1]:  # an exact start: z from its marginal, eta given z, lam given both
-            eta = np.array([grid[rng.choice(len(grid), p=q)] for q in etas[s]])
-            omega = naive.zbars(states[s], n_topics) @ eta.T
-            lam = polya_gammas(c * weight, omega, make_key(replicate, 1), 0)
-            shard.quadratic = shard.quadratic._replace(lam=lam)
-        drawn.append(run(shard, Priors(alpha, BETA, nu2), sampler, make_key(replicate, 2), 3))
-        counts[index[tuple(shard.z.tolist())]] += 1
-    compare(counts, p, np.array(drawn), mean, square)
-
-
-def test_geweke(sampler):
-    """Draws from the prior have the same moments as a chain that alternates Gibbs steps with new data (c = 1)."""
+def test_geweke(sampler, kind):
+    """Draws from the prior have the same moments as a chain that alternates Gibbs steps with new data."""
     alpha, nu2, n_topics, lengths = np.array([0.8, 0.4, 0.6]), 1.5, 3, [4, 1, 7, 3]
     priors = Priors(alpha, BETA, nu2)
+    model, new_scale, new_y = GEWEKE[kind]
     rng = np.random.default_rng(5)
 
     def new_words(z):
         phi = rng.dirichlet(np.full(N_WORDS, BETA), n_topics)
         return [[rng.choice(N_WORDS, p=phi[k]) for k in topics] for topics in z]
 
-    def new_labels(z, eta):
-        return (rng.random((len(z), 2)) < 1 / (1 + np.exp(-naive.zbars(z, n_topics) @ eta.T))).astype(float)
-
-    def summary(docs, z, eta, y):
+    def summary(docs, z, eta, response, y):
         """Quantities of every part of the model, and products that link the parts."""
         zbar = naive.zbars(z, n_topics)
         omega = zbar @ eta.T
         word_0 = np.array(
             [[w == 0 and k == 0 for w, k in zip(*both, strict=True)].count(True) for both in zip(docs, z, strict=True)]
         )
+        scale, mild = np.log(response.scale), np.arcsinh(y)
         return np.concatenate([
             zbar[2], zbar[0] * zbar[2], eta[0], eta[0] ** 2, eta[0] * eta[1], omega[:, 0] ** 2, word_0, word_0**2,
-            (y * omega).sum(axis=1), y.mean(axis=0), [(zbar[0] @ zbar[2]) ** 2],
+            (mild * omega).sum(axis=1), mild.mean(axis=0), [(zbar[0] @ zbar[2]) ** 2], scale, scale**2,
+            scale * mild.mean() if len(scale) else scale,
         ])  # fmt: skip
 
     prior, posterior = [], []
-    for _ in range(4000):
-        eta = rng.normal(0, np.sqrt(nu2), (2, n_topics))
+    for _ in range(3000):
+        eta, scale = rng.normal(0, np.sqrt(nu2), (2, n_topics)), new_scale(rng)
         z = [list(rng.choice(n_topics, n, p=rng.dirichlet(alpha))) for n in lengths]
-        docs, y = new_words(z), new_labels(z, eta)
-        prior.append(summary(docs, z, eta, y))
+        omega = naive.zbars(z, n_topics) @ eta.T
+        docs, y, response = new_words(z), new_y(rng, omega, scale), with_scale(model, scale)
+        prior.append(summary(docs, z, eta, response, y))
         # from this exact joint draw, a few rounds of (Gibbs, new data) must lead to another one
-        lam = polya_gammas(np.ones_like(y), naive.zbars(z, n_topics) @ eta.T, make_key(len(prior), 1), 0)
         for i in range(3):
-            shard = make_shard(docs, z, n_topics, Logistic(1.0), Target(y, np.ones_like(y)))
-            shard.quadratic = shard.quadratic._replace(lam=lam)
-            eta = run(shard, priors, sampler, make_key(len(prior), 2, i), 1)
+            target = make_target(y, np.ones_like(y))
+            shard = make_shard(docs, z, n_topics, response, target)
+            shard.set_quadratic(response.augment(target, omega, make_key(len(prior), 1, i), 0))
+            eta, response = run(shard, response, priors, sampler, make_key(len(prior), 2, i), 1)
             z = [list(map(int, t)) for t in np.split(shard.z, np.cumsum(lengths)[:-1])]
-            docs, y, lam = new_words(z), new_labels(z, eta), shard.quadratic.lam
-        posterior.append(summary(docs, z, eta, y))
+            omega = naive.zbars(z, n_topics) @ eta.T
+            docs, y = new_words(z), new_y(rng, omega, response.scale)
+        posterior.append(summary(docs, z, eta, response, y))
     prior, posterior = np.array(prior), np.array(posterior)
     score = (prior.mean(0) - posterior.mean(0)) / np.sqrt((prior.var(0) + posterior.var(0)) / len(prior))
     assert np.abs(score).max() < 4

@@ -5,13 +5,23 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from supertopic.estimators import LDA, SLDAClassifier
+    from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
+    from supertopic.model import LDA
+    from supertopic.regressors import SLDACountRegressor, SLDARegressor
     from supertopic.storage import load, save
 
-__all__ = ["LDA", "SLDAClassifier", "load", "save"]
+__all__ = ["LDA", "MedLDAClassifier", "SLDAClassifier", "SLDACountRegressor", "SLDARegressor", "load", "save"]
 __version__ = version("supertopic")
 
-_HOMES = {"LDA": "estimators", "SLDAClassifier": "estimators", "load": "storage", "save": "storage"}
+_HOMES = {
+    "LDA": "model",
+    "SLDAClassifier": "classifiers",
+    "MedLDAClassifier": "classifiers",
+    "SLDARegressor": "regressors",
+    "SLDACountRegressor": "regressors",
+    "load": "storage",
+    "save": "storage",
+}
 
 
 def __getattr__(name: str):

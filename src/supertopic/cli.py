@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,16 +14,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.metrics import f1_score, r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
+from supertopic.cells import RESPONSES, as_numbers, as_text, read_response
+from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.datasets import load_docstrings
-from supertopic.estimators import LDA, SLDAClassifier
+from supertopic.model import LDA
+from supertopic.regressors import SLDACountRegressor, SLDARegressor
 
 app = typer.Typer(
-    help="Supervised topic models: topics that explain a class and predict it for new documents.",
+    help="Supervised topic models: topics that explain a class, labels, a rating or a count, and predict it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -80,16 +85,41 @@ def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJso
     out.print("Next: [bold]supertopic fit DATA --text COL --label COL -o MODEL[/bold]")
 
 
+class Kind(StrEnum):
+    """What the response is."""
+
+    AUTO, CLASS, LABELS, RATING, COUNT = ("auto", *RESPONSES)
+
+
+class Loss(StrEnum):
+    LOGISTIC, HINGE = "logistic", "hinge"
+
+
+class Multiclass(StrEnum):
+    SHARED, STICK_BREAKING = "shared", "stick_breaking"
+
+
 @app.command()
 def fit(
     data: Data,
     text: TextColumn,
     label: Annotated[
-        str, typer.Option(help="The column with the class; an empty cell is unknown.", show_default=False)
+        str, typer.Option(help="The column with the response; an empty cell is unknown.", show_default=False)
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.", show_default=False)],
+    response: Annotated[Kind, typer.Option(help="What the response is; auto looks at the column.")] = Kind.AUTO,
     n_topics: NTopics = 20,
-    c: Annotated[float, typer.Option(help="Weight of the class against the words; 1 is plain sLDA.")] = 25.0,
+    c: Annotated[
+        float | None, typer.Option(help="Weight of the response against the words.", show_default="the estimator's own")
+    ] = None,
+    loss: Annotated[
+        Loss, typer.Option(help="For classes and labels: with probabilities, or max-margin.")
+    ] = Loss.LOGISTIC,
+    multiclass: Annotated[Multiclass, typer.Option(help="For three classes or more.")] = Multiclass.SHARED,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes the same weight in all.")] = False,
+    separator: Annotated[str, typer.Option(help="What stands between labels in one cell.")] = ";",
+    weight: Annotated[str | None, typer.Option(help="The column with the weight of each document.")] = None,
+    exposure: Annotated[str | None, typer.Option(help="For counts: the column with the exposure.")] = None,
     burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 100,
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 1,
@@ -100,44 +130,84 @@ def fit(
     jobs: Jobs = -1,
     as_json: AsJson = False,
 ):
-    """Learn topics from a table of texts and classes, and write one model file.
+    """Learn topics from a table of texts and what is known of each, and write one model file.
 
     Example: supertopic fit tickets.csv --text body --label team -o tickets.model
     """
-    texts, labels = read(data, [text, label])
-    vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
+    asked = {"sample_weight": weight, "exposure": exposure}
+    extra = {name: column for name, column in asked.items() if column is not None}
+    rows, cells, *more = read(data, [text, label, *extra.values()])
+    column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
-    model = SLDAClassifier(n_topics, c=c, burn_in=burn_in, n_draws=draws, n_chains=chains, **options)
-    pipeline = make_pipeline(vectorizer, model)
-    texts, y = [as_text(t) for t in texts], as_classes(labels)
-    held: Any = None
+    options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains} | ({} if c is None else {"c": c})
+    model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
+    if not as_json:
+        err.print(f"[bold]response[/bold]: {column.response} ({escape(column.why)})", highlight=False)
+    texts = np.array([as_text(t) for t in rows], dtype=object)
+    arrays = {name: as_numbers(values, name) for name, values in zip(extra, more, strict=True)}
+    train, test = np.arange(len(texts)), np.zeros(0, int)
     if hold_out:
-        known = [i for i, value in enumerate(y) if value is not None]
-        _, chosen = train_test_split(known, test_size=hold_out, random_state=0)
-        held = [texts[i] for i in chosen], [y[i] for i in chosen]
-        kept = sorted(set(range(len(y))) - set(chosen))
-        texts, y = [texts[i] for i in kept], y[kept]
+        _, test = train_test_split(np.flatnonzero(column.known), test_size=hold_out, random_state=0)
+        train = np.setdiff1d(train, test)
     began = time.perf_counter()
-    pipeline.fit(texts, y)
+    vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
+    X = vectorizer.fit_transform(texts[train])
+    model.fit(X, column.y[train], **{name: values[train] for name, values in arrays.items()})
+    if column.names:
+        model.classes_ = np.array(column.names, dtype=object)
+    pipeline = make_pipeline(vectorizer, model)
     summary = {
         "model": str(output),
-        "documents": len(texts),
-        "unlabelled": sum(value is None for value in y),
+        "response": column.response,
+        "why": column.why,
+        "estimator": type(model).__name__,
+        "documents": len(train),
+        "unlabelled": int((~column.known[train]).sum()),
         "words": model.n_features_in_,
-        "classes": model.classes_.tolist(),
-        "sampler": model.sampler_,
-        "seed": model.seed_,
-        "seconds": round(time.perf_counter() - began, 2),
     }
-    if held:
-        summary["held_out_accuracy"] = float(pipeline.score(*held))
+    if hasattr(model, "classes_"):
+        summary["classes"] = model.classes_.tolist()
+    summary |= {"sampler": model.sampler_, "seed": model.seed_, "seconds": round(time.perf_counter() - began, 2)}
+    if hold_out:
+        exposed = {"exposure": arrays["exposure"][test]} if "exposure" in arrays else {}
+        predicted = model.predict(vectorizer.transform(texts[test]), **exposed)
+        summary |= judge(column.response, column.y[test], predicted)
     supertopic.save(pipeline, output)
     if as_json:
         print(json.dumps(summary | {"topics": describe_topics(pipeline)}))
         return
     for name, value in summary.items():
-        out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {value}", highlight=False)
+        if name not in ("response", "why"):
+            out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {escape(str(value))}", highlight=False)
     out.print(topic_table(describe_topics(pipeline)))
+
+
+def make_model(response: str, n_topics: int, loss: str, multiclass: str, balanced: bool, exposure, options: dict):
+    """The estimator for a response; options that it has no use for are refused."""
+    classes = response in ("class", "labels")
+    for wrong, name in (
+        (loss == "hinge" and not classes, "--loss hinge"),
+        (multiclass != "shared" and (response != "class" or loss == "hinge"), f"--multiclass {multiclass}"),
+        (balanced and not classes, "--balanced"),
+        (exposure is not None and response != "count", "--exposure"),
+    ):
+        if wrong:
+            raise ValueError(f"{name} does not go with the response {response!r} and the loss {loss!r}.")
+    if not classes:
+        return (SLDARegressor if response == "rating" else SLDACountRegressor)(n_topics, **options)
+    options = options | {"class_weight": "balanced" if balanced else None}
+    if loss == "hinge":
+        return MedLDAClassifier(n_topics, **options)
+    return SLDAClassifier(n_topics, multiclass=str(multiclass), **options)
+
+
+def judge(response: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """How good predictions of held-out documents are."""
+    if response == "class":
+        return {"held_out_accuracy": float(np.mean(predicted == y))}
+    if response == "labels":
+        return {"held_out_micro_f1": float(f1_score(y, predicted, average="micro", zero_division=0.0))}
+    return {"held_out_r2": float(r2_score(y, predicted)), "held_out_mean_error": float(np.mean(np.abs(predicted - y)))}
 
 
 @app.command()
@@ -145,28 +215,58 @@ def predict(
     model: Model,
     data: Data,
     text: TextColumn,
+    exposure: Annotated[str | None, typer.Option(help="For counts: the column with the exposure.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of the screen.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = False,
 ):
-    """Predict the class of every row of a table: the class, then the probability of each class, as CSV."""
-    pipeline = load(model)
-    (texts,) = read(data, [text])
-    probabilities = pipeline.predict_proba([as_text(t) for t in texts])
-    classes = pipeline.classes_.tolist()
-    rows = [[classes[row.argmax()], *row.tolist()] for row in probabilities]
+    """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
+
+    Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ratings with a standard
+    deviation, counts with the ends of a 90 % interval.
+    """
+    vectorizer, estimator = (step for _, step in load(model).steps)
+    texts, *more = read(data, [text] + ([] if exposure is None else [exposure]))
+    if exposure is not None and not isinstance(estimator, SLDACountRegressor):
+        raise ValueError(f"--exposure goes with a model of counts, but {model} is a {type(estimator).__name__}.")
+    X = vectorizer.transform([as_text(t) for t in texts])
+    predictions, columns = answers(estimator, X, {"exposure": as_numbers(more[0], "exposure")} if more else {})
+    rows = zip(predictions, *(values.tolist() for values in columns.values()), strict=True)
     file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout  # noqa: SIM115
     try:
         if as_json:
-            for prediction, *row in rows:
-                chances = dict(zip(map(str, classes), row, strict=True))
-                file.write(json.dumps({"prediction": prediction, "probabilities": chances}) + "\n")
+            for row in rows:
+                file.write(json.dumps(dict(zip(("prediction", *columns), row, strict=True))) + "\n")
         else:
             writer = csv.writer(file)
-            writer.writerow(["prediction", *(f"p({name})" for name in classes)])
-            writer.writerows([prediction, *(f"{p:.6f}" for p in row)] for prediction, *row in rows)
+            writer.writerow(["prediction", *columns])
+            for prediction, *numbers in rows:
+                first = ";".join(map(str, prediction)) if isinstance(prediction, list) else prediction
+                writer.writerow([first, *(f"{number:.6f}" for number in numbers)])
     finally:
         if output:
             file.close()
+
+
+def answers(model, X, extra: dict) -> tuple[list, dict[str, np.ndarray]]:
+    """The predictions, and columns of numbers that say how sure they are."""
+    if isinstance(model, SLDARegressor):
+        mean, std = model.predict(X, return_std=True)
+        return mean.tolist(), {"std": std}
+    if isinstance(model, SLDACountRegressor):
+        lower, upper = model.predict_interval(X, 0.9, **extra)
+        return model.predict(X, **extra).tolist(), {"lower": lower, "upper": upper}
+    names, word = model.classes_.tolist(), "score"
+    if isinstance(model, SLDAClassifier):
+        values, word = model.predict_proba(X), "p"
+    else:
+        values = model.decision_function(X).reshape(X.shape[0], -1)
+        names = names[1:] if values.shape[1] == 1 else names
+    predicted = model.predict(X)
+    if model.multilabel_:
+        predicted = [[names[i] for i in np.flatnonzero(row)] for row in predicted]
+    else:
+        predicted = predicted.tolist()
+    return predicted, {f"{word}({name})": column for name, column in zip(names, values.T, strict=True)}
 
 
 @app.command()
@@ -175,7 +275,7 @@ def topics(
     n: Annotated[int, typer.Option("--words", "-n", help="Words to show for each topic.")] = 10,
     as_json: AsJson = False,
 ):
-    """Show the topics of a model: their words, and the class that each pulls to, with its 90 % interval."""
+    """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""
     found = describe_topics(load(model), n)
     if as_json:
         print(json.dumps(found))
@@ -184,7 +284,7 @@ def topics(
 
 
 def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
-    """The topics, largest first: share, words, and the class with the largest weight, for binary models either side."""
+    """The topics, largest first: share, words, and the largest weight, with its class where there are classes."""
     vectorizer, model = (step for _, step in pipeline.steps)
     words = model.top_words(vectorizer.get_feature_names_out(), n)
     shares = model._topic_shares()[model.best_chain_]
@@ -192,34 +292,32 @@ def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
     for k in np.argsort(-shares):
         row = {"topic": int(k), "share": float(shares[k]), "words": words[k]}
         if len(model.coef_):
-            binary = len(model.coef_) == 1
-            r = 0 if binary else int(model.coef_[:, k].argmax())
+            one = len(model.coef_) == 1
+            r = 0 if one else int(model.coef_[:, k].argmax())
             row["weight"] = weight = float(model.coef_[r, k])
-            row["class"] = model.classes_.tolist()[int(weight > 0) if binary else r]
+            clear = one or weight > 0
             if model.coef_draws_.shape[1] > 1:
                 row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
-                if lower <= 0 <= upper or (weight < 0 and not binary):
-                    row["class"] = None  # nothing that the draws agree on
+                clear = clear and not lower <= 0 <= upper  # else nothing that the draws agree on
+            if hasattr(model, "classes_"):
+                row["class"] = model.classes_.tolist()[int(weight > 0) if one else r] if clear else None
         rows.append(row)
     return rows
 
 
 def topic_table(rows: list[dict], most: int | None = None) -> Table:
-    supervised = "weight" in rows[0]
-    columns = (
-        ("topic", "share", "pulls to", "weight", "90 % interval", "words")
-        if supervised
-        else ("topic", "share", "words")
-    )
+    classes, supervised = "class" in rows[0], "weight" in rows[0]
+    columns = ["topic", "share"] + ["pulls to"] * classes + ["weight", "90 % interval"] * supervised + ["words"]
     more = f", the {most} largest of {len(rows)}" if most and most < len(rows) else ""
     table = Table(*columns, title=f"Topics{more}")
     for row in rows[:most]:
         cells = [str(row["topic"]), f"{row['share']:.1%}"]
+        if classes:
+            cells.append("-" if row["class"] is None else escape(str(row["class"])))
         if supervised:
             lower, upper = row.get("interval", (np.nan, np.nan))
-            name = "-" if row["class"] is None else str(row["class"])
-            cells += [name, f"{row['weight']:+.1f}", f"{lower:+.1f} .. {upper:+.1f}"]
-        table.add_row(*cells, " ".join(row["words"]))
+            cells += [f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}"]
+        table.add_row(*cells, escape(" ".join(row["words"])))
     return table
 
 
@@ -236,21 +334,6 @@ def load(path: Path) -> Pipeline:
     if not isinstance(pipeline, Pipeline):
         raise ValueError(f"{path} holds a model without its vectorizer; the command needs both.")
     return pipeline
-
-
-def as_text(cell: Any) -> str:
-    return "" if cell is None else str(cell)
-
-
-def as_classes(cells: list) -> np.ndarray:
-    """Classes as an object array: whole numbers where every cell is one, else text; None where the cell is empty."""
-    known = [cell for cell in cells if cell is not None]
-    try:
-        if all(isinstance(cell, str) and str(int(cell)) == cell for cell in known):
-            cells = [None if cell is None else int(cell) for cell in cells]
-    except ValueError:
-        pass
-    return np.array(cells, dtype=object)
 
 
 def main() -> None:

@@ -148,6 +148,27 @@ def polya_gammas(h, z, key, first):
 
 
 @kernel
+def inverse_gaussians(a, shape, key, first):
+    """Inverse-Gaussian draws with mean shape / a for every document and column; 0 where the shape is 0."""
+    lam = np.zeros_like(a)  # (n_docs, R)
+    for d in range(a.shape[0]):
+        stream = derive(key, first + d)
+        for r in range(a.shape[1]):
+            if shape[d, r] > 0.0:
+                lam[d, r] = inverse_gaussian(a[d, r], shape[d, r], derive(stream, r))
+    return lam
+
+
+@kernel
+def uniforms(n, key):
+    """Numbers in (0, 1)."""
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = uniform(key, i)
+    return out
+
+
+@kernel
 def normals(shape, key):
     """Standard normals, numbered by row and column."""
     out = np.empty(shape)

@@ -1,4 +1,4 @@
-"""Who runs the shards. An engine is asked for one step of all of them and adds up what they say, in their order."""
+"""Who runs the shards. An engine asks all of them for something and adds up what they say, in their order."""
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,6 @@ from typing import TypeVar
 import numpy as np
 
 from supertopic.shard import Shard, Statistics
-from supertopic.sweep import Topics, Weights
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -22,10 +21,6 @@ class Threads:
         self.shards = shards
         self.n_threads = max(1, min(n_threads, len(shards)))
         self.pool = ThreadPoolExecutor(self.n_threads) if self.n_threads > 1 else None
-
-    def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
-        """One step of every shard, and the sum of what they say, added in their order."""
-        return self.sum(lambda shard: shard.step(weights, topics, alpha, key))
 
     def sum(self, verb: Callable[[Shard], Statistics]) -> Statistics:
         """The sum of verb(shard), added in the shards' order."""

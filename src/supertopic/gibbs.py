@@ -12,10 +12,11 @@ from scipy.linalg import solve_triangular
 from supertopic.draws import derive, kernel, log_gamma, make_key, normals, uniform
 from supertopic.engines import Threads
 from supertopic.lanes import pad
+from supertopic.responses import Response
 from supertopic.shard import Statistics
-from supertopic.sweep import Topics, make_weights
+from supertopic.sweep import Topics
 
-START, ETA, TOPICS, SWEEP = range(4)  # purposes of random numbers inside a chain
+START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random numbers inside a chain
 NO_PHI = np.zeros(0, np.float32)
 PHI_WORDS = 2048  # words that are drawn at a time
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
@@ -31,60 +32,73 @@ class Priors(NamedTuple):
 class Draw(NamedTuple):
     """One sample of the posterior. word_topic is the chain's own array: copy what is to be kept."""
 
-    eta: np.ndarray  # (R, K)
+    eta: np.ndarray  # (R, K + P): weights of the topics, then of the covariates
+    response: Response  # with its own parameter, if it has one
     word_topic: np.ndarray  # (V, K)
 
 
 def chain(
-    engine: Threads, n_words: int, priors: Priors, sampler: str, seed: int, index: int, seconds: np.ndarray
+    engine: Threads,
+    n_words: int,
+    priors: Priors,
+    response: Response,
+    sampler: str,
+    seed: int,
+    index: int,
+    seconds: np.ndarray,
 ) -> Iterator[Draw]:
     """The index-th chain of a seed, endless. `seconds` (3,) counts up the time in eta, z and lambda."""
     engine.map(lambda shard: shard.start(make_key(seed, index, 0, START)))
-    state = start(engine, n_words, priors)
+    state = start(engine, n_words, priors, response)
     for iteration in itertools.count(1):
         eta, state = iterate(engine, state, priors, sampler, make_key(seed, index, iteration))
         seconds += state.total.seconds
-        yield Draw(eta, state.word_topic[:, : len(priors.alpha)])
+        yield Draw(eta, state.response, state.word_topic[:, : len(priors.alpha)])
 
 
 class State(NamedTuple):
     """What is known of all documents between two iterations. The arrays of counts are updated in place."""
 
     total: Statistics
+    response: Response
     word_topic: np.ndarray  # (V, K) int32, padded
     alpha: np.ndarray  # (K,) float32, padded
 
 
-def start(engine: Threads, n_words: int, priors: Priors) -> State:
+def start(engine: Threads, n_words: int, priors: Priors, response: Response) -> State:
     """The state that follows from the shards' z and lam."""
     alpha = pad(priors.alpha.astype(np.float32))
     word_topic = np.zeros((n_words, len(alpha)), np.int32)
     for shard in engine.shards:
         shard.add_counts(word_topic)
-    return State(engine.sum(lambda shard: shard.statistics()), word_topic, alpha)
+    return State(engine.sum(lambda shard: shard.statistics()), response, word_topic, alpha)
 
 
 def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np.uint64) -> tuple[np.ndarray, State]:
-    """One iteration of Algorithm 1."""
+    """One iteration of Algorithm 1; the response's own parameter is drawn with lambda integrated out, so before it."""
     began = time.perf_counter()
     eta = draw_eta(state.total, priors.nu2, make_key(key, ETA))
     seconds = time.perf_counter() - began
     topics = draw_topics(engine, state, priors, sampler, make_key(key, TOPICS))
-    total = engine.step(make_weights(eta), topics, state.alpha, make_key(key, SWEEP))  # sweep z, then draw lambda
+    engine.map(lambda shard: shard.sweep(eta, topics, state.alpha, make_key(key, SWEEP)))
     if not topics.live:
         engine.over_words(len(state.word_topic), lambda shard, words: shard.add_moves(state.word_topic, words))
+    response = state.response.draw(
+        lambda new: np.sum(engine.map(lambda shard: shard.log_likelihood(new)), axis=0), make_key(key, SCALE)
+    )
+    total = engine.sum(lambda shard: shard.augment(response, make_key(key, LAMBDA)))
     total.seconds[0] += seconds
-    return eta, state._replace(total=total)
+    return eta, state._replace(total=total, response=response)
 
 
 def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
-    """eta_r ~ N(P^-1 shift_r, P^-1) with P = I / nu2 + precision_r: a draw, not the mean. Shape (R, K)."""
-    n_topics, n_columns = total.shift.shape
-    noise = normals((n_columns, n_topics), key)
-    eta = np.empty((n_columns, n_topics))
+    """eta_r ~ N(P^-1 shift_r, P^-1) with P = I / nu2 + precision_r: a draw, not the mean. Shape (R, K + P)."""
+    width, n_columns = total.shift.shape
+    noise = normals((n_columns, width), key)
+    eta = np.empty((n_columns, width))
     for r in range(n_columns):
         P = total.precision[:, :, r].copy()  # only the lower triangle is read
-        P.flat[:: n_topics + 1] += 1.0 / nu2
+        P.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * P.diagonal().max()  # the latter against rounding only
         L = np.linalg.cholesky(P)
         half = solve_triangular(L, total.shift[:, r], lower=True, check_finite=False)
         eta[r] = solve_triangular(L, half + noise[r], lower=True, trans="T", check_finite=False)
@@ -157,7 +171,7 @@ def normalise(phi, width, total, first_word, last_word):
 
 def log_joint(engine: Threads, draw: Draw, priors: Priors) -> float:
     """log p(w, z, eta) + log psi(y | z, eta): topics and proportions integrated out, and so is lambda."""
-    documents = sum(engine.map(lambda shard: shard.log_joint(priors.alpha)))
+    documents = sum(engine.map(lambda shard: shard.log_joint(draw.response, priors.alpha))) + draw.response.log_prior()
     prior = -0.5 * float(np.sum(draw.eta**2)) / priors.nu2 - 0.5 * draw.eta.size * math.log(2 * math.pi * priors.nu2)
     return log_words(draw.word_topic, priors.beta) + documents + prior
 

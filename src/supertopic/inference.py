@@ -1,6 +1,5 @@
 """New documents under fixed topics: the training sampler with frozen phi and no response."""
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -66,21 +65,14 @@ def infer_chunk(tokens: Tokens, topics: Topics, alpha: np.ndarray, n_topics: int
 
 
 @kernel
-def mean_sigmoids(shares, eta):
-    """The means over the draws eta (n_draws, R, K) of sigmoid(omega) and of sigmoid(-omega), each (n_docs, R).
+def omegas(x, eta):
+    """omega (n_docs, R) of documents x (n_docs, K + P) under one draw of eta (R, K + P).
 
     Each document has its own loop: a matrix product would give other bits in another batch.
     """
-    n_docs, (n_draws, n_columns, n_topics) = len(shares), eta.shape
-    up, down = np.zeros((n_docs, n_columns)), np.zeros((n_docs, n_columns))
-    for d in range(n_docs):
-        for s in range(n_draws):
-            for r in range(n_columns):
-                omega = 0.0
-                for k in range(n_topics):
-                    omega += eta[s, r, k] * shares[d, k]
-                e = math.exp(-math.fabs(omega))
-                small, large = e / (1.0 + e) / n_draws, 1.0 / (1.0 + e) / n_draws
-                up[d, r] += large if omega >= 0 else small
-                down[d, r] += small if omega >= 0 else large
-    return up, down
+    omega = np.zeros((len(x), len(eta)))
+    for d in range(len(x)):
+        for r in range(len(eta)):
+            for k in range(x.shape[1]):
+                omega[d, r] += eta[r, k] * x[d, k]
+    return omega

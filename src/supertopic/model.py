@@ -1,10 +1,10 @@
-"""What LDA and its supervised kin have in common: parameters, chains, topics, `transform`."""
+"""What all topic models have in common: parameters, chains, topics, `transform`. And the plain one, LDA."""
 
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,7 +21,7 @@ from supertopic.gibbs import SAMPLERS, Priors, chain, log_joint
 from supertopic.inference import infer_shares
 from supertopic.lanes import padded
 from supertopic.progress import progress
-from supertopic.responses import Response, Target
+from supertopic.responses import Logistic, Response, Target, make_target
 from supertopic.shard import Shard
 
 logger = logging.getLogger("supertopic")
@@ -35,7 +35,8 @@ MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**26  # the bytes are those
 class Run(NamedTuple):
     """What is kept of one chain."""
 
-    eta: np.ndarray  # (n_draws, R, K)
+    eta: np.ndarray  # (n_draws, R, K + P)
+    scale: np.ndarray  # (n_draws, R), or (n_draws, 0): the response's own parameter
     word_topic: np.ndarray  # (V, K): summed over the draws
     doc_topic: np.ndarray  # (n_docs, K): mean zbar
     log_joint: list[tuple[int, float]]  # iteration, value
@@ -44,6 +45,24 @@ class Run(NamedTuple):
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What LDA and its supervised kin have in common: the chains, the topics, `transform`."""
+
+    _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
+
+    def __init__(
+        self, n_topics, *, alpha, beta, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state,
+        verbose,
+    ):  # fmt: skip
+        self.n_topics = n_topics
+        self.alpha = alpha
+        self.beta = beta
+        self.burn_in = burn_in
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.sampler = sampler
+        self.predict_sweeps = predict_sweeps
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _sample(self, X: csr_array, response: Response, target: Target) -> None:
         """Run the chains and set what is fitted."""
@@ -72,9 +91,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.best_chain_ = int(np.argmax(means))
         self.log_joint_ = np.array([[value for _, value in r.log_joint] for r in runs])
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in runs[0].log_joint])
-        eta, z, lam = np.sum([r.seconds for r in runs], axis=0).tolist()
-        self.timings_ = {"eta": eta, "z": z, "lambda": lam}
-        self._set_draws(np.stack([r.word_topic for r in runs]), np.stack([r.eta for r in runs]))
+        seconds = np.sum([r.seconds for r in runs], axis=0).tolist()
+        self.timings_ = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
+        counts, eta, scale = (np.stack([getattr(r, name) for r in runs]) for name in ("word_topic", "eta", "scale"))
+        self._set_draws(counts, *self._in_units(eta, scale))
         self.doc_topic_ = runs[self.best_chain_].doc_topic
         self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
         logger.info("%s: %d tokens in %.1f s", title, len(tokens.word), time.perf_counter() - began)
@@ -86,13 +106,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Shard(take(tokens, docs), docs.start, n_topics, response, Target(*(a[docs] for a in target)))
             for docs in cut(tokens, self._n_shards(len(tokens.word), n_columns))
         ]
-        eta = np.empty((self.n_draws, n_columns, n_topics))
+        eta = np.empty((self.n_draws, n_columns, n_topics + target.covariates.shape[1]))
+        scale = np.empty((self.n_draws, len(response.scale)))
         most = len(tokens.word) * self.n_draws
         word_topic = np.zeros((n_words, n_topics), np.int32 if most < 2**31 else np.int64)
         seconds, joint = np.zeros(3), []
         last = self.burn_in + self.n_draws
         with Threads(shards, n_threads) as engine:
-            draws = chain(engine, n_words, priors, self.sampler_, self.seed_, index, seconds)
+            draws = chain(engine, n_words, priors, response, self.sampler_, self.seed_, index, seconds)
             for iteration in range(1, last + 1):
                 if iteration == self.burn_in + 1:
                     engine.map(lambda shard: shard.keep(padded(n_topics)))
@@ -100,23 +121,29 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 if iteration % LOG_JOINT_EVERY == 0 or iteration == last:
                     joint.append((iteration, log_joint(engine, draw, priors)))
                 if iteration > self.burn_in:
-                    eta[iteration - self.burn_in - 1] = draw.eta
+                    kept = iteration - self.burn_in - 1
+                    eta[kept], scale[kept] = draw.eta, draw.response.scale
                     word_topic += draw.word_topic
                 advance(f"log joint {joint[-1][1]:,.0f}" if joint else "")
         lengths = np.maximum(np.diff(tokens.doc_start), 1)[:, None] * self.n_draws
-        kept = np.concatenate([shard.kept for shard in shards]).reshape(len(lengths), -1)
-        return Run(eta, word_topic, kept[:, :n_topics] / lengths, joint, seconds)
+        doc_topic = np.concatenate([shard.kept for shard in shards]).reshape(len(lengths), -1)[:, :n_topics] / lengths
+        return Run(eta, scale, word_topic, doc_topic, joint, seconds)
 
-    def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray) -> None:
-        """Set what follows from the summed counts (chain, V, K), the draws of eta (chain, draw, R, K) and the priors.
+    def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The draws in the units of the user's y."""
+        return eta, scale
 
+    def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray) -> None:
+        """Set what follows from the priors and from the draws of all chains.
+
+        word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0).
         From here on nothing but predict_sweeps and n_jobs is read from the parameters, which may be set anew.
         """
-        self._word_topic = word_topic
+        self._word_topic, self._eta, self._scale = word_topic, eta, scale
         self._fitted_priors = self._priors()
-        self.coef_draws_ = eta
-        self.coef_ = eta[self.best_chain_].mean(axis=0)  # (R, K)
-        self._n_features_out = eta.shape[-1]
+        self._n_features_out = n_topics = word_topic.shape[2]
+        self.coef_draws_ = eta[..., :n_topics]
+        self.coef_ = self.coef_draws_[self.best_chain_].mean(axis=0)  # (R, K)
 
     @property
     def components_(self) -> np.ndarray:
@@ -207,10 +234,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
         if self.n_topics > 2**16 - 1:
             raise ValueError(f"n_topics must be at most {2**16 - 1:,}, got {self.n_topics:,}.")
-        for name in ("c", "beta", "nu2"):
-            value = getattr(self, name, 1.0)
-            if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
-                raise ValueError(f"{name} must be a number from {LEAST:g} to {MOST:g}, got {value!r}.")
+        for name in self._numbers:
+            check_number(name, getattr(self, name))
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
         self._priors()
@@ -251,3 +276,67 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def check_number(name: str, value) -> None:
+    """Refuse what is not a positive number that the sampler can hold."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
+        raise ValueError(f"{name} must be a number from {LEAST:g} to {MOST:g}, got {value!r}.")
+
+
+class LDA(TopicModel):
+    """Latent Dirichlet allocation by Gibbs sampling: topics from the words alone.
+
+    Parameters
+    ----------
+    n_topics : int, default=20
+        Number of topics K.
+    alpha : float or array-like of shape (n_topics,), default=1.0
+        Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
+    beta : float, default=0.01
+        Dirichlet prior of a topic's words, for each word.
+    burn_in, n_draws : int, default=100 and 20
+        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
+    n_chains : int, default=1
+        Independent chains; what is shown comes from the one with the highest log joint.
+    sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
+        Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
+    predict_sweeps : int, default=40
+        Sweeps over a new document; the second half is averaged.
+    n_jobs : int, optional
+        Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
+    random_state : int, RandomState or None
+        The seed; None takes fresh entropy, and `seed_` keeps what was used.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_topics, n_words)
+        Pseudo-counts of each word in each topic, as in scikit-learn.
+    topic_word_ : ndarray of shape (n_topics, n_words)
+        The topics: rows sum to 1.
+    doc_topic_ : ndarray of shape (n_docs, n_topics)
+        The mean zbar of the training documents.
+    log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
+        The log joint density and the iterations at which it was taken.
+    best_chain_, sampler_, seed_, timings_ :
+        The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
+    """
+
+    def __init__(
+        self, n_topics=20, *, alpha=1.0, beta=0.01, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+    ):  # fmt: skip
+        super().__init__(
+            n_topics, alpha=alpha, beta=beta, burn_in=burn_in, n_draws=n_draws, n_chains=n_chains, sampler=sampler,
+            predict_sweeps=predict_sweeps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+
+    def fit(self, X: ArrayLike, y: Any = None) -> "LDA":
+        """Learn topics from word counts X of shape (n_docs, n_words); y is ignored."""
+        self._check_parameters()
+        counts = self._validate_counts(X, reset=True)
+        nothing = np.zeros((counts.shape[0], 0))
+        self._sample(counts, Logistic(1.0), make_target(nothing, nothing))
+        return self

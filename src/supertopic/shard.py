@@ -7,20 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.corpus import Tokens
-from supertopic.draws import derive, kernel, make_key, uniform
+from supertopic.draws import derive, kernel, uniform
 from supertopic.responses import Response, Target
 from supertopic.sparse import sweep_sparse
-from supertopic.sweep import Topics, Weights, sweep
+from supertopic.sweep import Quadratic, Topics, make_weights, sweep
 
 NOTHING = np.zeros(0, np.float32)
-Z, LAMBDA = 0, 1  # purposes of random numbers inside a shard
 
 
 class Statistics(NamedTuple):
     """What the draw of eta needs to know of all documents; it adds up over shards, as do the seconds it took."""
 
-    precision: np.ndarray  # (K, K, R), lower triangle: sum_d lam_dr zbar_d zbar_d'
-    shift: np.ndarray  # (K, R): sum_d kappa_dr zbar_d
+    precision: np.ndarray  # (K + P, K + P, R), lower triangle: sum_d lam_dr x_d x_d', x = zbar, then covariates
+    shift: np.ndarray  # (K + P, R): sum_d kappa_dr x_d
     seconds: np.ndarray  # (3,): for eta, z, lambda
 
     def add(self, other: "Statistics") -> "Statistics":
@@ -34,13 +33,13 @@ class Shard:
     """The documents of one slice of the corpus, with their z, kappa and lam."""
 
     def __init__(self, tokens: Tokens, first_doc: int, n_topics: int, response: Response, target: Target):
-        self.tokens, self.first_doc, self.n_topics = tokens, first_doc, n_topics
-        self.response, self.target = response, target
-        self.quadratic = response.start(target)
-        self.omega = np.zeros(target.y.shape)
+        self.tokens, self.first_doc, self.n_topics, self.target = tokens, first_doc, n_topics, target
+        self.omega = np.zeros(target.y.shape)  # (n_docs, R): with offset and covariates
+        self.set_quadratic(response.start(target))
         self.z = np.empty(len(tokens.word), np.uint16)
-        self.previous = self.z  # z before the last step, where somebody else keeps count of the moves
+        self.previous = self.z  # z before the last sweep, where somebody else keeps count of the moves
         self.kept = NOTHING
+        self.seconds = 0.0  # in the last sweep
 
     def start(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution."""
@@ -54,31 +53,46 @@ class Shard:
         """From now on, add up the topic counts of every document in `kept`."""
         self.kept = np.zeros(self.n_docs * width, np.float32)  # (n_docs, K)
 
-    def step(self, weights: Weights, topics: Topics, alpha: np.ndarray, key: np.uint64) -> Statistics:
-        """Sweep z, draw lam, and say what the next draw of eta needs to know."""
-        clock = [time.perf_counter()]
-        self.omega = np.zeros(self.target.y.shape)  # (n_docs, R)
-        streams = document_streams(make_key(key, Z), self.first_doc, self.n_docs)
-        common = self.tokens, self.z, topics, weights, self.quadratic, alpha, streams
+    def set_quadratic(self, quadratic: Quadratic) -> None:
+        """Take a quadratic in omega as one in omega less its known offset."""
+        self.quadratic = Quadratic(quadratic.kappa - quadratic.lam * self.target.offset, quadratic.lam)
+
+    def sweep(self, eta: np.ndarray, topics: Topics, alpha: np.ndarray, key: np.uint64) -> None:
+        """Sweep z given eta (R, K + P): first the weights of the topics, then those of the covariates."""
+        began = time.perf_counter()
+        weights, known = make_weights(eta[:, : self.n_topics]), self.target.covariates @ eta[:, self.n_topics :].T
+        kappa, lam = self.quadratic
+        omega = np.zeros(self.target.y.shape)  # (n_docs, R)
+        streams = document_streams(key, self.first_doc, self.n_docs)
         self.previous = self.z if topics.live else self.z.copy()
+        common = self.tokens, self.z, topics, weights, Quadratic(kappa - lam * known, lam), alpha, streams
         if len(topics.smooth):
-            sweep_sparse(*common, self.kept, self.omega)
+            sweep_sparse(*common, self.kept, omega)
         else:
-            sweep(*common, 1, 0 if len(self.kept) else 1, self.kept, self.omega)
-        clock.append(time.perf_counter())
-        self.quadratic = self.response.augment(self.target, self.omega, make_key(key, LAMBDA), self.first_doc)
+            sweep(*common, 1, 0 if len(self.kept) else 1, self.kept, omega)
+        self.omega = omega + known + self.target.offset
+        self.seconds = time.perf_counter() - began
+
+    def log_likelihood(self, response: Response) -> np.ndarray:
+        """The log-likelihood of the response, (R,)."""
+        return response.log_likelihood(self.target, self.omega)
+
+    def augment(self, response: Response, key: np.uint64) -> Statistics:
+        """Draw lam, and say what the next draw of eta needs to know."""
+        clock = [time.perf_counter()]
+        self.set_quadratic(response.augment(self.target, self.omega, key, self.first_doc))
         clock.append(time.perf_counter())
         statistics = self.statistics()
         clock.append(time.perf_counter())
-        z, lam, eta_ = np.diff(clock)
-        return statistics._replace(seconds=np.array([eta_, z, lam]))
+        lam, eta = np.diff(clock)
+        return statistics._replace(seconds=np.array([eta, self.seconds, lam]))
 
     def statistics(self) -> Statistics:
-        n_columns = self.target.y.shape[1]
-        precision = np.zeros((self.n_topics, self.n_topics, n_columns))
-        shift = np.zeros((self.n_topics, n_columns))
+        n_columns, width = self.target.y.shape[1], self.n_topics + self.target.covariates.shape[1]
+        precision = np.zeros((width, width, n_columns))
+        shift = np.zeros((width, n_columns))
         if n_columns:
-            add_moments(self.tokens.doc_start, self.z, self.quadratic, precision, shift)
+            add_moments(self.tokens.doc_start, self.z, self.target.covariates, self.quadratic, precision, shift)
         return Statistics(precision, shift, np.zeros(3))
 
     def add_counts(self, word_topic: np.ndarray) -> None:
@@ -97,10 +111,9 @@ class Shard:
         """Add share (K,) of each token's topic to its word in smooth (V,), for some consecutive words."""
         add_share(self.tokens.word, self.z, share, smooth, words.start, words.stop)
 
-    def log_joint(self, alpha: np.ndarray) -> float:
+    def log_joint(self, response: Response, alpha: np.ndarray) -> float:
         """The shard's part of the log joint: log p(z | alpha) and the response given eta and z."""
-        topics = log_documents(self.tokens.doc_start, self.z, alpha)
-        return topics + self.response.log_likelihood(self.target, self.omega)
+        return log_documents(self.tokens.doc_start, self.z, alpha) + float(self.log_likelihood(response).sum())
 
 
 @kernel
@@ -154,33 +167,38 @@ def add_share(word, z, share, smooth, first_word, last_word):
 
 
 @kernel
-def add_moments(doc_start, z, quadratic, precision, shift):
+def add_moments(doc_start, z, covariates, quadratic, precision, shift):
     """Sums over the few topics that a document has: plain loops, so the bits depend on no BLAS and no thread."""
-    n_topics, n_columns = shift.shape
-    count = np.zeros(n_topics)
-    seen = np.empty(n_topics, np.intp)
+    width, n_columns = shift.shape
+    n_topics = width - covariates.shape[1]
+    x = np.zeros(width)  # zbar, then the covariates
+    seen = np.empty(width, np.intp)
     for d in range(len(doc_start) - 1):
         n_seen = 0
         for i in range(doc_start[d], doc_start[d + 1]):
             k = np.intp(z[i])
-            if count[k] == 0.0:
+            if x[k] == 0.0:
                 seen[n_seen] = k
                 n_seen += 1
-            count[k] += 1.0
-        scale = 1.0 / (doc_start[d + 1] - doc_start[d])
+            x[k] += 1.0
+        for a in range(n_seen):
+            x[seen[a]] /= doc_start[d + 1] - doc_start[d]
+        for p in range(n_topics, width):
+            x[p] = covariates[d, p - n_topics]
+            seen[n_seen] = p
+            n_seen += 1
         for a in range(n_seen):
             j = seen[a]
-            share = count[j] * scale
             for r in range(n_columns):
-                shift[j, r] += share * quadratic.kappa[d, r]
+                shift[j, r] += x[j] * quadratic.kappa[d, r]
             for b in range(a + 1):
                 k = seen[b]
-                product = share * count[k] * scale
+                product = x[j] * x[k]
                 row, column = (j, k) if j > k else (k, j)
                 for r in range(n_columns):
                     precision[row, column, r] += product * quadratic.lam[d, r]
         for a in range(n_seen):
-            count[seen[a]] = 0.0
+            x[seen[a]] = 0.0
 
 
 @kernel

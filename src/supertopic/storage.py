@@ -13,13 +13,22 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic import estimators
-from supertopic.model import TopicModel
+from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.model import LDA, TopicModel
+from supertopic.regressors import SLDACountRegressor, SLDARegressor
 
 FORMAT = 1
-KINDS = {name: getattr(estimators, name) for name in ("LDA", "SLDAClassifier")}
-FACTS = ("seed_", "sampler_", "best_chain_", "n_features_in_", "timings_", "multilabel_")  # plain JSON values
-ARRAYS = ("log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_")
+KINDS: dict[str, type[TopicModel]] = {
+    kind.__name__: kind for kind in (LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
+}
+FACTS = (  # plain JSON values
+    "seed_", "sampler_", "best_chain_", "n_features_in_", "timings_", "multilabel_", "multioutput_",
+    "n_covariates_",
+)  # fmt: skip
+ARRAYS = (
+    "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_", "unit_", "covariate_mean_",
+    "covariate_scale_",
+)  # fmt: skip
 
 
 def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
@@ -30,7 +39,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     """
     vectorizer, model, names = _parts(obj)
     check_is_fitted(model, "_word_topic")
-    tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "coef_draws_": model.coef_draws_}
+    tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "eta": model._eta, "scale": model._scale}
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
@@ -72,7 +81,7 @@ def load(path: str | os.PathLike) -> TopicModel | Pipeline:
     for name in ARRAYS:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
-    model._set_draws(tensors["word_topic"], tensors["coef_draws_"])
+    model._set_draws(tensors["word_topic"], tensors["eta"], tensors["scale"])
     if header["steps"] is None:
         return model
     parameters = {name: _unplain(value) for name, value in header["vectorizer"].items()}

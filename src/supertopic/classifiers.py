@@ -1,0 +1,313 @@
+"""Classes and labels: SLDAClassifier (logistic) and MedLDAClassifier (max-margin)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from supertopic.model import MOST
+from supertopic.responses import Hinge, Logistic, Response, Target, make_target
+from supertopic.supervised import SupervisedTopicModel, average
+
+
+class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
+    """What classifiers have in common: how classes and labels become columns, and columns become classes."""
+
+    def __init__(self, n_topics, *, class_weight, missing_label, **common):
+        super().__init__(n_topics, **common)
+        self.class_weight = class_weight
+        self.missing_label = missing_label
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
+    ):
+        """Learn topics and weights from word counts and classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts.
+        y : array-like of shape (n_docs,) or (n_docs, n_labels)
+            Classes of any kind, or a 0/1 indicator matrix of labels, of which a DataFrame's columns are the names.
+            NaN and `missing_label` mean unknown.
+        sample_weight : array-like of shape (n_docs,), optional
+            Multiplies c for each document; 0 makes its label unknown.
+        covariates : array-like of shape (n_docs, n_covariates), optional
+            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _encode(self, y, weight, exposure) -> tuple[Response, Target]:
+        """Set classes_ and turn y into columns of 0 and 1."""
+        n_docs, names = len(weight), getattr(y, "columns", None)
+        y = y.toarray() if issparse(y) else np.asarray(y)
+        if y.ndim != 2 or y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        if len(y) != n_docs:
+            raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")
+        unknown = is_unknown(y, self.missing_label)
+        known = ~unknown & (weight > 0).reshape(-1, *[1] * (y.ndim - 1))
+        if not known.any():
+            raise ValueError("Every label in y is unknown (or has weight 0); at least some must be known.")
+        self.multilabel_ = y.ndim == 2
+        if self.multilabel_:
+            columns, known = self._encode_labels(y, unknown, names), known * weight[:, None]
+            if self.class_weight is not None:
+                known = known * balanced(columns, known > 0, self.class_weight)
+        else:
+            columns, known = self._encode_classes(y, known, weight)
+        if known.max() * self.c > MOST:
+            raise ValueError(f"weights times c must be at most {MOST:g}, got {known.max() * self.c:g}.")
+        return self._response(), make_target(columns, known)
+
+    def _encode_labels(self, y, unknown, names) -> np.ndarray:
+        values = set(np.unique(y[~unknown].astype(object)).tolist())
+        if not values <= {0, 1}:
+            raise ValueError(f"A 2-D y must be a 0/1 indicator matrix, got values {sorted(values, key=str)[:5]}.")
+        self.classes_ = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
+        return np.where(unknown, 0, y).astype(float)
+
+    def _encode_classes(self, y, known, weight) -> tuple[np.ndarray, np.ndarray]:
+        labels = y[~is_unknown(y, self.missing_label)]
+        if labels.dtype == object and not all(isinstance(label, str) for label in labels):
+            labels = np.array(labels.tolist())  # whole numbers beside None
+            if labels.dtype.kind not in "iufb":
+                raise ValueError("y mixes text and numbers; give every label the same type.")
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        seen = y[known].astype(labels.dtype)
+        if len(np.unique(seen)) < 2:
+            raise ValueError(f"y has one class only ({self.classes_[0]}); a classifier needs at least two.")
+        index = np.zeros(len(y), int)
+        index[known] = np.searchsorted(self.classes_, seen)
+        weight = known * weight
+        if self.class_weight is not None:
+            weights = compute_class_weight(self.class_weight, classes=np.unique(seen), y=seen)
+            weight[known] *= weights[np.searchsorted(np.unique(seen), seen)]
+        return self._columns(index, weight)
+
+    def _columns(self, index: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Columns of 0 and 1 with their weights: one for two classes, else one a class, all on the same topics."""
+        columns = (index[:, None] == np.arange(len(self.classes_))).astype(float)
+        columns = columns[:, 1:] if len(self.classes_) == 2 else columns
+        return columns, np.repeat(weight[:, None], columns.shape[1], axis=1)
+
+    def _response(self) -> Response:
+        raise NotImplementedError
+
+    def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+        """The score of each document: (n_docs,) for two classes, else a column for each class or label."""
+        raise NotImplementedError
+
+    def _one_column(self, score: np.ndarray) -> np.ndarray:
+        return score.ravel() if len(self.classes_) == 2 and not self.multilabel_ else score
+
+    def predict(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+        """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
+        score = self.decision_function(X, covariates=covariates)
+        if self.multilabel_:
+            return (score > 0).astype(int)
+        return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class SLDAClassifier(TopicClassifier):
+    """Supervised LDA with a logistic response: topics that explain the words and the classes.
+
+    Two classes take one column of weights eta, more take one column a class on shared topics, and a 0/1 indicator
+    matrix takes one a label. The model of Zhu, Zheng and Zhang (ACL 2013).
+
+    Parameters
+    ----------
+    n_topics : int, default=20
+        Number of topics K.
+    c : float, default=25.0
+        Weight of the response against the words. 1 is plain sLDA; the paper uses 25 for two classes.
+    multiclass : {"shared", "stick_breaking"}, default="shared"
+        What three classes or more are: a column each against the rest, or a row of decisions, "the first class or a
+        later one", "the second or a later one" and so on, in the order of `classes_`. The latter is one likelihood of
+        all classes, and natural where they have an order.
+    class_weight : "balanced", dict or None, default=None
+        Multiplies c by a number for each class; "balanced" gives all classes the same weight in all. With labels,
+        "balanced" does so for having and not having each label.
+    alpha : float or array-like of shape (n_topics,), default=1.0
+        Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
+    beta : float, default=0.01
+        Dirichlet prior of a topic's words, for each word.
+    nu2 : float, default=1.0
+        Prior variance of the weights eta.
+    burn_in, n_draws : int, default=100 and 20
+        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
+    n_chains : int, default=1
+        Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
+    sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
+        Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
+    predict_sweeps : int, default=40
+        Sweeps over a new document; the second half is averaged.
+    missing_label : object, optional
+        The value of y that means "unknown", for example -1. NaN always does. Such a document adds its words only.
+    n_jobs : int, optional
+        Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
+    random_state : int, RandomState or None
+        The seed; None takes fresh entropy, and `seed_` keeps what was used.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, or the names or numbers of the labels.
+    coef_ : ndarray of shape (n_columns, n_topics)
+        Posterior mean of eta. With two classes there is one row, positive towards classes_[1].
+    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+        The draws of eta. Topics of different chains are not matched.
+    covariate_coef_, covariate_coef_draws_ : ndarray
+        The same for covariates, for a unit of each; the mean is over all chains.
+    components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
+        As in LDA. doc_topic_ has seen the labels, `transform` has not.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> from supertopic import SLDAClassifier
+    >>> texts = ["goal match team", "team match win", "vote law senate", "law vote party"] * 5
+    >>> X = CountVectorizer().fit_transform(texts)
+    >>> model = SLDAClassifier(n_topics=2, random_state=0).fit(X, ["sport", "sport", "politics", "politics"] * 5)
+    >>> model.predict(X[:3]).tolist()
+    ['sport', 'sport', 'politics']
+    """
+
+    def __init__(
+        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, alpha=1.0, beta=0.01, nu2=1.0,
+        burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None,
+        random_state=None, verbose=False,
+    ):  # fmt: skip
+        super().__init__(
+            n_topics, c=c, class_weight=class_weight, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws,
+            n_chains=n_chains, sampler=sampler, predict_sweeps=predict_sweeps, missing_label=missing_label,
+            n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.multiclass = multiclass
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.multiclass not in ("shared", "stick_breaking"):
+            raise ValueError(f"multiclass must be 'shared' or 'stick_breaking', got {self.multiclass!r}.")
+
+    def _response(self):
+        return Logistic(float(self.c))
+
+    @property
+    def sticks_(self) -> bool:
+        """Whether the columns are sticks: one less than the classes."""
+        return not self.multilabel_ and 2 <= self._eta.shape[2] == len(self.classes_) - 1
+
+    def _columns(self, index, weight):
+        if self.multiclass == "shared" or len(self.classes_) == 2:
+            return super()._columns(index, weight)
+        stick = np.arange(len(self.classes_) - 1)  # a document reaches the sticks up to its own class
+        return (index[:, None] == stick).astype(float), weight[:, None] * (index[:, None] >= stick)
+
+    def _mean_probabilities(self, X, covariates) -> tuple[np.ndarray, np.ndarray]:
+        """The means over all draws of each column's, or with sticks each class's, probability and of 1 less it."""
+        check_is_fitted(self, "_word_topic")
+        total: Any = np.zeros((2, 1, 1))
+        for omega, _ in self._omegas(X, covariates):
+            yes, no = expit(omega), expit(-omega)
+            if self.sticks_:
+                ones = np.ones((len(omega), 1))
+                yes = np.hstack([yes, ones]) * np.hstack([ones, np.cumprod(no, axis=1)])
+                no = 1.0 - yes
+            total = total + [yes, no]
+        up, down = total / self._eta.shape[0] / self._eta.shape[1]
+        return up, down
+
+    def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+        """The probability of each class (rows sum to 1), or of each label (rows need not)."""
+        up, down = self._mean_probabilities(X, covariates)
+        if self.multilabel_:
+            return up
+        p = np.hstack([down, up]) if len(self.classes_) == 2 else up
+        return p / p.sum(axis=1, keepdims=True)
+
+    def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+        """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
+        up, down = self._mean_probabilities(X, covariates)
+        return self._one_column(np.log(up) - np.log(down))
+
+
+class MedLDAClassifier(TopicClassifier):
+    """Max-margin supervised LDA (Gibbs MedLDA): topics that explain the words and keep the classes a margin apart.
+
+    The hinge loss of a support vector machine in place of the logistic one: psi = exp(-2 c max(0, margin - y omega))
+    with y = -1 or 1 (Zhu, Chen, Perkins and Zhang, JMLR 2014). Like LinearSVC it has no probabilities. Two classes
+    take one column of weights eta, more take one column a class on shared topics, and labels one each.
+
+    Parameters
+    ----------
+    n_topics : int, default=20
+        Number of topics K.
+    c : float, default=1.0
+        Weight of the response against the words.
+    margin : float, default=16.0
+        How far from 0 omega should be. With the prior of eta fixed, a larger one weighs the response more.
+    class_weight, alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, missing_label, n_jobs, \
+random_state, verbose :
+        As in SLDAClassifier.
+
+    Attributes
+    ----------
+    classes_, coef_, coef_draws_, covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, \
+log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
+        As in SLDAClassifier.
+    """
+
+    _numbers = (*SupervisedTopicModel._numbers, "margin")
+
+    def __init__(
+        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100,
+        n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None,
+        verbose=False,
+    ):  # fmt: skip
+        super().__init__(
+            n_topics, c=c, class_weight=class_weight, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws,
+            n_chains=n_chains, sampler=sampler, predict_sweeps=predict_sweeps, missing_label=missing_label,
+            n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.margin = margin
+
+    def _response(self):
+        return Hinge(float(self.c), float(self.margin))
+
+    def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+        """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
+        return self._one_column(average([omega for omega, _ in self._omegas(X, covariates)]))
+
+
+def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
+    """Where y is NaN, None or the value that means missing."""
+    unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
+    if y.dtype == object:
+        unknown = unknown | (y == None)  # noqa: E711
+    if missing_label is not None:
+        unknown = unknown | (y == missing_label)
+    return unknown.astype(bool)
+
+
+def balanced(columns: np.ndarray, known: np.ndarray, class_weight: Any) -> np.ndarray:
+    """Weights that give having and not having a label the same sum, column by column."""
+    if class_weight != "balanced":
+        raise ValueError(f"class_weight must be 'balanced' or None where y holds labels, got {class_weight!r}.")
+    n = known.sum(axis=0)
+    yes = (columns * known).sum(axis=0)
+    return np.where(columns > 0.5, n / np.maximum(2 * yes, 1), n / np.maximum(2 * (n - yes), 1))

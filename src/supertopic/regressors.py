@@ -1,0 +1,326 @@
+"""Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betainc, gammaln, log_expit
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+
+from supertopic.model import LEAST, MOST, check_number, logger
+from supertopic.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, make_target
+from supertopic.supervised import SupervisedTopicModel, average, check_level
+
+SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in small steps only
+
+
+class TopicRegressor(RegressorMixin, SupervisedTopicModel):
+    """What regressors have in common: y is one or several columns of numbers, NaN where unknown."""
+
+    def _check_y(self, y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
+        y = check_array(
+            y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", ensure_min_samples=0, input_name="y"
+        )
+        if y.ndim > 2:
+            raise ValueError(f"y must have one or two dimensions, got shape {y.shape}.")
+        if len(y) != len(weight):
+            raise ValueError(f"X has {len(weight)} documents but y has {len(y)}; they must be equally many.")
+        self.multioutput_ = y.ndim == 2
+        y = y.reshape(len(y), -1)
+        weight = ~np.isnan(y) * weight[:, None]
+        if not (weight > 0).any(axis=0).all():
+            raise ValueError("Input y contains NaN only (or weights of 0) in some column; some of it must be known.")
+        return np.nan_to_num(y), weight
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        """(n_docs, R) as y was: a vector where y was one."""
+        return values if self.multioutput_ else values[:, 0]
+
+    def _log_density(self, y: np.ndarray, omega: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _log_predictive(self, X, y, covariates, offset) -> np.ndarray:
+        check_is_fitted(self, "_word_topic")
+        y = np.asarray(y, dtype=float).reshape(len(y), -1)
+        logs = [self._log_density(y, offset + omega, scale) for omega, scale in self._omegas(X, covariates)]
+        return self._shaped(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = True  # the checks' data are not counts of words
+        return tags
+
+
+class SLDARegressor(TopicRegressor):
+    """Supervised LDA with a Gaussian response: topics that explain the words and a rating, or several.
+
+    y is standardised inside, and all that is given back is in the user's units. The model of Blei and McAuliffe (2007)
+    with its weights drawn.
+
+    Parameters
+    ----------
+    n_topics : int, default=20
+        Number of topics K.
+    c : float, default=1.0
+        Weight of the response against the words: psi = N(y | omega, sigma2)**c.
+    sigma2 : float, optional
+        The variance of y around omega, in y's units squared. By default it is drawn, with an inverse-gamma prior.
+    alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state, verbose :
+        As in SLDAClassifier.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (n_columns,)
+        The mean of y.
+    coef_ : ndarray of shape (n_columns, n_topics)
+        Posterior mean of eta: intercept_ + coef_[0, k] is the rating of a document that is all topic k.
+    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+        The draws of eta. Topics of different chains are not matched.
+    sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
+        The draws of sigma2, around an omega that has seen y: a new document is less certain.
+    covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, \
+best_chain_, sampler_, seed_, timings_ :
+        As in SLDAClassifier.
+    """
+
+    def __init__(
+        self, n_topics=20, *, c=1.0, sigma2=None, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100, n_draws=20, n_chains=1,
+        sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+    ):  # fmt: skip
+        super().__init__(
+            n_topics, c=c, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws, n_chains=n_chains,
+            sampler=sampler, predict_sweeps=predict_sweeps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.sigma2 = sigma2
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.sigma2 is not None:
+            check_number("sigma2", self.sigma2)
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
+    ) -> "SLDARegressor":
+        """Learn topics and weights from word counts and ratings.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts.
+        y : array-like of shape (n_docs,) or (n_docs, n_columns)
+            Ratings; NaN means unknown, and such a document adds its words only.
+        sample_weight : array-like of shape (n_docs,), optional
+            Multiplies c for each document; 0 makes its rating unknown.
+        covariates : array-like of shape (n_docs, n_covariates), optional
+            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        """
+        return self._fit(X, y, sample_weight, covariates)
+
+    def _encode(self, y, weight, exposure):
+        y, weight = self._check_y(y, weight)
+        self.intercept_ = np.average(y, axis=0, weights=weight)
+        deviation = np.abs(y - self.intercept_).max(axis=0, where=weight > 0, initial=0.0)  # squares might overflow
+        unit = np.where(deviation > 0, deviation, 1.0)
+        sd = unit * np.sqrt(np.average(((y - self.intercept_) / unit) ** 2, axis=0, weights=weight))
+        self.unit_ = np.where(sd > 0, sd, 1.0)
+        sigma2 = np.ones(len(sd)) if self.sigma2 is None else self.sigma2 / self.unit_ / self.unit_
+        standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
+        response = Gaussian(float(self.c), np.clip(sigma2, LEAST_SCALE, MOST_SCALE), self.sigma2 is None)
+        return response, make_target(standard, weight)
+
+    def _in_units(self, eta, scale):
+        return eta * self.unit_[:, None], scale * self.unit_**2
+
+    @property
+    def sigma2_draws_(self) -> np.ndarray:
+        check_is_fitted(self, "_word_topic")
+        return self._scale
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The mean rating of each document and, if asked for, its standard deviation.
+
+        The latter is that of a new rating: the spread of omega over the draws and chains, and sigma2.
+        """
+        draws, noise = zip(*self._omegas(X, covariates), strict=True)
+        mean = average(draws)
+        predicted = self._shaped(self.intercept_ + mean)
+        if not return_std:
+            return predicted
+        return predicted, self._shaped(np.sqrt(average([(omega - mean) ** 2 for omega in draws]) + average(noise)))
+
+    def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+        """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
+        check_is_fitted(self, "_word_topic")
+        return self._log_predictive(X, y, covariates, self.intercept_)
+
+    def _log_density(self, y, omega, scale):
+        return -0.5 * ((y - omega) ** 2 / scale + np.log(2.0 * np.pi * scale))
+
+
+class SLDACountRegressor(TopicRegressor):
+    """Supervised LDA with a negative binomial response: topics that explain the words and a count.
+
+    The mean is exposure * exp(intercept_ + omega), the variance mean + mean**2 / r.
+
+    Parameters
+    ----------
+    n_topics : int, default=20
+        Number of topics K.
+    c : float, default=1.0
+        Weight of the response against the words: the likelihood to the power c.
+    dispersion : float, optional
+        r. By default it is drawn, by slice sampling with a gamma prior. Large is Poisson.
+    alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state, verbose :
+        As in SLDAClassifier.
+
+    Attributes
+    ----------
+    intercept_ : ndarray of shape (n_columns,)
+        The log of the mean count, or of counts by exposure.
+    coef_ : ndarray of shape (n_columns, n_topics)
+        Posterior mean of eta: exp(coef_[0, k]) is how many times the mean count a document has that is all topic k.
+    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+        The draws of eta. Topics of different chains are not matched.
+    dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
+        The draws of r.
+    covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, \
+best_chain_, sampler_, seed_, timings_ :
+        As in SLDAClassifier.
+    """
+
+    def __init__(
+        self, n_topics=20, *, c=1.0, dispersion=None, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100, n_draws=20,
+        n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+    ):  # fmt: skip
+        super().__init__(
+            n_topics, c=c, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws, n_chains=n_chains,
+            sampler=sampler, predict_sweeps=predict_sweeps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.dispersion = dispersion
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.dispersion is not None:
+            check_number("dispersion", self.dispersion)
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
+    ) -> "SLDACountRegressor":  # fmt: skip
+        """Learn topics and weights from word counts and a count for each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts.
+        y : array-like of shape (n_docs,) or (n_docs, n_columns)
+            Whole numbers >= 0; NaN means unknown, and such a document adds its words only.
+        sample_weight : array-like of shape (n_docs,), optional
+            Multiplies c for each document; 0 makes its count unknown.
+        exposure : array-like of shape (n_docs,), optional
+            What the mean is proportional to, such as the time for which each document was counted.
+        covariates : array-like of shape (n_docs, n_covariates), optional
+            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        """
+        return self._fit(X, y, sample_weight, covariates, exposure)
+
+    def _encode(self, y, weight, exposure):
+        y, weight = self._check_y(y, weight)
+        if (y < 0).any() or (y != np.floor(y)).any():
+            wrong = y[(y < 0) | (y != np.floor(y))][0]
+            raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong:g}; SLDARegressor takes any number.")
+        if (y * weight).max() * self.c > MOST:
+            raise ValueError(f"Counts times weight times c must be at most {MOST:g}, got {(y * weight).max():g}.")
+        offset = log_exposure(exposure, len(y))
+        total = (weight * y).sum(axis=0) + 0.5 * weight.max(axis=0)  # half a count, so that all counts may be 0
+        self.intercept_ = np.log(total / (weight * np.exp(offset)).sum(axis=0))
+        if self.intercept_.max() > np.log(SLOW):
+            logger.warning(
+                "The mean count is %.3g. Above %g the sampler needs many more iterations than usual; "
+                "SLDARegressor on np.log1p(y) is the better model of such counts.", np.exp(self.intercept_.max()), SLOW,
+            )  # fmt: skip
+        r = np.full(y.shape[1], 1.0 if self.dispersion is None else float(self.dispersion))
+        response = NegativeBinomial(float(self.c), np.clip(r, LEAST_SCALE, MOST_SCALE), self.dispersion is None)
+        return response, make_target(y, weight, offset + self.intercept_)
+
+    @property
+    def dispersion_draws_(self) -> np.ndarray:
+        check_is_fitted(self, "_word_topic")
+        return self._scale
+
+    def predict(
+        self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> np.ndarray:
+        """The mean count of each document."""
+        check_is_fitted(self, "_word_topic")
+        offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
+        return self._shaped(average([np.exp(offset + omega) for omega, _ in self._omegas(X, covariates)]))
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        level: float = 0.9,
+        *,
+        exposure: ArrayLike | None = None,
+        covariates: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The counts between which a new count lies with at least the given probability: lower and upper.
+
+        They are quantiles of the mixture of the negative binomials of all draws and chains.
+        """
+        check_is_fitted(self, "_word_topic")
+        check_level(level)
+        offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
+        draws = [(np.exp(offset + omega), r) for omega, r in self._omegas(X, covariates)]
+        ends = [quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2)]
+        return self._shaped(ends[0]), self._shaped(ends[1])
+
+    def log_predictive(
+        self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
+    ) -> np.ndarray:
+        """The log probability of each y under the mean over all draws: how well counts are foretold."""
+        check_is_fitted(self, "_word_topic")
+        return self._log_predictive(X, y, covariates, self.intercept_ + log_exposure(exposure, _num_samples(X)))
+
+    def _log_density(self, y, omega, scale):
+        ways = gammaln(y + scale) - gammaln(scale) - gammaln(y + 1.0)
+        psi = omega - np.log(scale)
+        return ways + y * log_expit(psi) + scale * log_expit(-psi)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def log_exposure(exposure: ArrayLike | None, n_docs: int) -> np.ndarray:
+    """The log of the exposure as a column, or 0."""
+    if exposure is None:
+        return np.zeros((n_docs, 1))
+    values = check_array(exposure, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="exposure")
+    values = np.ravel(values)
+    if len(values) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but exposure has {len(values)}; they must be equally many.")
+    wrong = values[(values < LEAST) | (values > MOST)]
+    if len(wrong):
+        raise ValueError(f"exposure must be from {LEAST:g} to {MOST:g}, got {wrong[0]:g}.")
+    return np.log(values)[:, None]
+
+
+def quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:
+    """The smallest counts (n_docs, R) that are not exceeded with probability q, on average over the draws."""
+
+    def below(count):
+        return average([betainc(r, count + 1.0, r / (r + mean)) for mean, r in draws])
+
+    low, high = np.full(draws[0][0].shape, -1.0), np.ones(draws[0][0].shape)
+    while (short := below(high) < q).any():
+        low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2.0)
+        enough = below(middle) >= q
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high

@@ -1,0 +1,267 @@
+"""Every response on planted data: what is found, what comes back in the user's units, and bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.metrics import r2_score
+
+from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.datasets import make_corpus
+from supertopic.draws import make_key
+from supertopic.regressors import quantile
+from supertopic.responses import Gaussian, Hinge, Logistic, NegativeBinomial, make_target, slice_sample
+
+RUN = {"burn_in": 40, "n_draws": 10, "random_state": 0}
+EFFECT = np.array([-1.0, -0.4, 0.5, 1.2])
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    found = make_corpus(n_docs=500, n_topics=4, random_state=1)
+    rng = np.random.default_rng(0)
+    effect = found.doc_topic @ EFFECT
+    found.rating = 50 + 10 * effect + rng.normal(0, 3, len(effect))
+    found.exposure = rng.uniform(0.5, 5, len(effect))
+    found.count = rng.negative_binomial(3, 3 / (3 + 6 * found.exposure * np.exp(effect))).astype(float)
+    found.labels = (rng.random((500, 4)) < expit(8 * found.doc_topic - 3)).astype(int)
+    found.group = found.doc_topic.argmax(axis=1)
+    return found
+
+
+def match(corpus, model):
+    """For every planted topic, the fitted topic that is most like it."""
+    similar = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:4, 4:]
+    assert similar.max(axis=1).min() > 0.9
+    return similar.argmax(axis=1)
+
+
+def test_ratings_come_back_in_their_units(corpus):
+    train, test = slice(0, 350), slice(350, 500)
+    model = SLDARegressor(4, n_chains=3, **RUN).fit(corpus.X[train], corpus.rating[train])
+    mean, std = model.predict(corpus.X[test], return_std=True)
+    assert r2_score(corpus.rating[test], mean) > 0.6
+    np.testing.assert_array_equal(model.predict(corpus.X[test]), mean)
+    assert 0.8 < (np.abs(corpus.rating[test] - mean) < 1.645 * std).mean() < 0.98
+    assert model.intercept_ == pytest.approx(corpus.rating[train].mean())
+    np.testing.assert_allclose(model.coef_[0, match(corpus, model)], 10 * EFFECT, atol=3.5)
+    assert 5 < model.sigma2_draws_.mean() < 14  # 9 was planted
+    density = model.log_predictive(corpus.X[test], corpus.rating[test])
+    assert density.mean() > stats.norm.logpdf(corpus.rating[test], mean.mean(), mean.std() * 2).mean()
+    far = clone(model).fit(corpus.X[train], 1e6 * corpus.rating[train] - 1e9)
+    np.testing.assert_allclose(far.predict(corpus.X[test]), 1e6 * mean - 1e9, rtol=1e-6)
+
+
+def test_several_ratings_fixed_variance_and_holes(corpus):
+    Y = np.column_stack([corpus.rating, -0.001 * corpus.rating, np.full(500, 7.0)])
+    Y[::4, 0] = np.nan
+    model = SLDARegressor(4, sigma2=2.5, **RUN).fit(corpus.X, Y)
+    mean, std = model.predict(corpus.X, return_std=True)
+    assert mean.shape == std.shape == Y.shape and model.coef_.shape == (3, 4)
+    assert np.corrcoef(mean[:, 0], corpus.rating)[0, 1] > 0.8
+    np.testing.assert_allclose(model.sigma2_draws_, 2.5)
+    np.testing.assert_allclose(mean[:, 2], 7.0, atol=0.5)  # a constant column is legal
+    known = ~np.isnan(Y[:, 0])
+    a = SLDARegressor(4, **RUN).fit(corpus.X, Y[:, 0])
+    b = SLDARegressor(4, **RUN).fit(corpus.X, np.where(known, Y[:, 0], 1e3), sample_weight=known.astype(float))
+    np.testing.assert_allclose(a.coef_draws_, b.coef_draws_, rtol=1e-9)
+    one = SLDARegressor(4, **RUN).fit(corpus.X, corpus.rating[:, None])
+    assert one.predict(corpus.X).shape == (500, 1)
+
+
+def test_counts(corpus, caplog):
+    train, test = slice(0, 350), slice(350, 500)
+    model = SLDACountRegressor(4, n_chains=2, **RUN)
+    model.fit(corpus.X[train], corpus.count[train], exposure=corpus.exposure[train])
+    mean = model.predict(corpus.X[test], exposure=corpus.exposure[test])
+    assert np.corrcoef(np.log(mean), np.log1p(corpus.count[test]))[0, 1] > 0.6
+    np.testing.assert_allclose(model.predict(corpus.X[test], exposure=2 * corpus.exposure[test]), 2 * mean)
+    np.testing.assert_allclose(model.coef_[0, match(corpus, model)], EFFECT, atol=0.5)
+    assert 1.5 < np.median(model.dispersion_draws_) < 6  # 3 was planted
+    lower, upper = model.predict_interval(corpus.X[test], 0.9, exposure=corpus.exposure[test])
+    assert 0.82 < ((lower <= corpus.count[test]) & (corpus.count[test] <= upper)).mean() < 0.99
+    told = model.log_predictive(corpus.X[test], corpus.count[test], exposure=corpus.exposure[test]).mean()
+    rate = np.average(corpus.count[train] / corpus.exposure[train]) * corpus.exposure[test]
+    assert told > stats.nbinom.logpmf(corpus.count[test], 3, 3 / (3 + rate)).mean()
+    with caplog.at_level("WARNING"):
+        large = SLDACountRegressor(4, **RUN).fit(corpus.X, 1e5 * corpus.count + 3e6)
+    assert abs(large.predict(corpus.X).mean() / (1e5 * corpus.count.mean() + 3e6) - 1) < 0.2
+    assert "log1p" in caplog.text
+    fixed = SLDACountRegressor(4, dispersion=2.0, **RUN).fit(corpus.X, np.column_stack([corpus.count, corpus.count]))
+    assert (fixed.dispersion_draws_ == 2.0).all() and fixed.predict(corpus.X).shape == (500, 2)
+    nothing = SLDACountRegressor(2, **RUN).fit(corpus.X, np.zeros(500))
+    assert nothing.predict(corpus.X).max() < 0.1
+
+
+def test_quantiles_of_a_mixture_of_counts():
+    means, sizes = [np.array([[3.0, 800.0]]), np.array([[9.0, 0.01]])], [np.array([2.0, 5.0]), np.array([1.0, 0.3])]
+    for q in (0.05, 0.5, 0.95):
+        found = quantile(list(zip(means, sizes, strict=True)), q)[0]
+        for r in range(2):
+
+            def below(count, r=r):
+                parts = zip(means, sizes, strict=True)
+                return np.mean([stats.nbinom.cdf(count, s[r], s[r] / (s[r] + m[0, r])) for m, s in parts])
+
+            assert below(found[r]) >= q > below(found[r] - 1)
+
+
+@pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier])
+def test_labels(corpus, kind):
+    names = ["red", "green", "blue", "grey"]
+    model = kind(6, **RUN).fit(corpus.X, pd.DataFrame(corpus.labels, columns=names))
+    assert model.classes_.tolist() == names
+    assert (model.predict(corpus.X) == corpus.labels).mean() > 0.75
+    assert model.decision_function(corpus.X).shape == (500, 4)
+    rare = corpus.labels.copy()
+    rare[:, 0] &= np.arange(500) % 8 == 0
+    plain = kind(6, c=0.2, **RUN).fit(corpus.X, rare)
+    fair = clone(plain).set_params(class_weight="balanced").fit(corpus.X, rare)
+    assert fair.predict(corpus.X)[:, 0].sum() > plain.predict(corpus.X)[:, 0].sum() + 20
+    with pytest.raises(ValueError, match="'balanced' or None"):
+        kind(2, class_weight={0: 1.0, 1: 2.0}, **RUN).fit(corpus.X, rare)
+
+
+@pytest.mark.parametrize(
+    "model", [MedLDAClassifier(6, **RUN), SLDAClassifier(6, multiclass="stick_breaking", n_chains=2, **RUN)]
+)
+def test_several_classes(corpus, model):
+    y = np.array(["w", "x", "y", "z"])[corpus.group]
+    model = clone(model).fit(corpus.X[:350], y[:350])
+    assert model.score(corpus.X[350:], y[350:]) > 0.85
+    assert model.decision_function(corpus.X[:5]).shape == (5, 4)
+    binary = clone(model).fit(corpus.X, np.where(corpus.group > 1, "late", "early"))
+    assert binary.decision_function(corpus.X).shape == (500,) and binary.coef_.shape == (1, 6)
+    assert binary.score(corpus.X, np.where(corpus.group > 1, "late", "early")) > 0.85
+    if isinstance(model, SLDAClassifier):
+        p = model.predict_proba(corpus.X)
+        assert model.coef_.shape == (3, 6)  # one stick less than classes
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        assert (p.argmax(axis=1) == model.decision_function(corpus.X).argmax(axis=1)).all()
+    else:
+        assert not hasattr(model, "predict_proba")
+
+
+def test_sticks_are_the_product_of_decisions(corpus):
+    """From one draw, by the definition."""
+    model = SLDAClassifier(4, multiclass="stick_breaking", burn_in=20, n_draws=1, random_state=0)
+    model.fit(corpus.X, corpus.group)
+    omega = model.transform(corpus.X) @ model.coef_.T
+    left, p = np.ones(500), []
+    for r in range(3):
+        p.append(left * expit(omega[:, r]))
+        left = left * (1 - expit(omega[:, r]))
+    np.testing.assert_allclose(model.predict_proba(corpus.X), np.column_stack([*p, left]), atol=1e-12)
+
+
+def test_class_weight(corpus):
+    y = corpus.group > 2
+    y[np.flatnonzero(y)[::2]] = False
+    plain = SLDAClassifier(4, c=1, **RUN).fit(corpus.X, y)
+    fair = SLDAClassifier(4, c=1, class_weight="balanced", **RUN).fit(corpus.X, y)
+    assert fair.predict(corpus.X).sum() > plain.predict(corpus.X).sum()
+    weights = {False: 500 / 2 / (~y).sum(), True: 500 / 2 / y.sum()}
+    named = SLDAClassifier(4, c=1, class_weight=weights, **RUN).fit(corpus.X, y)
+    np.testing.assert_allclose(named.coef_draws_, fair.coef_draws_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["class", "hinge", "rating", "count"])
+def test_covariates(corpus, kind):
+    """A covariate takes the part of the response that is its own, in its own units."""
+    rng = np.random.default_rng(3)
+    Z = np.column_stack([rng.normal(100, 20, 500), rng.integers(0, 2, 500)])
+    part = 0.05 * (Z[:, 0] - 100) - 1.0 * Z[:, 1]
+    models = {"class": SLDAClassifier(4, c=1, nu2=5.0, **RUN), "rating": SLDARegressor(4, **RUN)}
+    models |= {"hinge": MedLDAClassifier(4, c=1, margin=1, nu2=5.0, **RUN), "count": SLDACountRegressor(4, **RUN)}
+    model = models[kind]
+    if kind == "rating":
+        y = corpus.rating + part
+    elif kind == "count":
+        y = rng.poisson(np.exp(1 + part))
+    else:
+        y = rng.random(500) < expit(2 * part)
+    model.fit(corpus.X, y, covariates=Z)
+    scale = {"class": 2.0, "hinge": 1.0}.get(kind, 1.0)
+    lower, upper = model.covariate_coef_interval(0.98)
+    assert model.covariate_coef_.shape == lower.shape == (1, 2)
+    slack = 0.01 if kind != "hinge" else 0.1
+    assert lower[0, 0] - slack < scale * 0.05 < upper[0, 0] + slack
+    assert model.covariate_coef_[0, 1] < -0.3
+    with_z = model.predict(corpus.X[:20], covariates=Z[:20])
+    alone = np.concatenate([model.predict(corpus.X[i : i + 1], covariates=Z[i : i + 1]) for i in range(20)])
+    np.testing.assert_array_equal(with_z, alone)
+    for bad, message in (
+        (None, "pass covariates"),
+        (Z[:7], "7 rows"),
+        (Z[:20, :1], "1 columns"),
+        (np.where(Z[:20] > 100, np.nan, 1.0), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.predict(corpus.X[:20], covariates=bad)
+    with pytest.raises(ValueError, match="rows"):
+        model.fit(corpus.X, y, covariates=Z[:-1])
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(corpus.X, y, covariates=np.where(Z > 100, np.nan, Z))
+
+
+def test_slice_sampling_leaves_a_density_where_it_is():
+    gamma = stats.gamma([0.7, 5.0], scale=[2.0, 0.1])
+    x = np.log(gamma.rvs((4000, 2), random_state=0))
+
+    def log_density(x):
+        return gamma.logpdf(np.exp(x)) + x
+
+    for _ in range(3):
+        x = np.array([slice_sample(log_density, row, make_key(7, i, _)) for i, row in enumerate(x)])
+    for r, shape, scale in ((0, 0.7, 2.0), (1, 5.0, 0.1)):
+        assert stats.kstest(np.exp(x[:, r]), stats.gamma(shape, scale=scale).cdf).pvalue > 1e-3
+    assert np.corrcoef(x[:-1, 1], x[1:, 1])[0, 1] < 0.1
+
+
+@pytest.mark.parametrize(
+    "response",
+    [Logistic(2.0), Hinge(2.0, 3.0), Gaussian(2.0, np.full(2, 0.5)), NegativeBinomial(2.0, np.full(2, 1.5))],
+)
+def test_no_weight_no_word(response):
+    """A missing response has kappa = lam = 0, before the first iteration and after."""
+    target = make_target(np.ones((3, 2)), np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
+    for quadratic in (response.start(target), response.augment(target, np.ones((3, 2)), make_key(1), 0)):
+        for part in quadratic:
+            assert (part[target.weight == 0] == 0).all()
+        assert (quadratic.lam[target.weight > 0] > 0).all()
+
+
+GOOD = np.array([[1, 2, 0], [0, 1, 3], [2, 0, 1], [1, 1, 1]])
+QUICK = {"burn_in": 2, "n_draws": 2, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "more", "message"),
+    [
+        (SLDACountRegressor(2), [1, 2, 0.5, 3], {}, "whole numbers >= 0, got 0.5"),
+        (SLDACountRegressor(2), [1, 2, -3, 3], {}, "got -3"),
+        (SLDACountRegressor(2), [1, 2, np.inf, 3], {}, "infinity"),
+        (SLDACountRegressor(2), [1, 2, 1e15, 3], {}, "at most"),
+        (SLDACountRegressor(2), [1, 2, 3, 4], {"exposure": [1, 1, 0, 1]}, "exposure must be"),
+        (SLDACountRegressor(2), [1, 2, 3, 4], {"exposure": [1, 1, -1, 1]}, "exposure must be"),
+        (SLDACountRegressor(2), [1, 2, 3, 4], {"exposure": [1, 1, np.nan, 1]}, "NaN"),
+        (SLDACountRegressor(2), [1, 2, 3, 4], {"exposure": [1, 1]}, "exposure has 2"),
+        (SLDACountRegressor(2, dispersion=0), [1, 2, 3, 4], {}, "dispersion"),
+        (SLDARegressor(2), [1, 2, np.inf, 3], {}, "infinity"),
+        (SLDARegressor(2), [np.nan] * 4, {}, "NaN only"),
+        (SLDARegressor(2), [1, 2, 3], {}, "y has 3"),
+        (SLDARegressor(2), ["a", "b", "c", "d"], {}, "could not convert"),
+        (SLDARegressor(2), None, {}, "requires y"),
+        (SLDARegressor(2, sigma2=-1), [1, 2, 3, 4], {}, "sigma2"),
+        (MedLDAClassifier(2, margin=0), [0, 1, 0, 1], {}, "margin"),
+        (MedLDAClassifier(2, margin=-1), [0, 1, 0, 1], {}, "margin"),
+        (MedLDAClassifier(2), [[0, 2], [1, 0], [1, 1], [0, 0]], {}, "indicator"),
+        (SLDAClassifier(2, multiclass="softmax"), [0, 1, 0, 1], {}, "multiclass"),
+        (SLDAClassifier(2, class_weight="fair"), [0, 1, 0, 1], {}, "class_weight"),
+    ],
+)
+def test_bad_input(model, y, more, message):
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**QUICK).fit(GOOD, y, **more)
