@@ -1,13 +1,14 @@
 """The real corpora, read from the folder that SUPERTOPIC_DATA names (by default ../shared/data)."""
 
 import gzip
+import json
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
 DATA = Path(os.environ.get("SUPERTOPIC_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -50,3 +51,47 @@ def imdb() -> Split:
     X = sp.csr_matrix((count, (doc - 1, word - 1)), shape=(len(rows), len(words)))
     train, y = np.array([row[0] == "train" for row in rows]), np.array([row[1] for row in rows])
     return Split(X[train], y[train], X[~train], y[~train], words)
+
+
+class Corpus(NamedTuple):
+    """A corpus without a split of its own."""
+
+    X: sp.csr_matrix
+    y: np.ndarray
+    words: np.ndarray
+
+
+def movie_reviews() -> Corpus:
+    """Pang and Lee's 5,006 reviews with a rating from 0 to 1; words of ten reviews or more, stop words removed."""
+    docs = read_json("moviereview_scale.jsonl.gz")
+    vectorizer = CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{2,}\b", min_df=10)
+    X = vectorizer.fit_transform(doc["text"] for doc in docs)
+    return Corpus(X, np.array([doc["y"] for doc in docs]), vectorizer.get_feature_names_out())
+
+
+def cora() -> Corpus:
+    """2,410 abstracts with the number of citations that each received from the others."""
+    folder = DATA / "cora_bow"
+    doc, word, count = np.loadtxt(folder / "docword.cora.txt.gz", dtype=int, skiprows=3).T
+    words = np.array((folder / "vocab.cora.txt").read_text().split())
+    with gzip.open(folder / "docs.cora.tsv.gz", "rt", encoding="utf-8") as file:
+        y = np.array([int(line.split("\t")[0]) for line in file])
+    return Corpus(sp.csr_matrix((count, (doc - 1, word - 1)), shape=(len(y), len(words))), y, words)
+
+
+def reuters() -> Split:
+    """Reuters-21578, ModApte split, the 90 topics that occur in both parts (R90): 7,770 and 3,019 documents."""
+    docs = [doc for doc in read_json("reuters21578_modapte.jsonl.gz") if doc["labels"]]
+    parts = {name: [doc for doc in docs if doc["split"] == name] for name in ("train", "test")}
+    seen = [{label for doc in part for label in doc["labels"]} for part in parts.values()]
+    names = sorted(set.intersection(*seen))
+    train, test = ([doc for doc in part if set(doc["labels"]) & set(names)] for part in parts.values())
+    vectorizer = CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{2,}\b", min_df=3)
+    X, X_test = vectorizer.fit_transform(d["text"] for d in train), vectorizer.transform(d["text"] for d in test)
+    y, y_test = (np.array([[name in doc["labels"] for name in names] for doc in part], int) for part in (train, test))
+    return Split(X, y, X_test, y_test, vectorizer.get_feature_names_out())
+
+
+def read_json(name: str) -> list[dict]:
+    with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]

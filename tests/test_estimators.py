@@ -133,25 +133,22 @@ def test_log_joint_is_the_definition():
     """From the last draw of a short run, by the slow truth."""
     import naive
     from supertopic.corpus import check_counts, make_tokens
-    from supertopic.engines import Threads
-    from supertopic.gibbs import Priors, chain, log_joint
+    from supertopic.gibbs import Priors
     from supertopic.responses import Logistic, make_target
-    from supertopic.shard import Shard
+    from supertopic.run import Job, Run
 
     corpus = make_corpus(n_docs=20, n_words=12, n_topics=3, doc_length=6, eta=np.ones((2, 3)), random_state=0)
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.array([0.2, 0.5, 0.1]), 0.3, 1.7)
     target = make_target(corpus.y.astype(float), np.ones(corpus.y.shape))
-    shard = Shard(tokens, 0, 3, Logistic(2.5), target)
-    with Threads([shard], 1) as engine:
-        draws = chain(engine, 12, priors, Logistic(2.5), "collapsed", 5, 0, np.zeros(3))
-        for _ in range(4):
-            draw = next(draws)
-        value = log_joint(engine, draw, priors)
+    run = Run(Job(tokens, 12, Logistic(2.5), target, priors, False, "collapsed", 5, 0), 0, 1)
+    for _ in range(4):
+        run.step(last=4)
+    ((_, value),), (shard,), eta = run.log_joint, run.shards, run.eta[-1]
     docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, shard.z.astype(int)))
-    omega = naive.zbars(z, 3) @ draw.eta.T
+    omega = naive.zbars(z, 3) @ eta.T
     expected = naive.log_words(docs, z, 12, 3, 0.3) + naive.log_documents(z, priors.alpha)
     expected += naive.logistic(2.5)(target.y, omega).sum()
-    expected += np.sum(-0.5 * draw.eta**2 / 1.7 - 0.5 * np.log(2 * np.pi * 1.7))
+    expected += np.sum(-0.5 * eta**2 / 1.7 - 0.5 * np.log(2 * np.pi * 1.7))
     assert value == pytest.approx(expected, rel=1e-10)
 
 

@@ -146,7 +146,7 @@ def test_several_classes(corpus, model):
 
 def test_sticks_are_the_product_of_decisions(corpus):
     """From one draw, by the definition."""
-    model = SLDAClassifier(4, multiclass="stick_breaking", burn_in=20, n_draws=1, random_state=0)
+    model = SLDAClassifier(4, multiclass="stick_breaking", calibrate=False, burn_in=20, n_draws=1, random_state=0)
     model.fit(corpus.X, corpus.group)
     omega = model.transform(corpus.X) @ model.coef_.T
     left, p = np.ones(500), []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from supertopic import LDA, SLDAClassifier, gibbs, model
+from supertopic import LDA, SLDAClassifier, gibbs, run
 from supertopic.datasets import make_corpus
 
 
@@ -15,7 +15,7 @@ def corpus():
 @pytest.mark.parametrize("sampler", ["delayed", "drawn", "collapsed"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, sparse):
-    monkeypatch.setattr(model, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
+    monkeypatch.setattr(run, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
     monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
     fits = []
     for n_jobs in (1, 2, 7):
@@ -34,7 +34,7 @@ def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, spa
 @pytest.mark.parametrize("sparse", [False, True])
 def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
     corpus = make_corpus(n_docs=400, n_topics=4, random_state=1)
-    monkeypatch.setattr(model, "SHARD_TOKENS", 5000)
+    monkeypatch.setattr(run, "SHARD_TOKENS", 5000)
     monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
     fits = [
         SLDAClassifier(4, c=10, sampler=sampler, burn_in=60, n_draws=20, random_state=s).fit(corpus.X, corpus.y)

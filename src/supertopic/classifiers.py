@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,10 +19,8 @@ from supertopic.supervised import SupervisedTopicModel, average
 class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     """What classifiers have in common: how classes and labels become columns, and columns become classes."""
 
-    def __init__(self, n_topics, *, class_weight, missing_label, **common):
-        super().__init__(n_topics, **common)
-        self.class_weight = class_weight
-        self.missing_label = missing_label
+    class_weight: Any
+    missing_label: Any
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
@@ -140,10 +138,15 @@ class SLDAClassifier(TopicClassifier):
     class_weight : "balanced", dict or None, default=None
         Multiplies c by a number for each class; "balanced" gives all classes the same weight in all. With labels,
         "balanced" does so for having and not having each label.
+    calibrate : bool, default=True
+        Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
+        tell them: see `calibrated_draws_`. Otherwise with the chain's own, `coef_draws_`, which are too sure.
     alpha : float or array-like of shape (n_topics,), default=1.0
         Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
     beta : float, default=0.01
         Dirichlet prior of a topic's words, for each word.
+    optimize_priors : bool, default=False
+        Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
     nu2 : float, default=1.0
         Prior variance of the weights eta.
     burn_in, n_draws : int, default=100 and 20
@@ -187,17 +190,14 @@ class SLDAClassifier(TopicClassifier):
     ['sport', 'sport', 'politics']
     """
 
+    multiclass: str
+
     def __init__(
-        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, alpha=1.0, beta=0.01, nu2=1.0,
-        burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None,
-        random_state=None, verbose=False,
+        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, alpha=1.0, beta=0.01,
+        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
+        missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
-        super().__init__(
-            n_topics, c=c, class_weight=class_weight, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws,
-            n_chains=n_chains, sampler=sampler, predict_sweeps=predict_sweeps, missing_label=missing_label,
-            n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.multiclass = multiclass
+        self._store(locals())
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -219,18 +219,22 @@ class SLDAClassifier(TopicClassifier):
         return (index[:, None] == stick).astype(float), weight[:, None] * (index[:, None] >= stick)
 
     def _mean_probabilities(self, X, covariates) -> tuple[np.ndarray, np.ndarray]:
-        """The means over all draws of each column's, or with sticks each class's, probability and of 1 less it."""
+        """The means over all draws of each column's, or class's, probability and of 1 less it."""
         check_is_fitted(self, "_word_topic")
-        total: Any = np.zeros((2, 1, 1))
-        for omega, _ in self._omegas(X, covariates):
-            yes, no = expit(omega), expit(-omega)
-            if self.sticks_:
-                ones = np.ones((len(omega), 1))
-                yes = np.hstack([yes, ones]) * np.hstack([ones, np.cumprod(no, axis=1)])
-                no = 1.0 - yes
-            total = total + [yes, no]
-        up, down = total / self._eta.shape[0] / self._eta.shape[1]
-        return up, down
+        pairs = [self._probabilities(omega) for omega, _ in self._omegas(X, covariates)]
+        return average([yes for yes, _ in pairs]), average([no for _, no in pairs])
+
+    def _probabilities(self, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For one draw the probability of each column or class, and 1 less it."""
+        yes, no = expit(omega), expit(-omega)
+        if self.multilabel_ or len(self.classes_) == 2:
+            return yes, no
+        if self.sticks_:
+            ones = np.ones((len(omega), 1))
+            yes = np.hstack([yes, ones]) * np.hstack([ones, np.cumprod(no, axis=1)])
+        else:  # of columns of which exactly one is 1, each is the one in proportion to its odds
+            yes = softmax(omega, axis=1)
+        return yes, 1.0 - yes
 
     def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not)."""
@@ -243,7 +247,7 @@ class SLDAClassifier(TopicClassifier):
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
         up, down = self._mean_probabilities(X, covariates)
-        return self._one_column(np.log(up) - np.log(down))
+        return self._one_column(np.log(up + 1e-300) - np.log(down + 1e-300))
 
 
 class MedLDAClassifier(TopicClassifier):
@@ -274,17 +278,14 @@ log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
 
     _numbers = (*SupervisedTopicModel._numbers, "margin")
 
+    margin: float
+
     def __init__(
-        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100,
-        n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None,
-        verbose=False,
+        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, alpha=1.0, beta=0.01,
+        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
+        missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
-        super().__init__(
-            n_topics, c=c, class_weight=class_weight, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws,
-            n_chains=n_chains, sampler=sampler, predict_sweeps=predict_sweeps, missing_label=missing_label,
-            n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.margin = margin
+        self._store(locals())
 
     def _response(self):
         return Hinge(float(self.c), float(self.margin))

@@ -48,5 +48,9 @@ class Threads:
         return self
 
     def __exit__(self, *error):
+        self.close()
+
+    def close(self) -> None:
+        """Give the threads back."""
         if self.pool:
             self.pool.shutdown(cancel_futures=True)

@@ -3,11 +3,11 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.special import digamma
 
 from supertopic.draws import derive, kernel, log_gamma, make_key, normals, uniform
 from supertopic.engines import Threads
@@ -20,6 +20,7 @@ START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random number
 NO_PHI = np.zeros(0, np.float32)
 PHI_WORDS = 2048  # words that are drawn at a time
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
+LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # of alpha for a topic and beta for a word, where they are learned
 SAMPLERS = ("collapsed", "drawn", "delayed")
 
 
@@ -37,23 +38,9 @@ class Draw(NamedTuple):
     word_topic: np.ndarray  # (V, K)
 
 
-def chain(
-    engine: Threads,
-    n_words: int,
-    priors: Priors,
-    response: Response,
-    sampler: str,
-    seed: int,
-    index: int,
-    seconds: np.ndarray,
-) -> Iterator[Draw]:
-    """The index-th chain of a seed, endless. `seconds` (3,) counts up the time in eta, z and lambda."""
-    engine.map(lambda shard: shard.start(make_key(seed, index, 0, START)))
-    state = start(engine, n_words, priors, response)
-    for iteration in itertools.count(1):
-        eta, state = iterate(engine, state, priors, sampler, make_key(seed, index, iteration))
-        seconds += state.total.seconds
-        yield Draw(eta, state.response, state.word_topic[:, : len(priors.alpha)])
+def begin(engine: Threads, key: np.uint64) -> None:
+    """Draw every z from the uniform distribution."""
+    engine.map(lambda shard: shard.start(make_key(key, 0, START)))
 
 
 class State(NamedTuple):
@@ -89,6 +76,34 @@ def iterate(engine: Threads, state: State, priors: Priors, sampler: str, key: np
     total = engine.sum(lambda shard: shard.augment(response, make_key(key, LAMBDA)))
     total.seconds[0] += seconds
     return eta, state._replace(total=total, response=response)
+
+
+def learn_priors(engine: Threads, state: State, priors: Priors) -> tuple[Priors, State]:
+    """One step of Minka's fixed point towards the alpha and beta that make z and the words most likely.
+
+    Every iteration of the burn-in takes one, so that priors and topics settle together.
+    """
+    *topics, lengths = np.sum(engine.map(lambda shard: shard.alpha_sums(priors.alpha)), axis=0)
+    if lengths == 0.0:  # no words, nothing to learn
+        return priors, state
+    alpha = np.clip(priors.alpha * topics / lengths, LEAST_PRIOR, MOST_PRIOR)
+    word_topic = state.word_topic[:, : len(alpha)]
+    mass, n_words, beta = word_topic.sum(axis=0), len(word_topic), priors.beta
+    sizes = count_sizes(word_topic)
+    grown = np.sum(sizes * (digamma(np.arange(len(sizes)) + beta) - digamma(beta)))
+    whole = n_words * np.sum(digamma(mass + n_words * beta) - digamma(n_words * beta))
+    beta = float(np.clip(beta * grown / whole, LEAST_PRIOR, MOST_PRIOR))
+    return priors._replace(alpha=alpha, beta=beta), state._replace(alpha=pad(alpha.astype(np.float32)))
+
+
+@kernel
+def count_sizes(word_topic):
+    """How many (word, topic) have 0, 1, 2, ... tokens."""
+    sizes = np.zeros(word_topic.max() + 1, np.int64)
+    for w in range(len(word_topic)):
+        for n in word_topic[w]:
+            sizes[n] += 1
+    return sizes
 
 
 def draw_eta(total: Statistics, nu2: float, key: np.uint64) -> np.ndarray:

@@ -2,9 +2,10 @@
 
 import logging
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -15,32 +16,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from supertopic.corpus import Tokens, check_counts, cut, make_tokens, take
-from supertopic.engines import Threads
-from supertopic.gibbs import SAMPLERS, Priors, chain, log_joint
+from supertopic.corpus import check_counts, make_tokens
+from supertopic.gibbs import SAMPLERS, Priors
 from supertopic.inference import infer_shares
-from supertopic.lanes import padded
 from supertopic.progress import progress
 from supertopic.responses import Logistic, Response, Target, make_target
-from supertopic.shard import Shard
+from supertopic.run import Job, Run
 
 logger = logging.getLogger("supertopic")
+T = TypeVar("T")
 
 LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
-LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
-MAX_SHARDS, SHARD_TOKENS, SHARD_BYTES = 64, 50_000, 2**26  # the bytes are those of all shards' statistics
-
-
-class Run(NamedTuple):
-    """What is kept of one chain."""
-
-    eta: np.ndarray  # (n_draws, R, K + P)
-    scale: np.ndarray  # (n_draws, R), or (n_draws, 0): the response's own parameter
-    word_topic: np.ndarray  # (V, K): summed over the draws
-    doc_topic: np.ndarray  # (n_docs, K): mean zbar
-    log_joint: list[tuple[int, float]]  # iteration, value
-    seconds: np.ndarray  # (3,): eta, z, lambda
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -48,99 +35,83 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
 
-    def __init__(
-        self, n_topics, *, alpha, beta, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state,
-        verbose,
-    ):  # fmt: skip
-        self.n_topics = n_topics
-        self.alpha = alpha
-        self.beta = beta
-        self.burn_in = burn_in
-        self.n_draws = n_draws
-        self.n_chains = n_chains
-        self.sampler = sampler
-        self.predict_sweeps = predict_sweeps
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    n_topics: int
+    alpha: Any
+    beta: float
+    optimize_priors: bool
+    burn_in: int
+    n_draws: int
+    n_chains: int
+    sampler: str
+    predict_sweeps: int
+    n_jobs: int | None
+    random_state: Any
+    verbose: bool
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Keep what __init__ got, as it is: scikit-learn's contract."""
+        for name, value in parameters.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
 
     def _sample(self, X: csr_array, response: Response, target: Target) -> None:
         """Run the chains and set what is fitted."""
         began = time.perf_counter()
         tokens = make_tokens(X)
-        priors = self._priors()
         self.seed_ = self._seed()
         self.sampler_ = self._choose_sampler(len(tokens.word))
+        job = Job(
+            tokens, X.shape[1], response, target, self._priors(), bool(self.optimize_priors), self.sampler_, self.seed_,
+            self.burn_in,
+        )  # fmt: skip
         n_jobs = effective_n_jobs(self.n_jobs)
         workers = min(n_jobs, self.n_chains)
+        last = self.burn_in + self.n_draws
 
-        def run(index: int) -> Run:
-            return self._run(index, tokens, X.shape[1], response, target, priors, n_jobs // workers, advance)
+        def go(index: int) -> Run:
+            run = Run(job, index, n_jobs // workers)
+            try:
+                while run.iteration < last:
+                    run.step(last)
+                    advance(f"log joint {run.log_joint[-1][1]:,.0f}" if run.log_joint else "")
+                run.finish()
+            finally:
+                run.close()
+            return run
 
         title = f"{type(self).__name__}, {self.sampler_}"
-        n_iterations = self.n_chains * (self.burn_in + self.n_draws)
         # BLAS threads would fight ours, and their number would change the bits of a sum
-        with threadpool_limits(1, user_api="blas"), progress(n_iterations, title, bool(self.verbose)) as advance:
-            if workers == 1:
-                runs = [run(index) for index in range(self.n_chains)]
-            else:
-                with ThreadPoolExecutor(workers) as pool:
-                    runs = list(pool.map(run, range(self.n_chains)))
+        with (
+            threadpool_limits(1, user_api="blas"),
+            progress(self.n_chains * last, title, bool(self.verbose)) as advance,
+        ):
+            runs = over_threads(go, range(self.n_chains), workers)
 
-        means = [np.mean([value for i, value in r.log_joint if i > self.burn_in]) for r in runs]
+        means = [np.mean([value for i, value in run.log_joint if i > self.burn_in]) for run in runs]
         self.best_chain_ = int(np.argmax(means))
-        self.log_joint_ = np.array([[value for _, value in r.log_joint] for r in runs])
+        self.log_joint_ = np.array([[value for _, value in run.log_joint] for run in runs])
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in runs[0].log_joint])
-        seconds = np.sum([r.seconds for r in runs], axis=0).tolist()
+        seconds = np.sum([run.seconds for run in runs], axis=0).tolist()
         self.timings_ = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
-        counts, eta, scale = (np.stack([getattr(r, name) for r in runs]) for name in ("word_topic", "eta", "scale"))
-        self._set_draws(counts, *self._in_units(eta, scale))
+        self.alpha_ = np.array([run.priors.alpha for run in runs])
+        self.beta_ = np.array([run.priors.beta for run in runs])
+        eta, scale = self._in_units(np.array([run.eta for run in runs]), np.array([run.scale for run in runs]))
+        self._set_draws(np.stack([run.word_topic for run in runs]), eta, scale)
         self.doc_topic_ = runs[self.best_chain_].doc_topic
         self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
         logger.info("%s: %d tokens in %.1f s", title, len(tokens.word), time.perf_counter() - began)
-
-    def _run(self, index, tokens: Tokens, n_words, response, target, priors, n_threads, advance) -> Run:
-        """One chain: burn_in + n_draws iterations, the last n_draws kept."""
-        n_topics, n_columns = self.n_topics, target.y.shape[1]
-        shards = [
-            Shard(take(tokens, docs), docs.start, n_topics, response, Target(*(a[docs] for a in target)))
-            for docs in cut(tokens, self._n_shards(len(tokens.word), n_columns))
-        ]
-        eta = np.empty((self.n_draws, n_columns, n_topics + target.covariates.shape[1]))
-        scale = np.empty((self.n_draws, len(response.scale)))
-        most = len(tokens.word) * self.n_draws
-        word_topic = np.zeros((n_words, n_topics), np.int32 if most < 2**31 else np.int64)
-        seconds, joint = np.zeros(3), []
-        last = self.burn_in + self.n_draws
-        with Threads(shards, n_threads) as engine:
-            draws = chain(engine, n_words, priors, response, self.sampler_, self.seed_, index, seconds)
-            for iteration in range(1, last + 1):
-                if iteration == self.burn_in + 1:
-                    engine.map(lambda shard: shard.keep(padded(n_topics)))
-                draw = next(draws)
-                if iteration % LOG_JOINT_EVERY == 0 or iteration == last:
-                    joint.append((iteration, log_joint(engine, draw, priors)))
-                if iteration > self.burn_in:
-                    kept = iteration - self.burn_in - 1
-                    eta[kept], scale[kept] = draw.eta, draw.response.scale
-                    word_topic += draw.word_topic
-                advance(f"log joint {joint[-1][1]:,.0f}" if joint else "")
-        lengths = np.maximum(np.diff(tokens.doc_start), 1)[:, None] * self.n_draws
-        doc_topic = np.concatenate([shard.kept for shard in shards]).reshape(len(lengths), -1)[:, :n_topics] / lengths
-        return Run(eta, scale, word_topic, doc_topic, joint, seconds)
 
     def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The draws in the units of the user's y."""
         return eta, scale
 
     def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray) -> None:
-        """Set what follows from the priors and from the draws of all chains.
+        """Set what follows from the draws of all chains.
 
         word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0).
         From here on nothing but predict_sweeps and n_jobs is read from the parameters, which may be set anew.
         """
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
-        self._fitted_priors = self._priors()
         self._n_features_out = n_topics = word_topic.shape[2]
         self.coef_draws_ = eta[..., :n_topics]
         self.coef_ = self.coef_draws_[self.best_chain_].mean(axis=0)  # (R, K)
@@ -159,7 +130,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _mean_counts(self, chain: int) -> np.ndarray:
         """The mean counts of a chain's draws, plus beta: (V, K)."""
-        return self._word_topic[chain] / self.coef_draws_.shape[1] + self._fitted_priors.beta
+        return self._word_topic[chain] / self.coef_draws_.shape[1] + self.beta_[chain]
 
     def _topic_shares(self) -> np.ndarray:
         """The share of each topic in all training tokens, (chain, K): what is believed of a document without words."""
@@ -174,7 +145,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         n_threads, shares = effective_n_jobs(self.n_jobs), []
         for index in chains:
             counts = self._mean_counts(index)
-            phi, alpha = counts / counts.sum(axis=0), self._fitted_priors.alpha
+            phi, alpha = counts / counts.sum(axis=0), self.alpha_[index]
             zbar = infer_shares(X, phi, alpha, self.predict_sweeps, self.seed_, index, n_threads)
             zbar[np.diff(X.indptr) == 0] = self._topic_shares()[index]
             shares.append(zbar)
@@ -264,18 +235,19 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return self.sampler
         return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
 
-    def _n_shards(self, n_tokens: int, n_columns: int) -> int:
-        """From the corpus and the model, never from the machine, so that sums are the same everywhere."""
-        if self.sampler_ == "collapsed":
-            return 1
-        room = SHARD_BYTES // (8 * self.n_topics**2 * max(n_columns, 1))
-        return max(1, min(MAX_SHARDS, room, n_tokens // SHARD_TOKENS))
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def over_threads(verb: Callable[[int], T], indices: Iterable[int], n_threads: int) -> list[T]:
+    """verb(index) for every index, on some threads, the answers in order."""
+    if n_threads == 1:
+        return [verb(index) for index in indices]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(verb, indices))
 
 
 def check_number(name: str, value) -> None:
@@ -295,6 +267,8 @@ class LDA(TopicModel):
         Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
     beta : float, default=0.01
         Dirichlet prior of a topic's words, for each word.
+    optimize_priors : bool, default=False
+        Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
     burn_in, n_draws : int, default=100 and 20
         A chain runs burn_in + n_draws iterations; the last n_draws are kept.
     n_chains : int, default=1
@@ -325,13 +299,10 @@ class LDA(TopicModel):
     """
 
     def __init__(
-        self, n_topics=20, *, alpha=1.0, beta=0.01, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
-        predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, alpha=1.0, beta=0.01, optimize_priors=False, burn_in=100, n_draws=20, n_chains=1,
+        sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
-        super().__init__(
-            n_topics, alpha=alpha, beta=beta, burn_in=burn_in, n_draws=n_draws, n_chains=n_chains, sampler=sampler,
-            predict_sweeps=predict_sweeps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
+        self._store(locals())
 
     def fit(self, X: ArrayLike, y: Any = None) -> "LDA":
         """Learn topics from word counts X of shape (n_docs, n_words); y is ignored."""

@@ -1,5 +1,7 @@
 """Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, gammaln, log_expit
@@ -62,10 +64,12 @@ class SLDARegressor(TopicRegressor):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float, default=1.0
+    c : float, default=8.0
         Weight of the response against the words: psi = N(y | omega, sigma2)**c.
-    sigma2 : float, optional
-        The variance of y around omega, in y's units squared. By default it is drawn, with an inverse-gamma prior.
+    sigma2 : {"variance", "drawn"} or float, default="variance"
+        The variance of y around omega while topics are learned: that of y itself, or drawn with an inverse-gamma prior,
+        or a known one in y's units squared. Draw it with c = 1 only: with more the topics can follow y so closely that
+        it goes to 0. For predictions it is drawn in any case, unless it is known.
     alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state, verbose :
         As in SLDAClassifier.
 
@@ -78,25 +82,24 @@ class SLDARegressor(TopicRegressor):
     coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
         The draws of eta. Topics of different chains are not matched.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
-        The draws of sigma2, around an omega that has seen y: a new document is less certain.
+        The draws of sigma2 that predictions use.
     covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, \
 best_chain_, sampler_, seed_, timings_ :
         As in SLDAClassifier.
     """
 
+    sigma2: Any
+
     def __init__(
-        self, n_topics=20, *, c=1.0, sigma2=None, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100, n_draws=20, n_chains=1,
-        sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, alpha=1.0, beta=0.01, optimize_priors=False,
+        nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None,
+        verbose=False,
     ):  # fmt: skip
-        super().__init__(
-            n_topics, c=c, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws, n_chains=n_chains,
-            sampler=sampler, predict_sweeps=predict_sweeps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.sigma2 = sigma2
+        self._store(locals())
 
     def _check_parameters(self):
         super()._check_parameters()
-        if self.sigma2 is not None:
+        if self.sigma2 not in ("variance", "drawn"):
             check_number("sigma2", self.sigma2)
 
     def fit(
@@ -124,9 +127,11 @@ best_chain_, sampler_, seed_, timings_ :
         unit = np.where(deviation > 0, deviation, 1.0)
         sd = unit * np.sqrt(np.average(((y - self.intercept_) / unit) ** 2, axis=0, weights=weight))
         self.unit_ = np.where(sd > 0, sd, 1.0)
-        sigma2 = np.ones(len(sd)) if self.sigma2 is None else self.sigma2 / self.unit_ / self.unit_
+        known = not isinstance(self.sigma2, str)
+        sigma2 = self.sigma2 / self.unit_ / self.unit_ if known else np.ones(len(sd))
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
-        response = Gaussian(float(self.c), np.clip(sigma2, LEAST_SCALE, MOST_SCALE), self.sigma2 is None)
+        sigma2 = np.clip(sigma2, LEAST_SCALE, MOST_SCALE)
+        response = Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", known=known)
         return response, make_target(standard, weight)
 
     def _in_units(self, eta, scale):
@@ -135,7 +140,7 @@ best_chain_, sampler_, seed_, timings_ :
     @property
     def sigma2_draws_(self) -> np.ndarray:
         check_is_fitted(self, "_word_topic")
-        return self._scale
+        return self._calibrated[1]
 
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None
@@ -171,7 +176,7 @@ class SLDACountRegressor(TopicRegressor):
         Number of topics K.
     c : float, default=1.0
         Weight of the response against the words: the likelihood to the power c.
-    dispersion : float, optional
+    dispersion : "drawn" or float, default="drawn"
         r. By default it is drawn, by slice sampling with a gamma prior. Large is Poisson.
     alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state, verbose :
         As in SLDAClassifier.
@@ -185,25 +190,24 @@ class SLDACountRegressor(TopicRegressor):
     coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
         The draws of eta. Topics of different chains are not matched.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
-        The draws of r.
+        The draws of r that predictions use.
     covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, \
 best_chain_, sampler_, seed_, timings_ :
         As in SLDAClassifier.
     """
 
+    dispersion: Any
+
     def __init__(
-        self, n_topics=20, *, c=1.0, dispersion=None, alpha=1.0, beta=0.01, nu2=1.0, burn_in=100, n_draws=20,
-        n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, alpha=1.0, beta=0.01, optimize_priors=False,
+        nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None,
+        verbose=False,
     ):  # fmt: skip
-        super().__init__(
-            n_topics, c=c, alpha=alpha, beta=beta, nu2=nu2, burn_in=burn_in, n_draws=n_draws, n_chains=n_chains,
-            sampler=sampler, predict_sweeps=predict_sweeps, n_jobs=n_jobs, random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.dispersion = dispersion
+        self._store(locals())
 
     def _check_parameters(self):
         super()._check_parameters()
-        if self.dispersion is not None:
+        if self.dispersion != "drawn":
             check_number("dispersion", self.dispersion)
 
     def fit(
@@ -242,14 +246,15 @@ best_chain_, sampler_, seed_, timings_ :
                 "The mean count is %.3g. Above %g the sampler needs many more iterations than usual; "
                 "SLDARegressor on np.log1p(y) is the better model of such counts.", np.exp(self.intercept_.max()), SLOW,
             )  # fmt: skip
-        r = np.full(y.shape[1], 1.0 if self.dispersion is None else float(self.dispersion))
-        response = NegativeBinomial(float(self.c), np.clip(r, LEAST_SCALE, MOST_SCALE), self.dispersion is None)
+        drawn = self.dispersion == "drawn"
+        r = np.full(y.shape[1], 1.0 if drawn else float(self.dispersion)).clip(LEAST_SCALE, MOST_SCALE)
+        response = NegativeBinomial(float(self.c), r, drawn=drawn, known=not drawn)
         return response, make_target(y, weight, offset + self.intercept_)
 
     @property
     def dispersion_draws_(self) -> np.ndarray:
         check_is_fitted(self, "_word_topic")
-        return self._scale
+        return self._calibrated[1]
 
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None

@@ -70,6 +70,10 @@ class Response:
         """The log density of the response's own parameter, as far as it is drawn."""
         return 0.0
 
+    def plain(self) -> "Response":
+        """The same response as a likelihood of its own, not weighed against words: c = 1."""
+        return replace(self, c=1.0)
+
 
 class Logistic(Response):
     """The paper's response: psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
@@ -102,6 +106,9 @@ class Hinge(Response):
         lam = (c > 0).astype(float)
         return Quadratic(sign * (c + self.margin * lam), lam)
 
+    def plain(self):
+        return Hinge(1.0, 1.0)
+
     def log_likelihood(self, target, omega):
         zeta = self.margin - (2.0 * target.y - 1.0) * omega
         return -2.0 * self.c * np.sum(target.weight * np.maximum(zeta, 0.0), axis=0)
@@ -115,6 +122,7 @@ class Gaussian(Response):
     drawn: bool = True
     shape: float = 2.0
     rate: float = 1.0
+    known: bool = False  # then it is not even drawn for predictions
 
     def augment(self, target, omega, key, first_doc):
         lam = self.c * target.weight / self.sigma2
@@ -130,6 +138,9 @@ class Gaussian(Response):
     @property
     def scale(self):
         return self.sigma2
+
+    def plain(self):
+        return replace(self, c=1.0, drawn=not self.known)
 
     def draw(self, log_likelihood, key):
         if not self.drawn:
@@ -158,6 +169,7 @@ class NegativeBinomial(Response):
     drawn: bool = True
     shape: float = 1.0
     rate: float = 0.1
+    known: bool = False  # then it is not even drawn for predictions
 
     def augment(self, target, omega, key, first_doc):
         weight, level = self.c * target.weight, np.log(self.r)
@@ -178,6 +190,9 @@ class NegativeBinomial(Response):
     @property
     def scale(self):
         return self.r
+
+    def plain(self):
+        return replace(self, c=1.0, drawn=not self.known)
 
     def draw(self, log_likelihood, key):
         if not self.drawn:

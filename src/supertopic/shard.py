@@ -111,6 +111,10 @@ class Shard:
         """Add share (K,) of each token's topic to its word in smooth (V,), for some consecutive words."""
         add_share(self.tokens.word, self.z, share, smooth, words.start, words.stop)
 
+    def alpha_sums(self, alpha: np.ndarray) -> np.ndarray:
+        """The sums of Minka's fixed point for alpha over the shard's documents: one a topic, then that of lengths."""
+        return alpha_sums(self.tokens.doc_start, self.z, alpha)
+
     def log_joint(self, response: Response, alpha: np.ndarray) -> float:
         """The shard's part of the log joint: log p(z | alpha) and the response given eta and z."""
         return log_documents(self.tokens.doc_start, self.z, alpha) + float(self.log_likelihood(response).sum())
@@ -219,3 +223,22 @@ def log_documents(doc_start, z, alpha):
                 total += math.lgamma(alpha[k] + count[k]) - math.lgamma(alpha[k])
                 count[k] = 0
     return total
+
+
+@kernel
+def alpha_sums(doc_start, z, alpha):
+    """sum_d digamma(n_dk + alpha_k) - digamma(alpha_k) for every topic, then the same of a document's length.
+
+    The difference of digammas is the sum of 1 / (alpha + i) for i < n, so that a pass over the tokens does it.
+    """
+    n_topics, concentration = len(alpha), alpha.sum()
+    count, sums = np.zeros(n_topics), np.zeros(n_topics + 1)
+    for d in range(len(doc_start) - 1):
+        for i in range(doc_start[d], doc_start[d + 1]):
+            k = np.intp(z[i])
+            sums[k] += 1.0 / (alpha[k] + count[k])
+            count[k] += 1.0
+            sums[n_topics] += 1.0 / (concentration + (i - doc_start[d]))
+        for i in range(doc_start[d], doc_start[d + 1]):
+            count[z[i]] = 0.0
+    return sums

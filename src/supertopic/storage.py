@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.model import LDA, TopicModel
 from supertopic.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.supervised import SupervisedTopicModel
 
 FORMAT = 1
 KINDS: dict[str, type[TopicModel]] = {
@@ -26,7 +27,8 @@ FACTS = (  # plain JSON values
     "n_covariates_",
 )  # fmt: skip
 ARRAYS = (
-    "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_", "unit_", "covariate_mean_",
+    "alpha_", "beta_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
+    "unit_", "covariate_mean_",
     "covariate_scale_",
 )  # fmt: skip
 
@@ -40,6 +42,8 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     vectorizer, model, names = _parts(obj)
     check_is_fitted(model, "_word_topic")
     tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "eta": model._eta, "scale": model._scale}
+    if hasattr(model, "_calibrated"):
+        tensors["calibrated_eta"], tensors["calibrated_scale"] = model._calibrated
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
@@ -82,6 +86,8 @@ def load(path: str | os.PathLike) -> TopicModel | Pipeline:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
     model._set_draws(tensors["word_topic"], tensors["eta"], tensors["scale"])
+    if isinstance(model, SupervisedTopicModel):
+        model._calibrated = tensors["calibrated_eta"], tensors["calibrated_scale"]
     if header["steps"] is None:
         return model
     parameters = {name: _unplain(value) for name, value in header["vectorizer"].items()}

@@ -3,23 +3,27 @@
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
+from threadpoolctl import threadpool_limits
 
+from supertopic.calibration import draw_weights
+from supertopic.draws import make_key
 from supertopic.inference import omegas
-from supertopic.model import MOST, TopicModel
+from supertopic.model import MOST, TopicModel, over_threads
 from supertopic.responses import Response, Target
+
+CALIBRATE = 1 << 33  # a path of random numbers that no training iteration takes
 
 
 class SupervisedTopicModel(TopicModel):
     """A topic model with a response. A subclass says how y becomes a target, and what is predicted from omega."""
 
     _numbers = (*TopicModel._numbers, "c", "nu2")
-
-    def __init__(self, n_topics, *, c, nu2, **common):
-        super().__init__(n_topics, **common)
-        self.c = c
-        self.nu2 = nu2
+    c: float
+    nu2: float
+    calibrate: bool
 
     def _fit(self, X, y, sample_weight, covariates, exposure=None):
         self._check_parameters()
@@ -31,8 +35,27 @@ class SupervisedTopicModel(TopicModel):
             raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
         Z = self._set_covariates(covariates, counts.shape[0])
         response, target = self._encode(y, weight, exposure)
-        self._sample(counts, response, target._replace(covariates=Z))
+        target = target._replace(covariates=Z)
+        self._sample(counts, response, target)
+        self._calibrate(counts, response.plain(), target)
         return self
+
+    def _calibrate(self, X, response: Response, target: Target) -> None:
+        """Draw the weights that predictions use: see `calibration`."""
+        self._calibrated = self._eta, self._scale
+        if not self.calibrate:
+            return
+        n_chains, n_draws = self._eta.shape[:2]
+        shares = self._infer(X, range(n_chains))
+
+        def go(chain: int) -> tuple[np.ndarray, np.ndarray]:
+            x = np.hstack([shares[chain], target.covariates])
+            return draw_weights(x, response, target, n_draws, make_key(self.seed_, chain, CALIBRATE))
+
+        with threadpool_limits(1, user_api="blas"):
+            draws = over_threads(go, range(n_chains), min(n_chains, effective_n_jobs(self.n_jobs)))
+        eta, scale = zip(*draws, strict=True)
+        self._calibrated = self._in_units(np.stack(eta), np.stack(scale))
 
     def _encode(self, y, weight: np.ndarray, exposure) -> tuple[Response, Target]:
         """The response, and y as a target: columns of numbers, with weight 0 where y is unknown."""
@@ -68,16 +91,25 @@ class SupervisedTopicModel(TopicModel):
         check_is_fitted(self, "_word_topic")
         shares = self._infer(X, range(len(self._eta)))
         Z = self._covariates(covariates, shares.shape[1])
-        for chain, zbar in enumerate(shares):
+        for zbar, etas, scales in zip(shares, *self._calibrated, strict=True):
             x = np.hstack([zbar, Z])
-            for eta, scale in zip(self._eta[chain], self._scale[chain], strict=True):
+            for eta, scale in zip(etas, scales, strict=True):
                 yield omegas(x, eta), scale
 
     @property
-    def covariate_coef_draws_(self) -> np.ndarray:
-        """The draws of the covariates' weights, (chain, draw, column, covariate), for a unit of each covariate."""
+    def calibrated_draws_(self) -> np.ndarray:
+        """The draws of eta that predictions use, (chain, draw, column, topic): see `calibrate`."""
         check_is_fitted(self, "_word_topic")
-        return self._eta[..., self._n_features_out :] / self.covariate_scale_
+        return self._calibrated[0][..., : self._n_features_out]
+
+    @property
+    def covariate_coef_draws_(self) -> np.ndarray:
+        """The draws of the covariates' weights, (chain, draw, column, covariate), for a unit of each covariate.
+
+        They are the calibrated ones, where the model is.
+        """
+        check_is_fitted(self, "_word_topic")
+        return self._calibrated[0][..., self._n_features_out :] / self.covariate_scale_
 
     @property
     def covariate_coef_(self) -> np.ndarray:
