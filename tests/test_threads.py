@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from supertopic import LDA, SLDAClassifier, gibbs, run
+from supertopic import LDA, SLDAClassifier, gibbs, model, run
 from supertopic.datasets import make_corpus
+from supertopic.responses import Logistic, make_target
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,8 @@ def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, spa
     for n_jobs in (1, 2, 7):
         slda = SLDAClassifier(6, sampler=sampler, burn_in=8, n_draws=4, n_chains=2, n_jobs=n_jobs, random_state=1)
         fits.append(slda.fit(corpus.X, corpus.y))
-        assert (fits[-1]._n_shards(corpus.X.sum(), 3) > 10) == (sampler != "collapsed")
+        job = slda._job(corpus.X, Logistic(1.0), make_target(corpus.y, corpus.y))
+        assert (run.n_shards(job) > 10) == (sampler != "collapsed")
     for other in fits[1:]:
         np.testing.assert_array_equal(other.coef_draws_, fits[0].coef_draws_)
         np.testing.assert_array_equal(other._word_topic, fits[0]._word_topic)

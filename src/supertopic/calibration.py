@@ -1,8 +1,9 @@
-"""Weights for new documents: eta drawn again on topic shares that have not seen the response, with c = 1.
+"""Weights for new documents: eta drawn again, with c = 1, on topic shares as a new document has them.
 
-While topics are learned, the shares of a training document are pulled towards its response, and c > 1 counts that
-response c times. A new document has neither, so that its probabilities would come out too sure and its intervals too
-short. Here a Bayesian regression of the response on label-free shares takes the place of the chain's own weights.
+While topics are learned, the shares of a training document are pulled towards its response, c > 1 counts that response
+c times, and the topics contain the document's own words. A new document has none of this, so that its probabilities
+would come out too sure and its intervals too short. Here a Bayesian regression of the response on the shares that each
+training document would have if it were new (`inference.infer_left_out`) takes the place of the chain's own weights.
 """
 
 from functools import partial

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from supertopic.model import MOST
 from supertopic.responses import Hinge, Logistic, Response, Target, make_target
-from supertopic.supervised import SupervisedTopicModel, average
+from supertopic.supervised import SupervisedTopicModel, average, check_level, interval
 
 
 class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
@@ -60,8 +60,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
                 known = known * balanced(columns, known > 0, self.class_weight)
         else:
             columns, known = self._encode_classes(y, known, weight)
-        if known.max() * self.c > MOST:
-            raise ValueError(f"weights times c must be at most {MOST:g}, got {known.max() * self.c:g}.")
+        if known.max() * self._largest_c() > MOST:
+            raise ValueError(f"Weights times c must be at most {MOST:g}, got {known.max() * self._largest_c():g}.")
         return self._response(), make_target(columns, known)
 
     def _encode_labels(self, y, unknown, names) -> np.ndarray:
@@ -129,8 +129,9 @@ class SLDAClassifier(TopicClassifier):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float, default=25.0
-        Weight of the response against the words. 1 is plain sLDA; the paper uses 25 for two classes.
+    c : float or "auto", default=25.0
+        Weight of the response against the words. 1 is plain sLDA; the paper uses 25 for two classes. "auto" tries some
+        on held-out documents inside the training set, which takes about as long as a chain.
     multiclass : {"shared", "stick_breaking"}, default="shared"
         What three classes or more are: a column each against the rest, or a row of decisions, "the first class or a
         later one", "the second or a later one" and so on, in the order of `classes_`. The latter is one likelihood of
@@ -171,9 +172,14 @@ class SLDAClassifier(TopicClassifier):
     classes_ : ndarray
         The classes, or the names or numbers of the labels.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta. With two classes there is one row, positive towards classes_[1].
+        Posterior mean of the weights that predictions use, in the best chain. With two classes there is one row,
+        positive towards classes_[1].
+    calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+        The draws behind it. Topics of different chains are not matched.
     coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta. Topics of different chains are not matched.
+        The draws of eta in the chains that learned the topics, where the response weighs c.
+    c_, c_path_ : float, list of dict
+        The c that was used and, with c="auto", the held-out loss of each c that was tried.
     covariate_coef_, covariate_coef_draws_ : ndarray
         The same for covariates, for a unit of each; the mean is over all chains.
     components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
@@ -205,7 +211,7 @@ class SLDAClassifier(TopicClassifier):
             raise ValueError(f"multiclass must be 'shared' or 'stick_breaking', got {self.multiclass!r}.")
 
     def _response(self):
-        return Logistic(float(self.c))
+        return Logistic(self._c())
 
     @property
     def sticks_(self) -> bool:
@@ -218,36 +224,40 @@ class SLDAClassifier(TopicClassifier):
         stick = np.arange(len(self.classes_) - 1)  # a document reaches the sticks up to its own class
         return (index[:, None] == stick).astype(float), weight[:, None] * (index[:, None] >= stick)
 
-    def _mean_probabilities(self, X, covariates) -> tuple[np.ndarray, np.ndarray]:
-        """The means over all draws of each column's, or class's, probability and of 1 less it."""
-        check_is_fitted(self, "_word_topic")
-        pairs = [self._probabilities(omega) for omega, _ in self._omegas(X, covariates)]
-        return average([yes for yes, _ in pairs]), average([no for _, no in pairs])
-
-    def _probabilities(self, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For one draw the probability of each column or class, and 1 less it."""
-        yes, no = expit(omega), expit(-omega)
-        if self.multilabel_ or len(self.classes_) == 2:
-            return yes, no
+    def _probabilities(self, omega: np.ndarray) -> np.ndarray:
+        """For one draw the probability of each class or label."""
+        if self.multilabel_:
+            return expit(omega)
+        if len(self.classes_) == 2:
+            return np.hstack([expit(-omega), expit(omega)])
         if self.sticks_:
             ones = np.ones((len(omega), 1))
-            yes = np.hstack([yes, ones]) * np.hstack([ones, np.cumprod(no, axis=1)])
-        else:  # of columns of which exactly one is 1, each is the one in proportion to its odds
-            yes = softmax(omega, axis=1)
-        return yes, 1.0 - yes
+            return np.hstack([expit(omega), ones]) * np.hstack([ones, np.cumprod(expit(-omega), axis=1)])
+        return softmax(omega, axis=1)  # if exactly one column is 1, each is the one in proportion to its odds
 
     def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not)."""
-        up, down = self._mean_probabilities(X, covariates)
-        if self.multilabel_:
-            return up
-        p = np.hstack([down, up]) if len(self.classes_) == 2 else up
-        return p / p.sum(axis=1, keepdims=True)
+        check_is_fitted(self, "_word_topic")
+        return average([self._probabilities(omega) for omega, _ in self._omegas(X, covariates)])
+
+    def predict_proba_interval(
+        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The central posterior interval of each probability: lower and upper ends, shaped as from predict_proba.
+
+        It holds what is not known of the weights and, from its words, of the document's topics. All draws of all
+        documents are in memory at once: give many documents in parts.
+        """
+        check_is_fitted(self, "_word_topic")
+        check_level(level)
+        return interval(np.array([self._probabilities(omega) for omega in self._omega_draws(X, covariates)]), level)
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
-        up, down = self._mean_probabilities(X, covariates)
-        return self._one_column(np.log(up + 1e-300) - np.log(down + 1e-300))
+        p = self.predict_proba(X, covariates=covariates)
+        if len(self.classes_) == 2 and not self.multilabel_:
+            return np.log(p[:, 1] + 1e-300) - np.log(p[:, 0] + 1e-300)
+        return np.log(p + 1e-300) - np.log1p(-p + 1e-16)
 
 
 class MedLDAClassifier(TopicClassifier):
@@ -261,18 +271,19 @@ class MedLDAClassifier(TopicClassifier):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float, default=1.0
+    c : float or "auto", default=1.0
         Weight of the response against the words.
     margin : float, default=16.0
         How far from 0 omega should be. With the prior of eta fixed, a larger one weighs the response more.
-    class_weight, alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, missing_label, n_jobs, \
-random_state, verbose :
+    calibrate : bool, default=True
+        Predict with the weights of a support vector machine (c = 1, margin 1) on the training documents' topics as
+        their words alone tell them.
+    others :
         As in SLDAClassifier.
 
     Attributes
     ----------
-    classes_, coef_, coef_draws_, covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, \
-log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
+    classes_, coef_, coef_draws_ and others :
         As in SLDAClassifier.
     """
 
@@ -288,7 +299,7 @@ log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
         self._store(locals())
 
     def _response(self):
-        return Hinge(float(self.c), float(self.margin))
+        return Hinge(self._c(), float(self.margin))
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""

@@ -291,7 +291,7 @@ def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
     rows = []
     for k in np.argsort(-shares):
         row = {"topic": int(k), "share": float(shares[k]), "words": words[k]}
-        if len(model.coef_):
+        if hasattr(model, "coef_"):
             one = len(model.coef_) == 1
             r = 0 if one else int(model.coef_[:, k].argmax())
             row["weight"] = weight = float(model.coef_[r, k])

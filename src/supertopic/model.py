@@ -54,16 +54,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
-    def _sample(self, X: csr_array, response: Response, target: Target) -> None:
-        """Run the chains and set what is fitted."""
+    def _sample(self, X: csr_array, response: Response, target: Target) -> list[np.ndarray]:
+        """Run the chains and set what is fitted; returns the last z of each chain."""
         began = time.perf_counter()
-        tokens = make_tokens(X)
-        self.seed_ = self._seed()
-        self.sampler_ = self._choose_sampler(len(tokens.word))
-        job = Job(
-            tokens, X.shape[1], response, target, self._priors(), bool(self.optimize_priors), self.sampler_, self.seed_,
-            self.burn_in,
-        )  # fmt: skip
+        job = self._job(X, response, target)
+        tokens, self.sampler_ = job.tokens, job.sampler
         n_jobs = effective_n_jobs(self.n_jobs)
         workers = min(n_jobs, self.n_chains)
         last = self.burn_in + self.n_draws
@@ -100,6 +95,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.doc_topic_ = runs[self.best_chain_].doc_topic
         self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
         logger.info("%s: %d tokens in %.1f s", title, len(tokens.word), time.perf_counter() - began)
+        return [run.z for run in runs]
+
+    def _job(self, X: csr_array, response: Response, target: Target) -> Job:
+        tokens, learn = make_tokens(X), bool(self.optimize_priors)
+        sampler = self._choose_sampler(len(tokens.word))
+        return Job(tokens, X.shape[1], response, target, self._priors(), learn, sampler, self.seed_, self.burn_in)
 
     def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The draws in the units of the user's y."""
@@ -114,7 +115,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
         self._n_features_out = n_topics = word_topic.shape[2]
         self.coef_draws_ = eta[..., :n_topics]
-        self.coef_ = self.coef_draws_[self.best_chain_].mean(axis=0)  # (R, K)
 
     @property
     def components_(self) -> np.ndarray:
@@ -139,17 +139,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _infer(self, X, chains) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        check_is_fitted(self, "_word_topic")
-        self._check_parameters()
-        X = self._validate_counts(X, reset=False)
+        X = self._new_counts(X)
         n_threads, shares = effective_n_jobs(self.n_jobs), []
         for index in chains:
-            counts = self._mean_counts(index)
-            phi, alpha = counts / counts.sum(axis=0), self.alpha_[index]
+            phi, alpha = self._phi(index), self.alpha_[index]
             zbar = infer_shares(X, phi, alpha, self.predict_sweeps, self.seed_, index, n_threads)
             zbar[np.diff(X.indptr) == 0] = self._topic_shares()[index]
             shares.append(zbar)
         return np.array(shares)
+
+    def _new_counts(self, X) -> csr_array:
+        """The counts of new documents."""
+        check_is_fitted(self, "_word_topic")
+        self._check_parameters()
+        return self._validate_counts(X, reset=False)
+
+    def _phi(self, chain: int) -> np.ndarray:
+        """The topics of a chain, (V, K): columns sum to 1."""
+        counts = self._mean_counts(chain)
+        return counts / counts.sum(axis=0)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """The share of each topic in each document, from its words alone, under the topics of the best chain.
@@ -250,10 +258,13 @@ def over_threads(verb: Callable[[int], T], indices: Iterable[int], n_threads: in
         return list(pool.map(verb, indices))
 
 
-def check_number(name: str, value) -> None:
-    """Refuse what is not a positive number that the sampler can hold."""
+def check_number(name: str, value, words: tuple[str, ...] = ()) -> None:
+    """Refuse what is neither a positive number that the sampler can hold nor one of some words."""
+    if isinstance(value, str) and value in words:
+        return
     if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
-        raise ValueError(f"{name} must be a number from {LEAST:g} to {MOST:g}, got {value!r}.")
+        names = "".join(f"{word!r} or " for word in words)
+        raise ValueError(f"{name} must be {names}a number from {LEAST:g} to {MOST:g}, got {value!r}.")
 
 
 class LDA(TopicModel):
@@ -309,5 +320,6 @@ class LDA(TopicModel):
         self._check_parameters()
         counts = self._validate_counts(X, reset=True)
         nothing = np.zeros((counts.shape[0], 0))
+        self.seed_ = self._seed()
         self._sample(counts, Logistic(1.0), make_target(nothing, nothing))
         return self

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, gammaln, log_expit
+from scipy.special import betainc
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from supertopic.model import LEAST, MOST, check_number, logger
-from supertopic.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, make_target
+from supertopic.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response, make_target
 from supertopic.supervised import SupervisedTopicModel, average, check_level
 
 SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in small steps only
@@ -38,13 +38,11 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         """(n_docs, R) as y was: a vector where y was one."""
         return values if self.multioutput_ else values[:, 0]
 
-    def _log_density(self, y: np.ndarray, omega: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
-    def _log_predictive(self, X, y, covariates, offset) -> np.ndarray:
-        check_is_fitted(self, "_word_topic")
+    def _log_predictive(self, response: Response, X, y, covariates, offset) -> np.ndarray:
         y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        logs = [self._log_density(y, offset + omega, scale) for omega, scale in self._omegas(X, covariates)]
+        logs = [
+            response.with_scale(scale).log_density(y, offset + omega) for omega, scale in self._omegas(X, covariates)
+        ]
         return self._shaped(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
 
     def __sklearn_tags__(self):
@@ -64,13 +62,13 @@ class SLDARegressor(TopicRegressor):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float, default=8.0
+    c : float or "auto", default=8.0
         Weight of the response against the words: psi = N(y | omega, sigma2)**c.
     sigma2 : {"variance", "drawn"} or float, default="variance"
         The variance of y around omega while topics are learned: that of y itself, or drawn with an inverse-gamma prior,
         or a known one in y's units squared. Draw it with c = 1 only: with more the topics can follow y so closely that
         it goes to 0. For predictions it is drawn in any case, unless it is known.
-    alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state, verbose :
+    others :
         As in SLDAClassifier.
 
     Attributes
@@ -79,12 +77,11 @@ class SLDARegressor(TopicRegressor):
         The mean of y.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of eta: intercept_ + coef_[0, k] is the rating of a document that is all topic k.
-    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta. Topics of different chains are not matched.
+    calibrated_draws_, coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+        The draws of eta that predictions use, and those of the chains. Topics of different chains are not matched.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of sigma2 that predictions use.
-    covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, \
-best_chain_, sampler_, seed_, timings_ :
+    others :
         As in SLDAClassifier.
     """
 
@@ -99,8 +96,7 @@ best_chain_, sampler_, seed_, timings_ :
 
     def _check_parameters(self):
         super()._check_parameters()
-        if self.sigma2 not in ("variance", "drawn"):
-            check_number("sigma2", self.sigma2)
+        check_number("sigma2", self.sigma2, ("variance", "drawn"))
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
@@ -131,7 +127,7 @@ best_chain_, sampler_, seed_, timings_ :
         sigma2 = self.sigma2 / self.unit_ / self.unit_ if known else np.ones(len(sd))
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
         sigma2 = np.clip(sigma2, LEAST_SCALE, MOST_SCALE)
-        response = Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", known=known)
+        response = Gaussian(self._c(), sigma2, drawn=self.sigma2 == "drawn", known=known)
         return response, make_target(standard, weight)
 
     def _in_units(self, eta, scale):
@@ -159,10 +155,7 @@ best_chain_, sampler_, seed_, timings_ :
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
         check_is_fitted(self, "_word_topic")
-        return self._log_predictive(X, y, covariates, self.intercept_)
-
-    def _log_density(self, y, omega, scale):
-        return -0.5 * ((y - omega) ** 2 / scale + np.log(2.0 * np.pi * scale))
+        return self._log_predictive(Gaussian(1.0, np.ones(1)), X, y, covariates, self.intercept_)
 
 
 class SLDACountRegressor(TopicRegressor):
@@ -174,11 +167,11 @@ class SLDACountRegressor(TopicRegressor):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float, default=1.0
+    c : float or "auto", default=1.0
         Weight of the response against the words: the likelihood to the power c.
     dispersion : "drawn" or float, default="drawn"
         r. By default it is drawn, by slice sampling with a gamma prior. Large is Poisson.
-    alpha, beta, nu2, burn_in, n_draws, n_chains, sampler, predict_sweeps, n_jobs, random_state, verbose :
+    others :
         As in SLDAClassifier.
 
     Attributes
@@ -187,12 +180,11 @@ class SLDACountRegressor(TopicRegressor):
         The log of the mean count, or of counts by exposure.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of eta: exp(coef_[0, k]) is how many times the mean count a document has that is all topic k.
-    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta. Topics of different chains are not matched.
+    calibrated_draws_, coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+        The draws of eta that predictions use, and those of the chains. Topics of different chains are not matched.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of r that predictions use.
-    covariate_coef_, covariate_coef_draws_, components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, \
-best_chain_, sampler_, seed_, timings_ :
+    others :
         As in SLDAClassifier.
     """
 
@@ -207,8 +199,7 @@ best_chain_, sampler_, seed_, timings_ :
 
     def _check_parameters(self):
         super()._check_parameters()
-        if self.dispersion != "drawn":
-            check_number("dispersion", self.dispersion)
+        check_number("dispersion", self.dispersion, ("drawn",))
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
@@ -236,7 +227,7 @@ best_chain_, sampler_, seed_, timings_ :
         if (y < 0).any() or (y != np.floor(y)).any():
             wrong = y[(y < 0) | (y != np.floor(y))][0]
             raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong:g}; SLDARegressor takes any number.")
-        if (y * weight).max() * self.c > MOST:
+        if (y * weight).max() * self._largest_c() > MOST:
             raise ValueError(f"Counts times weight times c must be at most {MOST:g}, got {(y * weight).max():g}.")
         offset = log_exposure(exposure, len(y))
         total = (weight * y).sum(axis=0) + 0.5 * weight.max(axis=0)  # half a count, so that all counts may be 0
@@ -248,7 +239,7 @@ best_chain_, sampler_, seed_, timings_ :
             )  # fmt: skip
         drawn = self.dispersion == "drawn"
         r = np.full(y.shape[1], 1.0 if drawn else float(self.dispersion)).clip(LEAST_SCALE, MOST_SCALE)
-        response = NegativeBinomial(float(self.c), r, drawn=drawn, known=not drawn)
+        response = NegativeBinomial(self._c(), r, drawn=drawn, known=not drawn)
         return response, make_target(y, weight, offset + self.intercept_)
 
     @property
@@ -288,12 +279,8 @@ best_chain_, sampler_, seed_, timings_ :
     ) -> np.ndarray:
         """The log probability of each y under the mean over all draws: how well counts are foretold."""
         check_is_fitted(self, "_word_topic")
-        return self._log_predictive(X, y, covariates, self.intercept_ + log_exposure(exposure, _num_samples(X)))
-
-    def _log_density(self, y, omega, scale):
-        ways = gammaln(y + scale) - gammaln(scale) - gammaln(y + 1.0)
-        psi = omega - np.log(scale)
-        return ways + y * log_expit(psi) + scale * log_expit(-psi)
+        offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
+        return self._log_predictive(NegativeBinomial(1.0, np.ones(1)), X, y, covariates, offset)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

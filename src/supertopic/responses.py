@@ -49,9 +49,13 @@ class Response:
         """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
         raise NotImplementedError
 
-    def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        """The log of the pseudo-likelihood psi of each column (R,), lam integrated out."""
+    def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """The log of the likelihood of each y, lam integrated out; psi is its exponential to the power c."""
         raise NotImplementedError
+
+    def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The log of psi, summed over the documents: (R,)."""
+        return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
 
     def start(self, target: Target) -> Quadratic:
         """kappa and lam before the first iteration, when omega is unknown."""
@@ -61,6 +65,10 @@ class Response:
     def scale(self) -> np.ndarray:
         """The response's own parameter, one a column, or none."""
         return np.zeros(0)
+
+    def with_scale(self, scale: np.ndarray) -> "Response":
+        """The same response with another value of its own parameter."""
+        return self
 
     def draw(self, log_likelihood: Callable[["Response"], np.ndarray], key: np.uint64) -> "Response":
         """The same response with its own parameter drawn, given the log-likelihood of all documents."""
@@ -85,8 +93,8 @@ class Logistic(Response):
     def start(self, target):
         return Quadratic(self.c * target.weight * (target.y - 0.5), (target.weight > 0).astype(float))  # lam = 1
 
-    def log_likelihood(self, target, omega):
-        return self.c * np.sum(target.weight * log_expit(np.where(target.y > 0.5, omega, -omega)), axis=0)
+    def log_density(self, y, omega):
+        return log_expit(np.where(y > 0.5, omega, -omega))
 
 
 @dataclass(frozen=True)
@@ -109,9 +117,8 @@ class Hinge(Response):
     def plain(self):
         return Hinge(1.0, 1.0)
 
-    def log_likelihood(self, target, omega):
-        zeta = self.margin - (2.0 * target.y - 1.0) * omega
-        return -2.0 * self.c * np.sum(target.weight * np.maximum(zeta, 0.0), axis=0)
+    def log_density(self, y, omega):
+        return -2.0 * np.maximum(self.margin - (2.0 * y - 1.0) * omega, 0.0)
 
 
 @dataclass(frozen=True)
@@ -131,13 +138,15 @@ class Gaussian(Response):
     def start(self, target):
         return self.augment(target, None, None, 0)
 
-    def log_likelihood(self, target, omega):
-        square = (target.y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2)
-        return -0.5 * self.c * np.sum(target.weight * square, axis=0)
+    def log_density(self, y, omega):
+        return -0.5 * ((y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2))
 
     @property
     def scale(self):
         return self.sigma2
+
+    def with_scale(self, scale):
+        return replace(self, sigma2=scale)
 
     def plain(self):
         return replace(self, c=1.0, drawn=not self.known)
@@ -147,10 +156,10 @@ class Gaussian(Response):
             return self
 
         def log_density(x):  # of x = log sigma2
-            new = replace(self, sigma2=np.exp(x))
+            new = self.with_scale(np.exp(x))
             return log_likelihood(new) - self.shape * x - self.rate / new.sigma2
 
-        return replace(self, sigma2=np.exp(slice_sample(log_density, np.log(self.sigma2), key)))
+        return self.with_scale(np.exp(slice_sample(log_density, np.log(self.sigma2), key)))
 
     def log_prior(self):
         s, a, b = self.sigma2, self.shape, self.rate
@@ -182,14 +191,17 @@ class NegativeBinomial(Response):
         lam = weight * (target.y + self.r) * np.tanh(half) / (4.0 * half)  # the mean of lam at eta = 0
         return Quadratic(0.5 * weight * (target.y - self.r) + lam * level, lam)
 
-    def log_likelihood(self, target, omega):
-        y, r, psi = target.y, self.r, omega - np.log(self.r)
+    def log_density(self, y, omega):
+        r, psi = self.r, omega - np.log(self.r)
         ways = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
-        return self.c * np.sum(target.weight * (ways + y * log_expit(psi) + r * log_expit(-psi)), axis=0)
+        return ways + y * log_expit(psi) + r * log_expit(-psi)
 
     @property
     def scale(self):
         return self.r
+
+    def with_scale(self, scale):
+        return replace(self, r=scale)
 
     def plain(self):
         return replace(self, c=1.0, drawn=not self.known)
@@ -199,10 +211,10 @@ class NegativeBinomial(Response):
             return self
 
         def log_density(x):  # of x = log r
-            new = replace(self, r=np.exp(x))
+            new = self.with_scale(np.exp(x))
             return log_likelihood(new) + self.shape * x - self.rate * new.r
 
-        return replace(self, r=np.exp(slice_sample(log_density, np.log(self.r), key)))
+        return self.with_scale(np.exp(slice_sample(log_density, np.log(self.r), key)))
 
     def log_prior(self):
         r, a, b = self.r, self.shape, self.rate

@@ -47,11 +47,12 @@ class Run:
         self.word_topic = np.zeros((job.n_words, self.n_topics), np.int32)  # summed over the draws
         self.log_joint: list[tuple[int, float]] = []  # iteration, value
         self.doc_topic = np.zeros((0, 0))  # (n_docs, K): the mean zbar over the kept draws, once finished
+        self.z = np.zeros(0, np.uint16)  # (n_tokens,): the last state, once finished
         self.seconds = np.zeros(3)  # in eta, z, lambda
         begin(self.engine, make_key(job.seed, index))
         self.state = start(self.engine, job.n_words, self.priors, job.response)
 
-    def step(self, last: int) -> None:
+    def step(self, last: int = 0) -> None:
         """One iteration; what comes after the burn-in is kept."""
         self.iteration += 1
         if self.iteration == self.job.burn_in + 1:
@@ -77,6 +78,11 @@ class Run:
         lengths = np.maximum(np.diff(self.job.tokens.doc_start), 1)[:, None] * len(self.eta)
         counts = np.concatenate([shard.kept for shard in self.shards]).reshape(len(lengths), -1)
         self.doc_topic = counts[:, : self.n_topics] / lengths
+        self.z = self.last_z()
+
+    def last_z(self) -> np.ndarray:
+        """The topic of every token, (n_tokens,)."""
+        return np.concatenate([shard.z for shard in self.shards])
 
     def close(self) -> None:
         """Give threads and documents back."""

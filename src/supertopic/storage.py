@@ -24,7 +24,7 @@ KINDS: dict[str, type[TopicModel]] = {
 }
 FACTS = (  # plain JSON values
     "seed_", "sampler_", "best_chain_", "n_features_in_", "timings_", "multilabel_", "multioutput_",
-    "n_covariates_",
+    "n_covariates_", "c_", "c_path_",
 )  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",

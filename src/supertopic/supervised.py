@@ -1,6 +1,8 @@
 """What all supervised models have in common: the way from y to a target, omega of new documents, intervals."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -9,19 +11,23 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from threadpoolctl import threadpool_limits
 
 from supertopic.calibration import draw_weights
-from supertopic.draws import make_key
-from supertopic.inference import omegas
-from supertopic.model import MOST, TopicModel, over_threads
+from supertopic.draws import make_key, uniforms
+from supertopic.gibbs import Priors
+from supertopic.inference import infer_left_out, omegas, sample_shares
+from supertopic.model import MOST, TopicModel, check_number, over_threads
 from supertopic.responses import Response, Target
+from supertopic.run import Run
 
-CALIBRATE = 1 << 33  # a path of random numbers that no training iteration takes
+CALIBRATE, CHOOSE = 1 << 33, 1 << 34  # paths of random numbers that no training iteration takes
+PATH_START, PATH_STEP = 40, 20  # iterations at the first c="auto" tries, and at each later one
 
 
 class SupervisedTopicModel(TopicModel):
     """A topic model with a response. A subclass says how y becomes a target, and what is predicted from omega."""
 
-    _numbers = (*TopicModel._numbers, "c", "nu2")
-    c: float
+    _numbers = (*TopicModel._numbers, "nu2")
+    _path = (1.0, 4.0, 16.0, 64.0, 256.0)  # what c="auto" tries
+    c: Any
     nu2: float
     calibrate: bool
 
@@ -31,29 +37,88 @@ class SupervisedTopicModel(TopicModel):
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         weight = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
-        if weight.max() * self.c > MOST:
-            raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
+        if weight.max() * self._largest_c() > MOST:
+            raise ValueError(
+                f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self._largest_c():g}."
+            )
         Z = self._set_covariates(covariates, counts.shape[0])
         response, target = self._encode(y, weight, exposure)
         target = target._replace(covariates=Z)
-        self._sample(counts, response, target)
-        self._calibrate(counts, response.plain(), target)
+        self.seed_ = self._seed()
+        self.c_ = response.c
+        if self.c == "auto":
+            self.c_, self.c_path_ = self._choose_c(counts, response, target)
+            response = replace(response, c=self.c_)
+        z = self._sample(counts, response, target)
+        self._calibrate(counts, z, response.plain(), target)
         return self
 
-    def _calibrate(self, X, response: Response, target: Target) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("c", self.c, ("auto",))
+
+    def _c(self) -> float:
+        return self._path[0] if self.c == "auto" else float(self.c)
+
+    def _largest_c(self) -> float:
+        return self._path[-1] if self.c == "auto" else float(self.c)
+
+    def _choose_c(self, X, response: Response, target: Target) -> tuple[float, list[dict[str, float]]]:
+        """The c of the path whose weights tell held-out responses best, and how well each did.
+
+        One chain walks along the path, each c from where the last one ended. A fifth of the responses are hidden from
+        it; their documents stay, so that they are left out of the topics as all others are when shares are inferred.
+        """
+        key = make_key(self.seed_, CHOOSE)
+        held = (uniforms(len(target.y), make_key(key, 0)) < 0.2)[:, None] & (target.weight > 0)
+        hidden = target._replace(weight=np.where(held, 0.0, target.weight))
+        test = target._replace(weight=np.where(held, target.weight, 0.0))
+        job = self._job(X, response, hidden)._replace(burn_in=PATH_START + PATH_STEP * len(self._path))
+        run = Run(job, CHOOSE, effective_n_jobs(self.n_jobs))
+        path = []
+        with threadpool_limits(1, user_api="blas"):
+            for c in self._path:
+                run.state = run.state._replace(response=replace(run.state.response, c=c))
+                for _ in range(PATH_START if c == self._path[0] else PATH_STEP):
+                    run.step()
+                z, counts = run.last_z(), run.state.word_topic[:, : run.n_topics]
+                shares = self._left_out(X, CHOOSE, z, counts, 1, run.priors, effective_n_jobs(self.n_jobs))
+                x = np.hstack([shares, target.covariates])
+                plain = response.plain()
+                draws = draw_weights(x, plain, hidden, PATH_STEP, make_key(key, 1))
+                logs = [
+                    plain.with_scale(s).log_density(test.y, x @ e.T + test.offset) for e, s in zip(*draws, strict=True)
+                ]
+                loss = -np.sum(test.weight * (np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))), axis=1)
+                loss = loss[held.any(axis=1)]
+                path.append({"c": c, "loss": float(loss.mean()), "se": float(loss.std() / np.sqrt(len(loss)))})
+        run.close()
+        return min(path, key=lambda step: step["loss"])["c"], path
+
+    def _left_out(self, X, chain, z, word_topic, n_draws, priors: Priors, n_threads) -> np.ndarray:
+        """The shares (n_docs, K) that training documents would have if they were new."""
+        shares = infer_left_out(X, z, word_topic, n_draws, priors, self.predict_sweeps, self.seed_, chain, n_threads)
+        shares[np.diff(X.indptr) == 0] = word_topic.sum(axis=0) / max(word_topic.sum(), 1)
+        return shares
+
+    def _calibrate(self, X, z: list[np.ndarray], response: Response, target: Target) -> None:
         """Draw the weights that predictions use: see `calibration`."""
         self._calibrated = self._eta, self._scale
         if not self.calibrate:
             return
         n_chains, n_draws = self._eta.shape[:2]
-        shares = self._infer(X, range(n_chains))
+        n_threads = effective_n_jobs(self.n_jobs)
+        workers = min(n_chains, n_threads)
 
         def go(chain: int) -> tuple[np.ndarray, np.ndarray]:
-            x = np.hstack([shares[chain], target.covariates])
+            priors = Priors(self.alpha_[chain], self.beta_[chain], float(self.nu2))
+            counts = self._word_topic[chain]
+            shares = self._left_out(X, chain, z[chain], counts, n_draws, priors, n_threads // workers)
+            x = np.hstack([shares, target.covariates])
             return draw_weights(x, response, target, n_draws, make_key(self.seed_, chain, CALIBRATE))
 
         with threadpool_limits(1, user_api="blas"):
-            draws = over_threads(go, range(n_chains), min(n_chains, effective_n_jobs(self.n_jobs)))
+            draws = over_threads(go, range(n_chains), workers)
         eta, scale = zip(*draws, strict=True)
         self._calibrated = self._in_units(np.stack(eta), np.stack(scale))
 
@@ -96,11 +161,27 @@ class SupervisedTopicModel(TopicModel):
             for eta, scale in zip(etas, scales, strict=True):
                 yield omegas(x, eta), scale
 
+    def _omega_draws(self, X, covariates=None) -> Iterator[np.ndarray]:
+        """For every draw of every chain, eta x (n_docs, R) with x drawn, too: what is not known of the topics is in."""
+        X = self._new_counts(X)
+        Z = self._covariates(covariates, X.shape[0])
+        for chain, etas in enumerate(self._calibrated[0]):
+            phi, alpha, n_draws = self._phi(chain), self.alpha_[chain], len(etas)
+            shares = sample_shares(X, phi, alpha, self.predict_sweeps, n_draws, self.seed_, chain)
+            shares[:, np.diff(X.indptr) == 0] = self._topic_shares()[chain]
+            for zbar, eta in zip(shares, etas, strict=True):
+                yield omegas(np.hstack([zbar, Z]), eta)
+
     @property
     def calibrated_draws_(self) -> np.ndarray:
         """The draws of eta that predictions use, (chain, draw, column, topic): see `calibrate`."""
         check_is_fitted(self, "_word_topic")
         return self._calibrated[0][..., : self._n_features_out]
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The posterior mean of the weights that predictions use, in the best chain, (column, topic)."""
+        return self.calibrated_draws_[self.best_chain_].mean(axis=0)
 
     @property
     def covariate_coef_draws_(self) -> np.ndarray:
@@ -116,20 +197,23 @@ class SupervisedTopicModel(TopicModel):
         """The posterior mean of the covariates' weights over all chains, (column, covariate)."""
         return self.covariate_coef_draws_.mean(axis=(0, 1))
 
-    def coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def coef_interval(self, level: float = 0.9, calibrated: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of eta in the best chain.
 
         Parameters
         ----------
         level : float, default=0.9
             The posterior probability inside.
+        calibrated : bool, default=True
+            Take `calibrated_draws_`, whose intervals hold what they promise, or `coef_draws_`, which with c > 1 are
+            far too narrow. They are the same where the model was fitted with calibrate=False.
 
         Returns
         -------
         lower, upper : ndarray of shape (n_columns, n_topics)
         """
         check_is_fitted(self, "_word_topic")
-        return interval(self.coef_draws_[self.best_chain_], level)
+        return interval((self.calibrated_draws_ if calibrated else self.coef_draws_)[self.best_chain_], level)
 
     def covariate_coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of the covariates' weights over all chains, each (column, covariate)."""
@@ -150,7 +234,8 @@ def interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     check_level(level)
     if len(draws) < 2:
         raise ValueError("An interval needs at least two draws; fit with n_draws > 1.")
-    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    # Weibull's plotting positions: of n independent draws, the interval holds one more with probability `level`
+    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return lower, upper
 
 
