@@ -18,6 +18,8 @@ SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):
     """What regressors have in common: y is one or several columns of numbers, NaN where unknown."""
 
+    _path = (1.0, 2.0, 4.0, 8.0, 16.0)
+
     def _check_y(self, y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         y = check_array(

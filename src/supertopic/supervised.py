@@ -19,7 +19,8 @@ from supertopic.responses import Response, Target
 from supertopic.run import Run
 
 CALIBRATE, CHOOSE = 1 << 33, 1 << 34  # paths of random numbers that no training iteration takes
-PATH_START, PATH_STEP = 40, 20  # iterations at the first c="auto" tries, and at each later one
+PATH_START, PATH_STEP = 40, 15  # iterations at the first c that c="auto" tries, and at each later one
+HIDDEN, ENOUGH_HELD = 0.2, 2000  # the share of responses that it hides, and how many are enough for one walk
 
 
 class SupervisedTopicModel(TopicModel):
@@ -64,36 +65,47 @@ class SupervisedTopicModel(TopicModel):
         return self._path[-1] if self.c == "auto" else float(self.c)
 
     def _choose_c(self, X, response: Response, target: Target) -> tuple[float, list[dict[str, float]]]:
-        """The c of the path whose weights tell held-out responses best, and how well each did.
+        """The largest c of the path that tells held-out responses as well as the best one, and how well each did.
 
-        One chain walks along the path, each c from where the last one ended. A fifth of the responses are hidden from
-        it; their documents stay, so that they are left out of the topics as all others are when shares are inferred.
+        As well is within a standard error of the difference. The larger one, since the loss is flat where c is large
+        enough, and topics that follow the response classify better than its loss shows. Small corpora walk the path
+        several times, with other responses hidden: few held-out documents say little.
         """
-        key = make_key(self.seed_, CHOOSE)
-        held = (uniforms(len(target.y), make_key(key, 0)) < 0.2)[:, None] & (target.weight > 0)
-        hidden = target._replace(weight=np.where(held, 0.0, target.weight))
-        test = target._replace(weight=np.where(held, target.weight, 0.0))
-        job = self._job(X, response, hidden)._replace(burn_in=PATH_START + PATH_STEP * len(self._path))
-        run = Run(job, CHOOSE, effective_n_jobs(self.n_jobs))
-        path = []
+        n_known = int((target.weight > 0).any(axis=1).sum())
+        n_walks = int(np.clip(np.ceil(ENOUGH_HELD / (HIDDEN * n_known)), 1, 5))
         with threadpool_limits(1, user_api="blas"):
-            for c in self._path:
-                run.state = run.state._replace(response=replace(run.state.response, c=c))
-                for _ in range(PATH_START if c == self._path[0] else PATH_STEP):
-                    run.step()
-                z, counts = run.last_z(), run.state.word_topic[:, : run.n_topics]
-                shares = self._left_out(X, CHOOSE, z, counts, 1, run.priors, effective_n_jobs(self.n_jobs))
-                x = np.hstack([shares, target.covariates])
-                plain = response.plain()
-                draws = draw_weights(x, plain, hidden, PATH_STEP, make_key(key, 1))
-                logs = [
-                    plain.with_scale(s).log_density(test.y, x @ e.T + test.offset) for e, s in zip(*draws, strict=True)
-                ]
-                loss = -np.sum(test.weight * (np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))), axis=1)
-                loss = loss[held.any(axis=1)]
-                path.append({"c": c, "loss": float(loss.mean()), "se": float(loss.std() / np.sqrt(len(loss)))})
+            walks = [self._walk(X, response, target, CHOOSE + i) for i in range(n_walks)]
+        losses = np.concatenate(walks, axis=1)  # (c, document)
+        means, root = losses.mean(axis=1), np.sqrt(losses.shape[1])
+        worse = losses - losses[means.argmin()]
+        chosen = np.flatnonzero(worse.mean(axis=1) <= worse.std(axis=1) / root)[-1]
+        rows = zip(self._path, means.tolist(), (losses.std(axis=1) / root).tolist(), strict=True)
+        return self._path[chosen], [dict(zip(("c", "loss", "se"), row, strict=True)) for row in rows]
+
+    def _walk(self, X, response: Response, target: Target, index: int) -> np.ndarray:
+        """The losses of held-out documents at each c, (c, document): one chain, each c from where the last one ended.
+
+        Some responses are hidden; their documents stay, so that they are left out of the topics as all others are when
+        shares are inferred.
+        """
+        key, n_threads = make_key(self.seed_, index), effective_n_jobs(self.n_jobs)
+        held = (uniforms(len(target.y), make_key(key, 0)) < HIDDEN)[:, None] & (target.weight > 0)
+        hidden, test = (target._replace(weight=target.weight * part) for part in (~held, held))
+        job = self._job(X, response, hidden)._replace(burn_in=PATH_START + PATH_STEP * len(self._path))
+        run, plain, losses = Run(job, index, n_threads), response.plain(), []
+        for c in self._path:
+            run.state = run.state._replace(response=replace(run.state.response, c=c))
+            for _ in range(PATH_START if c == self._path[0] else PATH_STEP):
+                run.step()
+            counts = run.state.word_topic[:, : run.n_topics]
+            shares = self._left_out(X, index, run.last_z(), counts, 1, run.priors, n_threads)
+            x = np.hstack([shares, target.covariates])
+            draws = zip(*draw_weights(x, plain, hidden, PATH_STEP, make_key(key, 1)), strict=True)
+            logs = [plain.with_scale(s).log_density(test.y, x @ eta.T + test.offset) for eta, s in draws]
+            loss = -np.sum(test.weight * (np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))), axis=1)
+            losses.append(loss[held.any(axis=1)])
         run.close()
-        return min(path, key=lambda step: step["loss"])["c"], path
+        return np.array(losses)
 
     def _left_out(self, X, chain, z, word_topic, n_draws, priors: Priors, n_threads) -> np.ndarray:
         """The shares (n_docs, K) that training documents would have if they were new."""
