@@ -85,6 +85,59 @@ def test_the_same_seed_writes_the_same_file_but_for_the_seconds(command, tmp_pat
     np.testing.assert_array_equal(a[-1].coef_draws_, b[-1].coef_draws_)
 
 
+RESPONSES = {  # cells for the four kinds of documents above, the kind that auto takes them for, and why
+    "labels": (["ball;game", "law", "ball", "law;state"], "labels", "separator"),
+    "lists": ([["ball", "game"], ["law"], ["ball"], []], "labels", "lists"),
+    "rating": (["4.5", "1.0", "4.0", "1.5"], "rating", "not all of them whole"),
+    "few": (["5", "1", "4", "2"], "class", "4 different values"),
+}
+
+
+@pytest.mark.parametrize("case", RESPONSES)
+def test_auto_says_what_it_chose(command, tmp_path, case):
+    cells, kind, why = RESPONSES[case]
+    rows = [(text, cells[i % 4]) for i, (text, _) in enumerate(ROWS)]
+    data, model = write(tmp_path, "jsonl" if case == "lists" else "csv", rows), tmp_path / "m"
+    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model, "--hold-out", "0.2", *FAST]
+    summary = json.loads(command(*fit, "--json"))
+    assert summary["response"] == kind and why in summary["why"]
+    lines = command("predict", model, data, "--text", "text").splitlines()
+    first = next(csv.DictReader(lines))
+    if kind == "labels":
+        assert summary["classes"][0] == "ball" and "p(ball)" in first and "held_out_micro_f1" in summary
+        assert set(first["prediction"].split(";")) <= {"", *summary["classes"]}
+        hinge = json.loads(command(*fit, "--json", "--loss", "hinge"))
+        assert hinge["estimator"] == "MedLDAClassifier"
+        assert "score(ball)" in command("predict", model, data, "--text", "text").splitlines()[0]
+    elif kind == "rating":
+        assert 1 < float(first["prediction"]) < 5 and float(first["std"]) > 0 and "held_out_r2" in summary
+    assert "weight" in command("topics", model)
+
+
+def test_counts_with_exposure_weights_and_covariates(command, tmp_path):
+    rng = np.random.default_rng(0)
+    with open(tmp_path / "data.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "hours", "trust", "age"])
+        for i, (text, _) in enumerate(ROWS * 3):
+            writer.writerow([text, rng.poisson(40 * (1 + i % 2)), 1 + i % 3, 1, 20 + i])
+    data, model = tmp_path / "data.csv", tmp_path / "m"
+    more = ["--exposure", "hours", "--covariate", "age"]
+    found = command(
+        "fit", data, "--text", "text", "--label", "label", "-o", model, "--weight", "trust", "--c", "auto", *more, *FAST
+    )
+    assert "SLDACountRegressor" in found and "age" in found and "c: " in found
+    rows = list(csv.DictReader(command("predict", model, data, "--text", "text", "--exposure", "hours").splitlines()))
+    assert all(float(row["lower"]) <= float(row["prediction"]) <= float(row["upper"]) for row in rows)
+    assert "no column 'age'" in command("predict", model, write(tmp_path, "tsv"), "--text", "text", code=1)
+    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model]
+    assert "--loss hinge does not go" in command(*fit, "--loss", "hinge", code=1)
+    assert "--exposure does not go" in command(*fit, "--response", "rating", "--exposure", "hours", code=1)
+    assert "no number" in command(
+        "fit", data, "--text", "label", "--label", "text", "-o", model, "--response", "count", code=1
+    )
+
+
 def test_bad_input_ends_in_one_line(command, tmp_path):
     good = write(tmp_path, "csv")
     fit = ["--text", "text", "--label", "label", "-o", tmp_path / "m"]

@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
-from supertopic.cells import RESPONSES, as_numbers, as_text, read_response
+from supertopic.cells import RESPONSES, as_number, as_numbers, as_text, read_response
 from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.datasets import load_docstrings
 from supertopic.model import LDA
@@ -110,7 +110,8 @@ def fit(
     response: Annotated[Kind, typer.Option(help="What the response is; auto looks at the column.")] = Kind.AUTO,
     n_topics: NTopics = 20,
     c: Annotated[
-        float | None, typer.Option(help="Weight of the response against the words.", show_default="the estimator's own")
+        str | None,
+        typer.Option(help="Weight of the response, a number or auto.", show_default="the estimator's own"),
     ] = None,
     loss: Annotated[
         Loss, typer.Option(help="For classes and labels: with probabilities, or max-margin.")
@@ -120,6 +121,9 @@ def fit(
     separator: Annotated[str, typer.Option(help="What stands between labels in one cell.")] = ";",
     weight: Annotated[str | None, typer.Option(help="The column with the weight of each document.")] = None,
     exposure: Annotated[str | None, typer.Option(help="For counts: the column with the exposure.")] = None,
+    covariate: Annotated[
+        list[str] | None, typer.Option(help="A column of numbers that helps to predict; may be repeated.")
+    ] = None,
     burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 100,
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 1,
@@ -134,17 +138,23 @@ def fit(
 
     Example: supertopic fit tickets.csv --text body --label team -o tickets.model
     """
-    asked = {"sample_weight": weight, "exposure": exposure}
-    extra = {name: column for name, column in asked.items() if column is not None}
-    rows, cells, *more = read(data, [text, label, *extra.values()])
+    rows, cells, *more = read(data, [text, label, *filter(None, (weight, exposure)), *(covariate or ())])
+    numbers = iter(more)
+    arrays = {}
+    for name, wanted in (("sample_weight", weight), ("exposure", exposure)):
+        if wanted:
+            arrays[name] = as_numbers(next(numbers), wanted)
+    if covariate:
+        arrays["covariates"] = np.column_stack([as_numbers(next(numbers), name) for name in covariate])
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
-    options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains} | ({} if c is None else {"c": c})
+    options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains}
+    if c is not None:
+        options["c"] = c if c == "auto" else as_number(c) if as_number(c) is not None else c
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
     if not as_json:
         err.print(f"[bold]response[/bold]: {column.response} ({escape(column.why)})", highlight=False)
     texts = np.array([as_text(t) for t in rows], dtype=object)
-    arrays = {name: as_numbers(values, name) for name, values in zip(extra, more, strict=True)}
     train, test = np.arange(len(texts)), np.zeros(0, int)
     if hold_out:
         _, test = train_test_split(np.flatnonzero(column.known), test_size=hold_out, random_state=0)
@@ -153,6 +163,8 @@ def fit(
     vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
     X = vectorizer.fit_transform(texts[train])
     model.fit(X, column.y[train], **{name: values[train] for name, values in arrays.items()})
+    if covariate:
+        model.covariate_names_ = np.array(covariate, dtype=object)
     if column.names:
         model.classes_ = np.array(column.names, dtype=object)
     pipeline = make_pipeline(vectorizer, model)
@@ -167,19 +179,21 @@ def fit(
     }
     if hasattr(model, "classes_"):
         summary["classes"] = model.classes_.tolist()
+    if c == "auto":
+        summary["c"] = model.c_
     summary |= {"sampler": model.sampler_, "seed": model.seed_, "seconds": round(time.perf_counter() - began, 2)}
     if hold_out:
-        exposed = {"exposure": arrays["exposure"][test]} if "exposure" in arrays else {}
-        predicted = model.predict(vectorizer.transform(texts[test]), **exposed)
+        known = {name: values[test] for name, values in arrays.items() if name != "sample_weight"}
+        predicted = model.predict(vectorizer.transform(texts[test]), **known)
         summary |= judge(column.response, column.y[test], predicted)
     supertopic.save(pipeline, output)
     if as_json:
-        print(json.dumps(summary | {"topics": describe_topics(pipeline)}))
+        print(json.dumps(summary | {"topics": describe_topics(pipeline), "covariates": describe_covariates(model)}))
         return
     for name, value in summary.items():
         if name not in ("response", "why"):
             out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {escape(str(value))}", highlight=False)
-    out.print(topic_table(describe_topics(pipeline)))
+    out.print(topic_table(describe_topics(pipeline)), *covariate_tables(model))
 
 
 def make_model(response: str, n_topics: int, loss: str, multiclass: str, balanced: bool, exposure, options: dict):
@@ -216,6 +230,9 @@ def predict(
     data: Data,
     text: TextColumn,
     exposure: Annotated[str | None, typer.Option(help="For counts: the column with the exposure.")] = None,
+    covariate: Annotated[
+        list[str] | None, typer.Option(help="The covariates of the fit, in their order, if they have other names here.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of the screen.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = False,
 ):
@@ -225,11 +242,17 @@ def predict(
     deviation, counts with the ends of a 90 % interval.
     """
     vectorizer, estimator = (step for _, step in load(model).steps)
-    texts, *more = read(data, [text] + ([] if exposure is None else [exposure]))
     if exposure is not None and not isinstance(estimator, SLDACountRegressor):
         raise ValueError(f"--exposure goes with a model of counts, but {model} is a {type(estimator).__name__}.")
-    X = vectorizer.transform([as_text(t) for t in texts])
-    predictions, columns = answers(estimator, X, {"exposure": as_numbers(more[0], "exposure")} if more else {})
+    covariates: list[str] = covariate or list(getattr(estimator, "covariate_names_", ()))
+    texts, *more = read(data, [text, *covariates, *filter(None, [exposure])])
+    known: dict[str, np.ndarray] = {}
+    if covariates:
+        pairs = zip(more, covariates, strict=False)
+        known["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
+    if exposure:
+        known["exposure"] = as_numbers(more[-1], exposure)
+    predictions, columns = answers(estimator, vectorizer.transform([as_text(t) for t in texts]), known)
     rows = zip(predictions, *(values.tolist() for values in columns.values()), strict=True)
     file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout  # noqa: SIM115
     try:
@@ -250,18 +273,18 @@ def predict(
 def answers(model, X, extra: dict) -> tuple[list, dict[str, np.ndarray]]:
     """The predictions, and columns of numbers that say how sure they are."""
     if isinstance(model, SLDARegressor):
-        mean, std = model.predict(X, return_std=True)
+        mean, std = model.predict(X, return_std=True, **extra)
         return mean.tolist(), {"std": std}
     if isinstance(model, SLDACountRegressor):
         lower, upper = model.predict_interval(X, 0.9, **extra)
         return model.predict(X, **extra).tolist(), {"lower": lower, "upper": upper}
     names, word = model.classes_.tolist(), "score"
     if isinstance(model, SLDAClassifier):
-        values, word = model.predict_proba(X), "p"
+        values, word = model.predict_proba(X, **extra), "p"
     else:
-        values = model.decision_function(X).reshape(X.shape[0], -1)
+        values = model.decision_function(X, **extra).reshape(X.shape[0], -1)
         names = names[1:] if values.shape[1] == 1 else names
-    predicted = model.predict(X)
+    predicted = model.predict(X, **extra)
     if model.multilabel_:
         predicted = [[names[i] for i in np.flatnonzero(row)] for row in predicted]
     else:
@@ -276,11 +299,12 @@ def topics(
     as_json: AsJson = False,
 ):
     """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""
-    found = describe_topics(load(model), n)
+    pipeline = load(model)
+    found = describe_topics(pipeline, n)
     if as_json:
         print(json.dumps(found))
     else:
-        out.print(topic_table(found))
+        out.print(topic_table(found), *covariate_tables(pipeline[-1]))
 
 
 def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
@@ -319,6 +343,34 @@ def topic_table(rows: list[dict], most: int | None = None) -> Table:
             cells += [f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}"]
         table.add_row(*cells, escape(" ".join(row["words"])))
     return table
+
+
+def describe_covariates(model) -> list[dict]:
+    """The weight of each covariate on each column of the response, with its interval."""
+    rows = []
+    for p in range(getattr(model, "n_covariates_", 0)):
+        for r in range(len(model.covariate_coef_)):
+            row = {"covariate": model.covariate_names_[p], "weight": float(model.covariate_coef_[r, p])}
+            if hasattr(model, "classes_"):
+                row["class"] = model.classes_.tolist()[1 if len(model.covariate_coef_) == 1 else r]
+            if model.coef_draws_.shape[:2] != (1, 1):
+                row["interval"] = [float(side[r, p]) for side in model.covariate_coef_interval(0.9)]
+            rows.append(row)
+    return rows
+
+
+def covariate_tables(model) -> list[Table]:
+    """A table of the covariates, if there are any."""
+    rows = describe_covariates(model)
+    if not rows:
+        return []
+    classes = "class" in rows[0]
+    table = Table("covariate", *["class"] * classes, "weight", "90 % interval", title="Covariates, for a unit of each")
+    for row in rows:
+        lower, upper = row.get("interval", (np.nan, np.nan))
+        cells = [escape(row["covariate"])] + [escape(str(row["class"]))] * classes
+        table.add_row(*cells, f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}")
+    return [table]
 
 
 def read(path: Path, names: list[str]) -> list[list]:

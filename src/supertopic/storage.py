@@ -28,7 +28,7 @@ FACTS = (  # plain JSON values
 )  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
-    "unit_", "covariate_mean_",
+    "unit_", "covariate_mean_", "covariate_names_",
     "covariate_scale_",
 )  # fmt: skip
 

@@ -140,11 +140,10 @@ class SupervisedTopicModel(TopicModel):
 
     def _set_covariates(self, covariates, n_docs: int) -> np.ndarray:
         """Learn what the covariates look like; they are standardised, so that one prior is fair to all units."""
-        self.n_covariates_ = 0
-        Z = np.zeros((n_docs, 0))
-        if covariates is not None:
-            Z = check_covariates(covariates, n_docs)
+        Z = np.zeros((n_docs, 0)) if covariates is None else check_covariates(covariates, n_docs)
         self.n_covariates_ = Z.shape[1]
+        names = getattr(covariates, "columns", range(Z.shape[1]))
+        self.covariate_names_ = np.array([str(name) for name in names], dtype=object)
         self.covariate_mean_ = Z.mean(axis=0)
         sd = Z.std(axis=0)
         self.covariate_scale_ = np.where(sd > 0, sd, 1.0)

@@ -1,0 +1,242 @@
+"""How well every response is predicted, beside what people use today: `python -m benchmarks.accuracy [NAME ...]`.
+
+Settings were picked on parts held out of the training documents, never on test documents; the functions below say
+which. Every figure is over five seeds, with its sd; for corpora without a split, over five seeds of five folds each.
+Results go to accuracy.json; a table that is there already is not made again.
+"""
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy import optimize, stats
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegressionCV, PoissonRegressor, RidgeCV
+from sklearn.metrics import f1_score, log_loss, r2_score
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from benchmarks import corpora
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+
+SEEDS = range(5)
+RESULTS = Path(__file__).with_name("accuracy.json")
+Table = dict[str, list[dict[str, float]]]  # system -> a row of figures for each seed
+
+
+def tfidf() -> TfidfTransformer:
+    return TfidfTransformer(sublinear_tf=True)
+
+
+def calibration_error(p: np.ndarray, right: np.ndarray, n_bins: int = 15) -> float:
+    """The mean gap between confidence and accuracy over bins of equal width."""
+    confidence = p.max(axis=1)
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    return sum(abs((confidence - right)[bins == b].sum()) for b in range(n_bins)) / len(p)
+
+
+def judge(model, data: corpora.Split) -> dict[str, float]:
+    """Accuracy and, where there are probabilities, log-loss and expected calibration error on the test documents."""
+    if not hasattr(model, "predict_proba"):
+        return {"accuracy": float(np.mean(model.predict(data.X_test) == data.y_test))}
+    p = model.predict_proba(data.X_test)
+    right = model.classes_[p.argmax(axis=1)] == data.y_test
+    figures = {"accuracy": right.mean(), "log-loss": log_loss(data.y_test, p, labels=model.classes_)}
+    return {name: float(value) for name, value in (figures | {"ECE": calibration_error(p, right)}).items()}
+
+
+def classes(data: corpora.Split, ours: dict, hinge: dict) -> Table:
+    """Classification, ours with one chain and with eight."""
+    systems = {
+        "SLDAClassifier, 1 chain": SLDAClassifier(**ours),
+        "SLDAClassifier, 8 chains": SLDAClassifier(n_chains=8, **ours),
+        "SLDAClassifier, 8 chains, calibrate=False": SLDAClassifier(n_chains=8, calibrate=False, **ours),
+        "MedLDAClassifier, 1 chain": MedLDAClassifier(**hinge),
+        "MedLDAClassifier, 8 chains": MedLDAClassifier(n_chains=8, **hinge),
+    }
+    table = {
+        name: [judge(clone(model).set_params(random_state=seed, n_jobs=2).fit(data.X, data.y), data) for seed in SEEDS]
+        for name, model in systems.items()
+    }
+    Cs, penalty = np.logspace(-2, 3, 11), {"linearsvc__C": np.logspace(-2, 2, 9)}
+    peers = {
+        "logistic regression on tf-idf": make_pipeline(
+            tfidf(), LogisticRegressionCV(Cs=Cs, cv=5, scoring="neg_log_loss", max_iter=300, n_jobs=2)
+        ),
+        "linear SVM on tf-idf": GridSearchCV(make_pipeline(tfidf(), LinearSVC()), penalty, cv=5, n_jobs=2),
+        "LDA + linear SVM": make_pipeline(LDA(ours["n_topics"], alpha=ours["alpha"], random_state=0), LinearSVC(C=10)),
+        "multinomial naive Bayes": GridSearchCV(MultinomialNB(), {"alpha": np.logspace(-3, 0, 7)}, cv=5),
+    }
+    return table | {name: [judge(model.fit(data.X, data.y), data)] for name, model in peers.items()}
+
+
+def binary() -> Table:
+    """alt.atheism against talk.religion.misc. K, c and margin by five folds of the training documents."""
+    common = {"n_topics": 20, "alpha": 1.0, "predict_sweeps": 100}
+    return classes(corpora.newsgroups_pair(corpora.newsgroups()), common | {"c": 25}, common | {"c": 1, "margin": 16})
+
+
+def twenty() -> Table:
+    """All 20 groups. K, c, margin and the number of sweeps by a quarter of the training documents."""
+    common = {"n_topics": 40, "alpha": 5.6, "burn_in": 30, "n_draws": 10, "predict_sweeps": 100}
+    return classes(corpora.newsgroups(), common | {"c": 64}, common | {"c": 1, "margin": 16})
+
+
+def few_labels() -> Table:
+    """20 groups with 10 % of the labels kept: the rest as documents without a label, or not at all."""
+    data = corpora.newsgroups()
+    table: Table = {"labelled documents, and the others without label": [], "labelled documents only": []}
+    for seed in SEEDS:
+        known = np.random.default_rng(seed).random(len(data.y)) < 0.1
+        model = SLDAClassifier(40, c=64, alpha=5.6, burn_in=60, n_draws=20, n_jobs=2, random_state=seed)
+        both = clone(model).fit(data.X, np.where(known, data.y, np.nan))
+        few = clone(model).fit(data.X[known], data.y[known])
+        for rows, fitted in zip(table.values(), (both, few), strict=True):
+            rows.append(judge(fitted, data))
+    return table
+
+
+def reuters() -> Table:
+    """90 labels. alpha, c and C by a fifth of the training documents."""
+    data = corpora.reuters()
+    common = {"n_topics": 100, "alpha": 5.0, "burn_in": 60}
+    systems: dict[str, Callable] = {
+        "SLDAClassifier": lambda seed: SLDAClassifier(c=25, random_state=seed, n_jobs=2, **common),
+        "MedLDAClassifier": lambda seed: MedLDAClassifier(c=4, random_state=seed, n_jobs=2, **common),
+        "LDA + one-vs-rest SVM": lambda seed: make_pipeline(
+            LDA(100, alpha=10.0, random_state=seed, n_jobs=2), OneVsRestClassifier(LinearSVC(C=100))
+        ),
+    }
+    table: Table = {}
+    for name, make in systems.items():
+        table[name] = []
+        for seed in SEEDS:
+            predicted = make(seed).fit(data.X, data.y).predict(data.X_test)
+            scores = {
+                f"{kind}-F1": f1_score(data.y_test, predicted, average=kind, zero_division=0)
+                for kind in ("micro", "macro")
+            }
+            table[name].append({kind: float(score) for kind, score in scores.items()})
+    return table
+
+
+def folds(data: corpora.Corpus, systems: dict[str, Callable]) -> Table:
+    """Each system's figures as means over five folds, for each seed: it shuffles the folds and starts the chains."""
+    table: Table = {name: [] for name in systems}
+    for seed in SEEDS:
+        parts = list(KFold(5, shuffle=True, random_state=seed).split(data.X))
+        for name, system in systems.items():
+            rows = [system(data.X[a], data.y[a], data.X[b], data.y[b], seed) for a, b in parts]
+            table[name].append({key: float(np.mean([row[key] for row in rows])) for key in rows[0]})
+    return table
+
+
+def ratings() -> Table:
+    """Movie reviews. K, alpha and c by a fifth of one fold's training documents; ridge by cross-validation."""
+
+    def slda(X, y, X_test, y_test, seed, n_chains=1):
+        model = SLDARegressor(50, c=8, alpha=5.0, n_chains=n_chains, random_state=seed, n_jobs=2).fit(X, y)
+        mean, std = model.predict(X_test, return_std=True)
+        inside = np.abs(y_test - mean) < stats.norm.ppf(0.95) * std
+        return {"R2": r2_score(y_test, mean), "inside the 90 % interval": inside.mean()}
+
+    def lda(X, y, X_test, y_test, seed):
+        model = make_pipeline(LDA(50, alpha=5.0, random_state=seed), RidgeCV(np.logspace(-3, 3, 13)))
+        return {"R2": model.fit(X, y).score(X_test, y_test)}
+
+    def tomotopy(X, y, X_test, y_test, seed):
+        import tomotopy as tp
+
+        names = [f"w{i}" for i in range(X.shape[1])]
+        documents = [[names[w] for w in np.repeat(row.indices, row.data)] for row in X]
+        model = tp.SLDAModel(k=50, vars="l", alpha=5.0 / 50, eta=0.01, seed=seed)
+        for words, value in zip(documents, (y - y.mean()) / y.std(), strict=True):
+            model.add_doc(words, [float(value)])
+        model.train(120, workers=1, show_progress=False)
+        new = [model.make_doc([names[w] for w in np.repeat(row.indices, row.data)] or ["w0"]) for row in X_test]
+        model.infer(new, iterations=40)
+        return {"R2": r2_score(y_test, y.mean() + y.std() * np.array([model.estimate(doc)[0] for doc in new]))}
+
+    systems = {"SLDARegressor": slda, "SLDARegressor, 4 chains": lambda *a: slda(*a, n_chains=4), "LDA + ridge": lda}
+    return folds(corpora.movie_reviews(), systems | {"tomotopy, linear SLDA": tomotopy})
+
+
+def citations() -> Table:
+    """Cora. K and alpha by a fifth of one fold's training documents; the penalties by cross-validation."""
+
+    def fit_r(y, mean):
+        """The dispersion that makes counts most likely, given their means."""
+        score = lambda x: -stats.nbinom.logpmf(y, np.exp(x), 1 / (1 + mean / np.exp(x))).sum()  # noqa: E731
+        return np.exp(optimize.minimize_scalar(score, bounds=(-5, 10), method="bounded").x)
+
+    def slda(X, y, X_test, y_test, seed):
+        model = SLDACountRegressor(50, alpha=5.0, n_chains=2, random_state=seed, n_jobs=2).fit(X, y)
+        lower, upper = model.predict_interval(X_test)
+        inside = (lower <= y_test) & (y_test <= upper)
+        return {
+            "log-likelihood": model.log_predictive(X_test, y_test).mean(),
+            "inside the 90 % interval": inside.mean(),
+        }
+
+    def lda(X, y, X_test, y_test, seed, poisson=False):
+        topics = LDA(50, alpha=5.0, random_state=seed).fit(X)
+        x, x_test = topics.transform(X), topics.transform(X_test)
+        search = GridSearchCV(PoissonRegressor(max_iter=1000), {"alpha": np.logspace(-6, 0, 7)}, cv=5).fit(x, y)
+        mean, mean_test = search.predict(x), search.predict(x_test)
+        if poisson:
+            return {"log-likelihood": stats.poisson.logpmf(y_test, mean_test).mean()}
+        r = fit_r(y, mean)
+        return {"log-likelihood": stats.nbinom.logpmf(y_test, r, r / (r + mean_test)).mean()}
+
+    def mean(X, y, X_test, y_test, seed):
+        r = fit_r(y, y.mean())
+        return {"log-likelihood": stats.nbinom.logpmf(y_test, r, r / (r + y.mean())).mean()}
+
+    systems = {
+        "SLDACountRegressor, 2 chains": slda,
+        "LDA + Poisson regression": lambda *a: lda(*a, poisson=True),
+        "LDA + the same with a negative binomial": lda,
+        "the mean, negative binomial": mean,
+    }
+    return folds(corpora.cora(), systems)
+
+
+TABLES = {f.__name__: f for f in (binary, twenty, few_labels, reuters, ratings, citations)}
+
+
+def show(name: str, table: Table) -> str:
+    """A Markdown table: mean and, over several seeds, sd."""
+    figures = list(dict.fromkeys(key for rows in table.values() for row in rows for key in row))
+    lines = [f"| {name} | {' | '.join(figures)} |", "| --- |" + " --- |" * len(figures)]
+    for system, rows in table.items():
+        cells = []
+        for key in figures:
+            values = [row[key] for row in rows if key in row]
+            spread = f" ({np.std(values, ddof=1):.3f})" if len(values) > 1 else ""
+            cells.append(f"{np.mean(values):.3f}{spread}" if values else "-")
+        lines.append(f"| {system} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore", message="Label not")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in sys.argv[1:] or TABLES:
+        if name not in results:
+            began = time.perf_counter()
+            results[name] = TABLES[name]()
+            RESULTS.write_text(json.dumps(results, indent=1))
+            print(f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
+        print(show(name, results[name]), "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
