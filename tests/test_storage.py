@@ -1,18 +1,23 @@
 """Model files: what is saved is what is loaded, and nothing else gets in or out."""
 
+import contextlib
 import json
 import os
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import supertopic
 from supertopic import LDA, SLDAClassifier
 from supertopic.datasets import make_corpus
+from supertopic.files import read_file, write_file
 
 TEXTS = ["goal match team win", "vote law senate party", "atom star orbit planet", "naïve café 星 goal"] * 6
 LABELS = np.array(["sport", "politics", "space", "spört"] * 6)
@@ -92,7 +97,112 @@ def test_what_is_refused(tmp_path):
     save_file(
         {"a": np.zeros(3)}, tmp_path / "old", metadata={"supertopic": json.dumps({"format": 99, "library": "7.0"})}
     )
-    for name, message in (("text", "not a supertopic"), ("other", "not a supertopic"), ("old", "7.0")):
+    write_file(tmp_path / "new", {"format": 99, "library": "9.0"}, {"a": np.zeros(3)})
+    for name, message in (("text", "not a"), ("other", "no SHA-256"), ("old", "7.0"), ("new", "9.0")):
         with pytest.raises(ValueError, match=message):
             supertopic.load(tmp_path / name)
     assert not (tmp_path / "m").exists()
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model"
+    pipeline = make_pipeline(CountVectorizer(), SLDAClassifier(2, burn_in=2, n_draws=2, random_state=0))
+    supertopic.save(pipeline.fit(TEXTS, LABELS), path)
+    return path
+
+
+def refused(path, data):
+    """Loading these bytes raises a ValueError that says something."""
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"\w+"):
+        supertopic.load(path)
+
+
+def test_every_cut_and_every_flipped_bit_is_noticed(model_file, tmp_path):
+    data = model_file.read_bytes()
+    rng = np.random.default_rng(0)
+    for n in [0, 1, 7, 8, 9, len(data) - 1, *rng.integers(0, len(data), 50).tolist()]:
+        refused(tmp_path / "m", data[:n])
+    refused(tmp_path / "m", data + b"x")
+    header = 8 + int.from_bytes(data[:8], "little")
+    places = [*range(0, 8 * 8), *rng.integers(0, 8 * header, 200), *rng.integers(0, 8 * len(data), 300)]
+    for place in map(int, places):
+        flipped = bytearray(data)
+        flipped[place // 8] ^= 1 << place % 8
+        refused(tmp_path / "m", flipped)
+    for length in (2**63, 2**40, 2**27, len(data)):
+        refused(tmp_path / "m", length.to_bytes(8, "little") + data[8:])
+
+
+def forged(model_file, path, change):
+    """A file that is whole, with the right sum, but whose contents were changed."""
+    header, tensors = read_file(model_file, "model")
+    change(header, tensors)
+    write_file(path, header, tensors)
+    with pytest.raises(ValueError, match=r"not a sound|does not know|format"):
+        supertopic.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h, t: t.update(eta=np.full_like(t["eta"], np.nan)),
+        lambda h, t: t.update(calibrated_eta=t["calibrated_eta"] * np.inf),
+        lambda h, t: t.update(eta=t["eta"][..., :-1]),
+        lambda h, t: t.update(word_topic=t["word_topic"][:, :-1]),
+        lambda h, t: t.update(word_topic=-t["word_topic"] - 1),
+        lambda h, t: t.update(word_topic=t["word_topic"].astype(float)),
+        lambda h, t: t.update(word_topic=t["word_topic"][0]),
+        lambda h, t: t.update(alpha_=t["alpha_"][:, :1]),
+        lambda h, t: t.update(beta_=-t["beta_"]),
+        lambda h, t: t.pop("calibrated_scale"),
+        lambda h, t: t.pop("word_topic"),
+        lambda h, t: t.update(vocabulary=t["vocabulary"][:5]),
+        lambda h, t: h.update(kind="Pipeline"),
+        lambda h, t: h.update(format="2"),
+        lambda h, t: h["parameters"].update(n_topics="many"),
+        lambda h, t: h["parameters"].update(n_jobs=10**9),
+        lambda h, t: h["parameters"].update(extra=1),
+        lambda h, t: h["parameters"].pop("c") and h["parameters"].update(c={"set": [1]}),
+        lambda h, t: h["fitted"].update(best_chain_=7),
+        lambda h, t: h["fitted"].update(best_chain_=-1),
+        lambda h, t: h["fitted"].update(seed_="0"),
+        lambda h, t: h["fitted"].update(_infer="print"),
+        lambda h, t: h["fitted"].update(multilabel_=None),
+        lambda h, t: h["vectorizer"].update(dtype="object"),
+        lambda h, t: h["vectorizer"].update(token_pattern="(((("),
+        lambda h, t: h["vectorizer"].update(ngram_range="x"),
+        lambda h, t: h.update(steps=["a"]),
+        lambda h, t: h.update(steps=5),
+        lambda h, t: h.pop("steps"),
+        lambda h, t: h.update(parameters=None),
+    ],
+)
+def test_a_forged_file_is_refused(model_file, tmp_path, change):
+    forged(model_file, tmp_path / "m", change)
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=4)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_change_of_the_contents_loads_or_is_refused(model_file, tmp_path, data):
+    """Whatever stands in a file that is whole: a model that predicts, or a ValueError."""
+    header, tensors = read_file(model_file, "model")
+    place = data.draw(st.sampled_from([header, header["parameters"], header["fitted"], header["vectorizer"], tensors]))
+    name = data.draw(st.sampled_from(sorted(place)))
+    if place is tensors:
+        dtype = data.draw(st.sampled_from(["int32", "float64", "uint8", "int64"]))
+        tensors[name] = data.draw(arrays(dtype, array_shapes(min_dims=1, max_dims=4, max_side=4)))
+    else:
+        place[name] = data.draw(JSON)
+    write_file(tmp_path / "m", header, tensors)
+    try:
+        model = supertopic.load(tmp_path / "m")
+    except ValueError:
+        return
+    if isinstance(model, Pipeline) and model[-1].predict_sweeps < 1000:
+        with contextlib.suppress(ValueError):
+            model.predict(["goal match", ""])

@@ -1,5 +1,6 @@
 """Classes and labels: SLDAClassifier (logistic) and MedLDAClassifier (max-margin)."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     missing_label: Any
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
-    ):
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ):  # fmt: skip
         """Learn topics and weights from word counts and classes.
 
         Parameters
@@ -38,8 +40,11 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             Multiplies c for each document; 0 makes its label unknown.
         covariates : array-like of shape (n_docs, n_covariates), optional
             Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        checkpoint, checkpoint_every : path and seconds, optional
+            Where the state of the chains is written, and how often. The same call goes on from there after it was
+            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
         """
-        return self._fit(X, y, sample_weight, covariates)
+        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
 
     def _encode(self, y, weight, exposure) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
@@ -112,6 +117,11 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         if self.multilabel_:
             return (score > 0).astype(int)
         return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
+
+    def _truth(self, y) -> np.ndarray:
+        """The columns of 0 and 1, one a class or label, that y stands for."""
+        y = np.asarray(y)
+        return (y if self.multilabel_ else y[:, None] == self.classes_).astype(float)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -252,6 +262,20 @@ class SLDAClassifier(TopicClassifier):
         check_level(level)
         return interval(np.array([self._probabilities(omega) for omega in self._omega_draws(X, covariates)]), level)
 
+    def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
+        """The log-loss of each draw, (chain, draw), and the accuracy of each chain."""
+        truth, shape = self._truth(y), self._eta.shape[:2]
+        p = [self._probabilities(omega) for omega, _ in self._omegas(X, covariates)]
+        chosen = (
+            np.where(truth > 0.5, p, 1.0 - np.array(p))
+            if self.multilabel_
+            else np.max(p * truth, axis=2, keepdims=True)
+        )
+        losses = -np.log(chosen + 1e-300).sum(axis=2).mean(axis=1).reshape(shape)
+        means = np.array(p).reshape(*shape, *truth.shape).mean(axis=1)  # (chain, n_docs, class)
+        right = (means > 0.5) == truth if self.multilabel_ else means.argmax(axis=2) == truth.argmax(axis=1)
+        return losses, [float(part.mean()) for part in right]
+
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
         p = self.predict_proba(X, covariates=covariates)
@@ -300,6 +324,17 @@ class MedLDAClassifier(TopicClassifier):
 
     def _response(self):
         return Hinge(self._c(), float(self.margin))
+
+    def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
+        """The hinge loss of each draw, (chain, draw), and the accuracy of each chain."""
+        truth, shape = self._truth(y), self._eta.shape[:2]
+        omega = np.array([omega for omega, _ in self._omegas(X, covariates)])
+        sign = 2.0 * truth[:, -omega.shape[2] :] - 1.0
+        losses = np.maximum(1.0 - sign * omega, 0.0).sum(axis=2).mean(axis=1).reshape(shape)
+        means = omega.reshape(*shape, *sign.shape).mean(axis=1)
+        one = self.multilabel_ or sign.shape[1] == 1
+        right = (means > 0) == (sign > 0) if one else means.argmax(axis=2) == truth.argmax(axis=1)
+        return losses, [float(part.mean()) for part in right]
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""

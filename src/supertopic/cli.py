@@ -124,6 +124,9 @@ def fit(
     covariate: Annotated[
         list[str] | None, typer.Option(help="A column of numbers that helps to predict; may be repeated.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Write the state here every minute; the same command goes on from it.")
+    ] = None,
     burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 100,
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 1,
@@ -162,7 +165,13 @@ def fit(
     began = time.perf_counter()
     vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
     X = vectorizer.fit_transform(texts[train])
-    model.fit(X, column.y[train], **{name: values[train] for name, values in arrays.items()})
+    known = {name: values[train] for name, values in arrays.items()}
+    try:
+        model.fit(X, column.y[train], checkpoint=checkpoint, **known)
+    except KeyboardInterrupt:
+        if checkpoint:
+            err.print(f"Stopped. The same command goes on from {escape(str(checkpoint))}.", highlight=False)
+        raise
     if covariate:
         model.covariate_names_ = np.array(covariate, dtype=object)
     if column.names:
@@ -368,7 +377,7 @@ def covariate_tables(model) -> list[Table]:
     table = Table("covariate", *["class"] * classes, "weight", "90 % interval", title="Covariates, for a unit of each")
     for row in rows:
         lower, upper = row.get("interval", (np.nan, np.nan))
-        cells = [escape(row["covariate"])] + [escape(str(row["class"]))] * classes
+        cells = [escape(row["covariate"])] + ([escape(str(row["class"]))] if classes else [])
         table.add_row(*cells, f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}")
     return [table]
 

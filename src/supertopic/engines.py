@@ -1,15 +1,43 @@
 """Who runs the shards. An engine asks all of them for something and adds up what they say, in their order."""
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import reduce
 from typing import TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from supertopic.shard import Shard, Statistics
 
+
+class OneBlasThread:
+    """While anyone is inside, BLAS has one thread: more would fight ours and change the bits of sums.
+
+    The limit is the whole process's, so that it is set by the first who enters, in whatever thread, and lifted by the
+    last who leaves.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.limits = threading.Lock(), 0, ExitStack()
+
+    def __enter__(self):
+        with self.lock:
+            if self.inside == 0:
+                self.limits.enter_context(threadpool_limits(1, user_api="blas"))
+            self.inside += 1
+
+    def __exit__(self, *error):
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.limits.close()
+
+
+one_blas_thread = OneBlasThread()
 S = TypeVar("S")
 T = TypeVar("T")
 

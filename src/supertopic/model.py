@@ -1,9 +1,11 @@
 """What all topic models have in common: parameters, chains, topics, `transform`. And the plain one, LDA."""
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -14,9 +16,11 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
+from supertopic.checkpoint import Checkpoint, identify
 from supertopic.corpus import check_counts, make_tokens
+from supertopic.diagnostics import Diagnostics
+from supertopic.engines import one_blas_thread
 from supertopic.gibbs import SAMPLERS, Priors
 from supertopic.inference import infer_shares
 from supertopic.progress import progress
@@ -30,7 +34,7 @@ LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's o
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What LDA and its supervised kin have in common: the chains, the topics, `transform`."""
 
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
@@ -47,6 +51,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_jobs: int | None
     random_state: Any
     verbose: bool
+    seed_: int
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -54,7 +59,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
-    def _sample(self, X: csr_array, response: Response, target: Target) -> list[np.ndarray]:
+    def _sample(
+        self, X: csr_array, response: Response, target: Target, checkpoint: Checkpoint | None
+    ) -> list[np.ndarray]:
         """Run the chains and set what is fitted; returns the last z of each chain."""
         began = time.perf_counter()
         job = self._job(X, response, target)
@@ -66,20 +73,22 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         def go(index: int) -> Run:
             run = Run(job, index, n_jobs // workers)
             try:
+                if checkpoint:
+                    checkpoint.restore(run, last)
+                    advance("", run.iteration)
                 while run.iteration < last:
                     run.step(last)
                     advance(f"log joint {run.log_joint[-1][1]:,.0f}" if run.log_joint else "")
+                    if checkpoint:
+                        checkpoint.keep(run, last)
                 run.finish()
             finally:
                 run.close()
             return run
 
         title = f"{type(self).__name__}, {self.sampler_}"
-        # BLAS threads would fight ours, and their number would change the bits of a sum
-        with (
-            threadpool_limits(1, user_api="blas"),
-            progress(self.n_chains * last, title, bool(self.verbose)) as advance,
-        ):
+        listening = checkpoint.listening() if checkpoint else nullcontext()
+        with one_blas_thread, listening, progress(self.n_chains * last, title, bool(self.verbose)) as advance:
             runs = over_threads(go, range(self.n_chains), workers)
 
         means = [np.mean([value for i, value in run.log_joint if i > self.burn_in]) for run in runs]
@@ -88,6 +97,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in runs[0].log_joint])
         seconds = np.sum([run.seconds for run in runs], axis=0).tolist()
         self.timings_ = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
+        self.trace_ = np.array([run.trace for run in runs])
         self.alpha_ = np.array([run.priors.alpha for run in runs])
         self.beta_ = np.array([run.priors.beta for run in runs])
         eta, scale = self._in_units(np.array([run.eta for run in runs]), np.array([run.scale for run in runs]))
@@ -101,6 +111,20 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tokens, learn = make_tokens(X), bool(self.optimize_priors)
         sampler = self._choose_sampler(len(tokens.word))
         return Job(tokens, X.shape[1], response, target, self._priors(), learn, sampler, self.seed_, self.burn_in)
+
+    def _open_checkpoint(self, X, response: Response, target: Target, path, every: float) -> Checkpoint | None:
+        """The checkpoint of this fit; where random_state is None, the seed is the checkpoint's."""
+        if path is None:
+            return None
+        if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
+            raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
+        parameters = self.get_params(deep=False)
+        for name in ("n_jobs", "verbose", "n_draws", "random_state"):
+            del parameters[name]
+        parameters |= {"kind": type(self).__name__, "seed": None if self.random_state is None else self.seed_}
+        checkpoint = Checkpoint(path, every, identify(self._job(X, response, target), parameters))
+        self.seed_ = checkpoint.facts.setdefault("seed", self.seed_)
+        return checkpoint
 
     def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The draws in the units of the user's y."""
@@ -315,11 +339,25 @@ class LDA(TopicModel):
     ):  # fmt: skip
         self._store(locals())
 
-    def fit(self, X: ArrayLike, y: Any = None) -> "LDA":
-        """Learn topics from word counts X of shape (n_docs, n_words); y is ignored."""
+    def fit(
+        self, X: ArrayLike, y: Any = None, *, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60
+    ) -> "LDA":
+        """Learn topics from word counts.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts.
+        y : ignored
+        checkpoint, checkpoint_every : path and seconds, optional
+            Where the state of the chains is written, and how often. The same call goes on from there after it was
+            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+        """
         self._check_parameters()
         counts = self._validate_counts(X, reset=True)
         nothing = np.zeros((counts.shape[0], 0))
         self.seed_ = self._seed()
-        self._sample(counts, Logistic(1.0), make_target(nothing, nothing))
+        response, target = Logistic(1.0), make_target(nothing, nothing)
+        opened = self._open_checkpoint(counts, response, target, checkpoint, checkpoint_every)
+        self._sample(counts, response, target, opened)
         return self

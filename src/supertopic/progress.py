@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(total: int, title: str, show: bool) -> Iterator[Callable[[str], None]]:
-    """Yield `advance(note)`, to be called `total` times; it does nothing unless the bar is shown."""
+def progress(total: int, title: str, show: bool) -> Iterator[Callable[..., None]]:
+    """Yield `advance(note, steps=1)`, to be called for `total` steps; it does nothing unless the bar is shown."""
     if not show:
-        yield lambda note: None
+        yield lambda note, steps=1: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -16,4 +16,4 @@ def progress(total: int, title: str, show: bool) -> Iterator[Callable[[str], Non
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, note="")
-        yield lambda note: bar.update(task, advance=1, note=note)
+        yield lambda note, steps=1: bar.update(task, advance=steps, note=note)

@@ -1,11 +1,14 @@
 """Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from supertopic.model import LEAST, MOST, check_number, logger
@@ -40,12 +43,29 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         """(n_docs, R) as y was: a vector where y was one."""
         return values if self.multioutput_ else values[:, 0]
 
-    def _log_predictive(self, response: Response, X, y, covariates, offset) -> np.ndarray:
+    def _likelihood(self, X, exposure) -> tuple[Response, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+        """The response, the known part of its omega, and the mean that follows from omega."""
+        raise NotImplementedError
+
+    def _log_predictive(self, X, y, exposure, covariates) -> np.ndarray:
+        check_is_fitted(self, "_word_topic")
+        response, offset, _ = self._likelihood(X, exposure)
         y = np.asarray(y, dtype=float).reshape(len(y), -1)
         logs = [
             response.with_scale(scale).log_density(y, offset + omega) for omega, scale in self._omegas(X, covariates)
         ]
         return self._shaped(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
+
+    def _losses(self, X, y, exposure=None, covariates=None) -> tuple[np.ndarray, list[float]]:
+        """The negative log density of each draw, (chain, draw), and R2 of each chain."""
+        response, offset, link = self._likelihood(X, exposure)
+        y, shape = np.asarray(y, dtype=float).reshape(len(y), -1), self._eta.shape[:2]
+        losses, means = [], []
+        for omega, scale in self._omegas(X, covariates):
+            losses.append(-response.with_scale(scale).log_density(y, offset + omega).sum(axis=1).mean())
+            means.append(link(offset + omega))
+        chains = np.array(means).reshape(*shape, *y.shape).mean(axis=1)
+        return np.array(losses).reshape(shape), [float(r2_score(y, mean)) for mean in chains]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -101,8 +121,9 @@ class SLDARegressor(TopicRegressor):
         check_number("sigma2", self.sigma2, ("variance", "drawn"))
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
-    ) -> "SLDARegressor":
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ) -> "SLDARegressor":  # fmt: skip
         """Learn topics and weights from word counts and ratings.
 
         Parameters
@@ -115,8 +136,11 @@ class SLDARegressor(TopicRegressor):
             Multiplies c for each document; 0 makes its rating unknown.
         covariates : array-like of shape (n_docs, n_covariates), optional
             Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        checkpoint, checkpoint_every : path and seconds, optional
+            Where the state of the chains is written, and how often. The same call goes on from there after it was
+            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
         """
-        return self._fit(X, y, sample_weight, covariates)
+        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
 
     def _encode(self, y, weight, exposure):
         y, weight = self._check_y(y, weight)
@@ -156,8 +180,10 @@ class SLDARegressor(TopicRegressor):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
-        check_is_fitted(self, "_word_topic")
-        return self._log_predictive(Gaussian(1.0, np.ones(1)), X, y, covariates, self.intercept_)
+        return self._log_predictive(X, y, None, covariates)
+
+    def _likelihood(self, X, exposure):
+        return Gaussian(1.0, np.ones(1)), self.intercept_, np.positive
 
 
 class SLDACountRegressor(TopicRegressor):
@@ -205,7 +231,7 @@ class SLDACountRegressor(TopicRegressor):
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
-        covariates: ArrayLike | None = None,
+        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
     ) -> "SLDACountRegressor":  # fmt: skip
         """Learn topics and weights from word counts and a count for each document.
 
@@ -221,8 +247,11 @@ class SLDACountRegressor(TopicRegressor):
             What the mean is proportional to, such as the time for which each document was counted.
         covariates : array-like of shape (n_docs, n_covariates), optional
             Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        checkpoint, checkpoint_every : path and seconds, optional
+            Where the state of the chains is written, and how often. The same call goes on from there after it was
+            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
         """
-        return self._fit(X, y, sample_weight, covariates, exposure)
+        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure)
 
     def _encode(self, y, weight, exposure):
         y, weight = self._check_y(y, weight)
@@ -280,9 +309,11 @@ class SLDACountRegressor(TopicRegressor):
         self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> np.ndarray:
         """The log probability of each y under the mean over all draws: how well counts are foretold."""
-        check_is_fitted(self, "_word_topic")
+        return self._log_predictive(X, y, exposure, covariates)
+
+    def _likelihood(self, X, exposure):
         offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
-        return self._log_predictive(NegativeBinomial(1.0, np.ones(1)), X, y, covariates, offset)
+        return NegativeBinomial(1.0, np.ones(1)), offset, np.exp
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,43 +1,40 @@
-"""Model files: one safetensors file with a JSON header. Nothing in it is ever executed."""
+"""Model files: what a fitted model is, in a file of data, and back. Whatever is read is checked before it is used."""
 
 import json
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.classifiers import MedLDAClassifier, SLDAClassifier, TopicClassifier
+from supertopic.files import read_file, write_file
 from supertopic.model import LDA, TopicModel
-from supertopic.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.regressors import SLDACountRegressor, SLDARegressor, TopicRegressor
 from supertopic.supervised import SupervisedTopicModel
 
-FORMAT = 1
+FORMAT = 2
 KINDS: dict[str, type[TopicModel]] = {
     kind.__name__: kind for kind in (LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
 }
-FACTS = (  # plain JSON values
-    "seed_", "sampler_", "best_chain_", "n_features_in_", "timings_", "multilabel_", "multioutput_",
-    "n_covariates_", "c_", "c_path_",
-)  # fmt: skip
+FACTS = {  # plain JSON values
+    "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
+    "multioutput_": bool, "n_covariates_": int, "c_": float, "c_path_": list,
+}  # fmt: skip
 ARRAYS = (
-    "alpha_", "beta_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
-    "unit_", "covariate_mean_", "covariate_names_",
-    "covariate_scale_",
+    "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
+    "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_",
 )  # fmt: skip
+MAX_JOBS = 4096
 
 
 def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     """Write a fitted estimator, or a Pipeline of a CountVectorizer and an estimator, to one file.
 
     The file holds parameters, topics, weights and the vocabulary; no training documents. It is written beside its
-    final place and renamed, so that a reader never sees half a file.
+    final place and renamed, so that a reader never sees half a file, and ends with its own SHA-256 in the header.
     """
     vectorizer, model, names = _parts(obj)
     check_is_fitted(model, "_word_topic")
@@ -58,45 +55,96 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
         header["vectorizer"] = {name: _plain(value, name) for name, value in parameters.items()}
         header["fixed_vocabulary"] = bool(vectorizer.fixed_vocabulary_)
         _put(tensors, header, "vocabulary", vectorizer.get_feature_names_out())
-    tensors = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    _write(to_bytes(tensors, metadata={"supertopic": json.dumps(header)}), Path(path))
+    write_file(path, header, tensors)
 
 
 def load(path: str | os.PathLike) -> TopicModel | Pipeline:
-    """Read what `save` wrote; predictions are the same, bit for bit."""
-    try:
-        with safe_open(os.fspath(path), framework="numpy") as file:
-            header = json.loads((file.metadata() or {}).get("supertopic", "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a supertopic model: {error}") from error
-    if not isinstance(header, dict):
-        raise ValueError(f"{path} is a safetensors file, but not a supertopic model.")
+    """Read what `save` wrote; predictions are the same, bit for bit. A file that is not whole and sound is refused."""
+    header, tensors = read_file(path, "supertopic model")
     if header.get("format") != FORMAT:
         raise ValueError(
             f"{path} has format {header.get('format')!r}, written by supertopic {header.get('library')}; "
             f"this is supertopic {_version()}, which reads format {FORMAT}."
         )
-    if header["kind"] not in KINDS:
-        raise ValueError(f"{path} holds a {header['kind']!r}, which supertopic {_version()} does not know.")
+    if not isinstance(header.get("kind"), str) or header["kind"] not in KINDS:
+        raise ValueError(f"{path} holds a {header.get('kind')!r}, which supertopic {_version()} does not know.")
+    try:
+        model = _model(header, tensors)
+        return model if header["steps"] is None else _pipeline(model, header, tensors)
+    except Exception as error:
+        raise ValueError(f"{path} is not a sound supertopic model: {error or repr(error)}") from error
+
+
+def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel:
+    """The model of a file whose contents may be anything."""
     model = KINDS[header["kind"]](**{name: _unplain(value) for name, value in header["parameters"].items()})
+    model._check_parameters()
+    _expect(model.n_jobs is None or abs(int(model.n_jobs)) <= MAX_JOBS, f"n_jobs = {model.n_jobs}")
     for name, value in header["fitted"].items():
+        wanted = FACTS[name]
+        _expect(isinstance(value, wanted) or (wanted is float and isinstance(value, int)), f"{name} = {value!r}")
         setattr(model, name, value)
     for name in ARRAYS:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
+    _check_arrays(model, tensors)
     model._set_draws(tensors["word_topic"], tensors["eta"], tensors["scale"])
     if isinstance(model, SupervisedTopicModel):
         model._calibrated = tensors["calibrated_eta"], tensors["calibrated_scale"]
-    if header["steps"] is None:
-        return model
+    return model
+
+
+def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
+    """The shapes and values that the code relies on: its kernels check no bounds."""
+    counts, eta, scale = tensors["word_topic"], tensors["eta"], tensors["scale"]
+    _expect(counts.ndim == 3 and counts.dtype.kind in "iu" and counts.size > 0, "word_topic's shape or type")
+    n_chains, n_words, n_topics = counts.shape
+    _expect(counts.min() >= 0 and n_topics < 2**16 and n_words == model.n_features_in_, "word_topic's values")
+    _expect(0 <= model.best_chain_ < n_chains and 0 <= model.seed_ < 2**63, "best_chain_ or seed_")
+    n_covariates = getattr(model, "n_covariates_", 0)
+    _expect(eta.ndim == 4 and eta.shape[0] == n_chains and eta.shape[1] > 0, "eta's shape")
+    _expect(eta.shape[3] == n_topics + n_covariates and n_covariates >= 0, "eta's width")
+    _expect(scale.ndim == 3 and scale.shape[:2] == eta.shape[:2], "scale's shape")
+    n_columns, shapes = eta.shape[2], {"alpha_": (n_chains, n_topics), "beta_": (n_chains,)}
+    if isinstance(model, SupervisedTopicModel):
+        _expect(tensors["calibrated_eta"].shape == eta.shape, "the calibrated eta's shape")
+        _expect(tensors["calibrated_scale"].shape == scale.shape, "the calibrated scale's shape")
+        shapes |= dict.fromkeys(("covariate_mean_", "covariate_scale_", "covariate_names_"), (n_covariates,))
+    if isinstance(model, TopicRegressor):
+        shapes["intercept_"] = (n_columns,)
+        _expect(scale.shape[2] == n_columns and (tensors["calibrated_scale"] > 0).all(), "the response's parameter")
+        _expect(model.multioutput_ or n_columns == 1, "multioutput_")
+    if isinstance(model, TopicClassifier):
+        n_classes = len(model.classes_)
+        columns = {n_classes} if model.multilabel_ else {n_classes, n_classes - 1} if n_classes > 2 else {1}
+        _expect(model.classes_.ndim == 1 and n_columns in columns and n_classes > 0, "the number of classes")
+    for name, shape in shapes.items():
+        _expect(getattr(model, name).shape == shape, f"{name}'s shape")
+    for name, array in tensors.items():
+        _expect(
+            array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.isfinite(array).all()), f"{name}'s numbers"
+        )
+    _expect((model.alpha_ > 0).all() and (model.beta_ > 0).all(), "alpha_ or beta_")
+
+
+def _pipeline(model: TopicModel, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> Pipeline:
     parameters = {name: _unplain(value) for name, value in header["vectorizer"].items()}
-    parameters["dtype"] = np.dtype(parameters["dtype"]).type
-    vectorizer = CountVectorizer(**parameters)
-    words = _get(tensors, header, "vocabulary")
+    dtype = np.dtype(parameters.pop("dtype"))
+    _expect(dtype.kind in "iuf", "the vectorizer's dtype")
+    vectorizer = CountVectorizer(dtype=dtype.type, **parameters)
+    words = _get(tensors, header, "vocabulary").tolist()
+    _expect(len(set(words)) == len(words) == model.n_features_in_, "the number of words")
     vectorizer.vocabulary_ = {word: i for i, word in enumerate(words)}
-    vectorizer.fixed_vocabulary_ = header["fixed_vocabulary"]
+    vectorizer.fixed_vocabulary_ = bool(header["fixed_vocabulary"])
+    vectorizer._validate_params()  # as scikit-learn does in fit, which is not called here
+    vectorizer._validate_ngram_range()
+    vectorizer.build_analyzer()
     return Pipeline(list(zip(header["steps"], (vectorizer, model), strict=True)))
+
+
+def _expect(sound: Any, what: str) -> None:
+    if not sound:
+        raise ValueError(f"{what} cannot be right.")
 
 
 def _parts(obj) -> tuple[CountVectorizer | None, TopicModel, list[str] | None]:
@@ -157,21 +205,6 @@ def _unplain(value):
         kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}
         return kinds[kind](content)
     return value
-
-
-def _write(data: bytes, path: Path) -> None:
-    """All or nothing: a temporary file in the same folder, synced, then renamed."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _version() -> str:

@@ -8,10 +8,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from supertopic.calibration import draw_weights
 from supertopic.draws import make_key, uniforms
+from supertopic.engines import one_blas_thread
 from supertopic.gibbs import Priors
 from supertopic.inference import infer_left_out, omegas, sample_shares
 from supertopic.model import MOST, TopicModel, check_number, over_threads
@@ -32,7 +32,7 @@ class SupervisedTopicModel(TopicModel):
     nu2: float
     calibrate: bool
 
-    def _fit(self, X, y, sample_weight, covariates, exposure=None):
+    def _fit(self, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None):
         self._check_parameters()
         counts = self._validate_counts(X, reset=True)
         if y is None:
@@ -46,11 +46,15 @@ class SupervisedTopicModel(TopicModel):
         response, target = self._encode(y, weight, exposure)
         target = target._replace(covariates=Z)
         self.seed_ = self._seed()
+        opened = self._open_checkpoint(counts, response, target, checkpoint, checkpoint_every)
         self.c_ = response.c
         if self.c == "auto":
-            self.c_, self.c_path_ = self._choose_c(counts, response, target)
+            known = opened.facts if opened else {}
+            if "path" not in known:
+                known["c"], known["path"] = self._choose_c(counts, response, target)
+            self.c_, self.c_path_ = known["c"], known["path"]
             response = replace(response, c=self.c_)
-        z = self._sample(counts, response, target)
+        z = self._sample(counts, response, target, opened)
         self._calibrate(counts, z, response.plain(), target)
         return self
 
@@ -73,7 +77,7 @@ class SupervisedTopicModel(TopicModel):
         """
         n_known = int((target.weight > 0).any(axis=1).sum())
         n_walks = int(np.clip(np.ceil(ENOUGH_HELD / (HIDDEN * n_known)), 1, 5))
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread:
             walks = [self._walk(X, response, target, CHOOSE + i) for i in range(n_walks)]
         losses = np.concatenate(walks, axis=1)  # (c, document)
         means, root = losses.mean(axis=1), np.sqrt(losses.shape[1])
@@ -129,7 +133,7 @@ class SupervisedTopicModel(TopicModel):
             x = np.hstack([shares, target.covariates])
             return draw_weights(x, response, target, n_draws, make_key(self.seed_, chain, CALIBRATE))
 
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread:
             draws = over_threads(go, range(n_chains), workers)
         eta, scale = zip(*draws, strict=True)
         self._calibrated = self._in_units(np.stack(eta), np.stack(scale))

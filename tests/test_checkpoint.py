@@ -1,0 +1,149 @@
+"""Checkpoints: kill it, run the same call again, and the model is that of an undisturbed run, bit for bit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import supertopic.checkpoint
+from supertopic import LDA, SLDAClassifier, SLDARegressor
+from supertopic.datasets import make_corpus
+
+CODE = """
+import sys
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.datasets import make_corpus
+from supertopic import run
+run.SHARD_TOKENS = 2000  # so that this small corpus has many shards
+b = make_corpus(n_docs=300, n_topics=3, random_state=0)
+print("ready", flush=True)
+model = eval(sys.argv[1])
+model.fit(b.X, b.y, checkpoint=sys.argv[2] or None, checkpoint_every=float(sys.argv[3]))
+print(model._word_topic.tobytes().hex()[:4000], model._eta.tobytes().hex(), model.log_joint_.tolist())
+print(model.predict(b.X[:9]))
+"""
+MODELS = [
+    "SLDAClassifier(4, burn_in=60, n_draws=20, n_chains=2, n_jobs=2, random_state=3)",
+    "SLDAClassifier(4, c='auto', burn_in=20, n_draws=5, sampler='delayed', n_jobs=2, random_state=3)",
+    "SLDARegressor(4, burn_in=60, n_draws=20, sigma2='drawn', c=1, optimize_priors=True, random_state=3)",
+    "SLDACountRegressor(4, burn_in=60, n_draws=20, sampler='drawn', n_jobs=2, random_state=3)",
+]
+
+
+def run(model, path, every=0.0):
+    return subprocess.Popen(
+        [sys.executable, "-c", CODE, model, str(path), str(every)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def disturbed(model, path, rng, n_kills, number=signal.SIGKILL):
+    """What the fit prints in the end, having been killed at random moments."""
+    for kill in range(n_kills + 1):
+        process = run(model, path)
+        assert process.stdout.readline() == "ready\n"
+        if kill < n_kills:
+            time.sleep(rng.uniform(0, 1.0))
+            process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+        if process.returncode == 0:
+            return out
+        assert -process.returncode == number or (number == signal.SIGINT and "KeyboardInterrupt" in err), err
+    raise AssertionError(err)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_killed_at_random_moments(tmp_path, model):
+    rng = np.random.default_rng(len(model))
+    out = disturbed(model, tmp_path / "c", rng, 4)
+    undisturbed, _ = run(model, "").communicate(timeout=120)
+    assert out == undisturbed.removeprefix("ready\n")
+    assert [name for name in os.listdir(tmp_path) if name != "c"] == []
+
+
+def test_control_c_writes_the_checkpoint(tmp_path):
+    model = MODELS[0].replace("burn_in=60", "burn_in=3000")
+    process = run(model, tmp_path / "c", every=1e9)
+    process.stdout.readline()
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0 and "goes on from the checkpoint" in err
+    _, tensors = supertopic.files.read_file(tmp_path / "c", "checkpoint")
+    assert tensors["0/iteration"] > 1 and tensors["1/iteration"] > 1
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(n_docs=60, n_topics=3, random_state=0)
+
+
+def test_a_finished_one_returns_at_once_and_more_draws_continue_it(corpus, tmp_path):
+    kind = {"burn_in": 7, "n_chains": 2, "random_state": 1}
+    first = SLDAClassifier(3, n_draws=4, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+    before = (tmp_path / "c").read_bytes()
+    again = SLDAClassifier(3, n_draws=4, n_jobs=2, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+    assert (tmp_path / "c").read_bytes() == before
+    np.testing.assert_array_equal(again.calibrated_draws_, first.calibrated_draws_)
+    more = SLDAClassifier(3, n_draws=9, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+    whole = SLDAClassifier(3, n_draws=9, **kind).fit(corpus.X, corpus.y)
+    for name in ("coef_draws_", "calibrated_draws_", "_word_topic", "log_joint_", "log_joint_iterations_", "trace_"):
+        np.testing.assert_array_equal(getattr(more, name), getattr(whole, name))
+    np.testing.assert_array_equal(more.doc_topic_, whole.doc_topic_)
+    with pytest.raises(ValueError, match="already holds 9 draws"):
+        SLDAClassifier(3, n_draws=4, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+
+
+def test_without_a_seed_the_checkpoint_keeps_it(corpus, tmp_path):
+    a = LDA(3, burn_in=3, n_draws=2).fit(corpus.X, checkpoint=tmp_path / "c")
+    b = LDA(3, burn_in=3, n_draws=2).fit(corpus.X, checkpoint=tmp_path / "c")
+    assert a.seed_ == b.seed_ and (a._word_topic == b._word_topic).all()
+
+
+def test_another_fits_checkpoint_is_refused(corpus, tmp_path):
+    path, model = tmp_path / "c", SLDAClassifier(3, burn_in=2, n_draws=2, random_state=0)
+    model.fit(corpus.X, corpus.y, checkpoint=path)
+    weights = np.r_[2.0, np.ones(59)]
+    for other, X, more in (
+        (SLDAClassifier(4, burn_in=2, n_draws=2, random_state=0), corpus.X, {}),
+        (SLDAClassifier(3, burn_in=2, n_draws=2, random_state=1), corpus.X, {}),
+        (SLDAClassifier(3, burn_in=3, n_draws=2, random_state=0), corpus.X, {}),
+        (SLDARegressor(3, burn_in=2, n_draws=2, random_state=0), corpus.X, {}),
+        (model, corpus.X[::-1], {}),
+        (model, corpus.X, {"sample_weight": weights}),
+        (model, corpus.X, {"covariates": weights}),
+    ):
+        with pytest.raises(ValueError, match="another fit"):
+            other.fit(X, corpus.y, checkpoint=path, **more)
+    data = path.read_bytes()
+    path.write_bytes(data[:-9])
+    with pytest.raises(ValueError, match="damaged"):
+        model.fit(corpus.X, corpus.y, checkpoint=path)
+    with pytest.raises(ValueError, match="seconds"):
+        model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "d", checkpoint_every=-1)
+
+
+def test_a_place_that_cannot_be_written_is_noticed_at_the_start(corpus, tmp_path, monkeypatch):
+    model = SLDAClassifier(3, burn_in=2, n_draws=2, random_state=0)
+    with pytest.raises(OSError):
+        model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "no" / "such" / "folder")
+    with pytest.raises(OSError):
+        model.fit(corpus.X, corpus.y, checkpoint=tmp_path)
+    write, calls = supertopic.checkpoint.write_file, []
+
+    def full_disk(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise OSError("No space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(supertopic.checkpoint, "write_file", full_disk)
+    with pytest.warns(UserWarning, match="No space left"):
+        model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
+    assert model.coef_draws_.shape == (1, 2, 1, 3)
