@@ -401,6 +401,6 @@ def main() -> None:
     """Run the command. Bad input ends in one line on stderr and exit code 1, bad usage in 2, Ctrl-C in 130."""
     try:
         app()
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, MemoryError) as error:
         err.print("[bold red]Error:[/bold red]", escape(str(error)), highlight=False)
         sys.exit(1)

@@ -4,9 +4,8 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import reduce
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,24 +16,27 @@ from supertopic.shard import Shard, Statistics
 class OneBlasThread:
     """While anyone is inside, BLAS has one thread: more would fight ours and change the bits of sums.
 
-    The limit is the whole process's, so that it is set by the first who enters, in whatever thread, and lifted by the
-    last who leaves.
+    The limit is the whole process's: the first who enters, in whatever thread, sets it, and the last who leaves lifts
+    it. OpenBLAS may ignore a thread other than the one that set it; what is restored is therefore always what was
+    there at the very first time.
     """
 
     def __init__(self) -> None:
-        self.lock, self.inside, self.limits = threading.Lock(), 0, ExitStack()
+        self.lock, self.inside = threading.Lock(), 0
+        self.first: Any = None
 
     def __enter__(self):
         with self.lock:
             if self.inside == 0:
-                self.limits.enter_context(threadpool_limits(1, user_api="blas"))
+                limits = threadpool_limits(1, user_api="blas")
+                self.first = self.first or limits
             self.inside += 1
 
     def __exit__(self, *error):
         with self.lock:
             self.inside -= 1
             if self.inside == 0:
-                self.limits.close()
+                self.first.restore_original_limits()
 
 
 one_blas_thread = OneBlasThread()

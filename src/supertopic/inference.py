@@ -153,17 +153,3 @@ def over_chunks(work: Callable[[slice], None], tokens: Tokens, n_threads: int) -
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(work, chunks))
-
-
-@kernel
-def omegas(x, eta):
-    """omega (n_docs, R) of documents x (n_docs, K + P) under one draw of eta (R, K + P).
-
-    Each document has its own loop: a matrix product would give other bits in another batch.
-    """
-    omega = np.zeros((len(x), len(eta)))
-    for d in range(len(x)):
-        for r in range(len(eta)):
-            for k in range(x.shape[1]):
-                omega[d, r] += eta[r, k] * x[d, k]
-    return omega

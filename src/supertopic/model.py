@@ -23,6 +23,7 @@ from supertopic.diagnostics import Diagnostics
 from supertopic.engines import one_blas_thread
 from supertopic.gibbs import SAMPLERS, Priors
 from supertopic.inference import infer_shares
+from supertopic.lanes import padded
 from supertopic.progress import progress
 from supertopic.responses import Logistic, Response, Target, make_target
 from supertopic.run import Job, Run
@@ -64,10 +65,11 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     ) -> list[np.ndarray]:
         """Run the chains and set what is fitted; returns the last z of each chain."""
         began = time.perf_counter()
-        job = self._job(X, response, target)
-        tokens, self.sampler_ = job.tokens, job.sampler
         n_jobs = effective_n_jobs(self.n_jobs)
         workers = min(n_jobs, self.n_chains)
+        self._check_memory(X, target, workers)
+        job = self._job(X, response, target)
+        tokens, self.sampler_ = job.tokens, job.sampler
         last = self.burn_in + self.n_draws
 
         def go(index: int) -> Run:
@@ -88,7 +90,7 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
         title = f"{type(self).__name__}, {self.sampler_}"
         listening = checkpoint.listening() if checkpoint else nullcontext()
-        with one_blas_thread, listening, progress(self.n_chains * last, title, bool(self.verbose)) as advance:
+        with listening, progress(self.n_chains * last, title, bool(self.verbose)) as advance:
             runs = over_threads(go, range(self.n_chains), workers)
 
         means = [np.mean([value for i, value in run.log_joint if i > self.burn_in]) for run in runs]
@@ -111,6 +113,25 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         tokens, learn = make_tokens(X), bool(self.optimize_priors)
         sampler = self._choose_sampler(len(tokens.word))
         return Job(tokens, X.shape[1], response, target, self._priors(), learn, sampler, self.seed_, self.burn_in)
+
+    def _check_memory(self, X: csr_array, target: Target, workers: int) -> None:
+        """Refuse what cannot fit into memory before any of it is taken; the sum is a lower bound, not an estimate."""
+        (n_docs, n_words), n_tokens, width = X.shape, int(X.data.sum()), padded(self.n_topics)
+        n_columns, beside = target.y.shape[1], target.covariates.shape[1]
+        shares = 4 * n_docs * width + 8 * n_docs * self.n_topics
+        state = 4 * n_tokens + 4 * n_words * width + shares + 8 * (self.n_topics + beside) ** 2 * n_columns
+        kept = 4 * n_words * self.n_topics + 2 * n_tokens + shares
+        kept += 16 * self.n_draws * n_columns * (self.n_topics + beside)
+        needed = 4 * n_tokens + workers * state + self.n_chains * kept
+        if self.sampler == "drawn":
+            needed += workers * 4 * n_words * width
+        free = free_memory()
+        if needed > free:
+            raise MemoryError(
+                f"The fit needs at least {needed / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB of memory are free: "
+                f"{n_tokens:,} tokens, {n_docs:,} documents, {n_words:,} words, n_topics={self.n_topics}, "
+                f"n_chains={self.n_chains}. Fewer topics or chains, or a smaller vocabulary (min_df), need less."
+            )
 
     def _open_checkpoint(self, X, response: Response, target: Target, path, every: float) -> Checkpoint | None:
         """The checkpoint of this fit; where random_state is None, the seed is the checkpoint's."""
@@ -275,11 +296,22 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
 
 def over_threads(verb: Callable[[int], T], indices: Iterable[int], n_threads: int) -> list[T]:
-    """verb(index) for every index, on some threads, the answers in order."""
-    if n_threads == 1:
-        return [verb(index) for index in indices]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(verb, indices))
+    """verb(index) for every index, on some threads that share one BLAS thread, the answers in order."""
+    with one_blas_thread:
+        if n_threads == 1:
+            return [verb(index) for index in indices]
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(verb, indices))
+
+
+def free_memory() -> float:
+    """Bytes that a program can still take, as the system tells it; infinite where it does not."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            rows = dict(line.split(":", 1) for line in file)
+        return 1024.0 * (int(rows["MemAvailable"].split()[0]) + int(rows["SwapFree"].split()[0]))
+    except (OSError, ValueError, KeyError):
+        return float("inf")
 
 
 def check_number(name: str, value, words: tuple[str, ...] = ()) -> None:

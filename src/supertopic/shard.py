@@ -60,7 +60,7 @@ class Shard:
     def sweep(self, eta: np.ndarray, topics: Topics, alpha: np.ndarray, key: np.uint64) -> None:
         """Sweep z given eta (R, K + P): first the weights of the topics, then those of the covariates."""
         began = time.perf_counter()
-        weights, known = make_weights(eta[:, : self.n_topics]), self.target.covariates @ eta[:, self.n_topics :].T
+        weights, known = make_weights(eta[:, : self.n_topics]), omegas(self.target.covariates, eta[:, self.n_topics :])
         kappa, lam = self.quadratic
         omega = np.zeros(self.target.y.shape)  # (n_docs, R)
         streams = document_streams(key, self.first_doc, self.n_docs)
@@ -126,6 +126,20 @@ def document_streams(key, first_doc, n_docs):
     for d in range(n_docs):
         streams[d] = derive(key, first_doc + d)
     return streams
+
+
+@kernel
+def omegas(x, eta):
+    """omega (n_docs, R) of documents x (n_docs, K + P) under one draw of eta (R, K + P).
+
+    Each document has its own loop: a matrix product would give other bits in another batch.
+    """
+    omega = np.zeros((len(x), len(eta)))
+    for d in range(len(x)):
+        for r in range(len(eta)):
+            for k in range(x.shape[1]):
+                omega[d, r] += eta[r, k] * x[d, k]
+    return omega
 
 
 @kernel

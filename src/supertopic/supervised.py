@@ -11,12 +11,12 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 
 from supertopic.calibration import draw_weights
 from supertopic.draws import make_key, uniforms
-from supertopic.engines import one_blas_thread
 from supertopic.gibbs import Priors
-from supertopic.inference import infer_left_out, omegas, sample_shares
+from supertopic.inference import infer_left_out, sample_shares
 from supertopic.model import MOST, TopicModel, check_number, over_threads
 from supertopic.responses import Response, Target
 from supertopic.run import Run
+from supertopic.shard import omegas
 
 CALIBRATE, CHOOSE = 1 << 33, 1 << 34  # paths of random numbers that no training iteration takes
 PATH_START, PATH_STEP = 40, 15  # iterations at the first c that c="auto" tries, and at each later one
@@ -77,8 +77,7 @@ class SupervisedTopicModel(TopicModel):
         """
         n_known = int((target.weight > 0).any(axis=1).sum())
         n_walks = int(np.clip(np.ceil(ENOUGH_HELD / (HIDDEN * n_known)), 1, 5))
-        with one_blas_thread:
-            walks = [self._walk(X, response, target, CHOOSE + i) for i in range(n_walks)]
+        walks = over_threads(lambda i: self._walk(X, response, target, CHOOSE + i), range(n_walks), 1)
         losses = np.concatenate(walks, axis=1)  # (c, document)
         means, root = losses.mean(axis=1), np.sqrt(losses.shape[1])
         worse = losses - losses[means.argmin()]
@@ -133,8 +132,7 @@ class SupervisedTopicModel(TopicModel):
             x = np.hstack([shares, target.covariates])
             return draw_weights(x, response, target, n_draws, make_key(self.seed_, chain, CALIBRATE))
 
-        with one_blas_thread:
-            draws = over_threads(go, range(n_chains), workers)
+        draws = over_threads(go, range(n_chains), workers)
         eta, scale = zip(*draws, strict=True)
         self._calibrated = self._in_units(np.stack(eta), np.stack(scale))
 

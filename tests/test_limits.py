@@ -1,0 +1,172 @@
+"""Load and limits: odd shapes of corpora, many at once, and random valid input through everything."""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, model
+from supertopic.datasets import make_corpus
+from supertopic.engines import one_blas_thread
+
+QUICK = {"burn_in": 3, "n_draws": 2, "predict_sweeps": 4, "random_state": 0}
+
+
+def sparse(rows):
+    return sp.csr_array(np.array(rows))
+
+
+ODD = {
+    "one word in all": sparse([[3], [1], [0], [2]]),
+    "documents of one word": sparse(np.eye(4, dtype=int)),
+    "a count of a million": sparse([[10**6, 1], [1, 1], [0, 2], [5, 0]]),
+    "a document of a million words": sparse(np.vstack([np.full((1, 1000), 1000), np.eye(3, 1000, dtype=int)])),
+    "all documents empty but one": sp.csr_array(([7], ([2], [1])), shape=(100_000, 3)),
+    "a million words": sp.csr_array((np.ones(4, int), ([0, 1, 2, 3], [0, 999_999, 5, 5])), shape=(4, 10**6)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("sampler", ["collapsed", "delayed"])
+def test_odd_corpora(case, sampler):
+    X = ODD[case]
+    y = np.arange(X.shape[0]) % 2
+    fitted = SLDAClassifier(3, sampler=sampler, **QUICK).fit(X, y)
+    p = fitted.predict_proba(X[:4])
+    assert np.isfinite(p).all() and fitted.doc_topic_.shape == (X.shape[0], 3)
+    np.testing.assert_allclose(fitted.transform(X[:4]).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("n_topics", [50, 300])
+def test_more_topics_than_tokens(n_topics):
+    X, y = np.eye(6, dtype=int), np.arange(6) % 2
+    for sampler in ("collapsed", "delayed", "drawn"):
+        assert SLDAClassifier(n_topics, sampler=sampler, **QUICK).fit(X, y).predict(X).shape == (6,)
+
+
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    X = sp.csr_array((np.ones(2, int), ([0, 1], [0, 9_999_999])), shape=(2, 10**7))
+    with pytest.raises(MemoryError, match=r"needs at least [\d,.]+ GiB.*n_topics=60000"):
+        SLDAClassifier(60_000, **QUICK).fit(X, [0, 1])
+    monkeypatch.setattr(model, "free_memory", lambda: 100.0)
+    with pytest.raises(MemoryError, match="min_df"):
+        LDA(3, **QUICK).fit(ODD["documents of one word"])
+
+
+def test_many_fits_at_once_are_the_same_as_one_by_one():
+    """In threads, in processes, and with one fitted model used by many threads."""
+    corpus = make_corpus(n_docs=80, random_state=0)
+    limits = [pool["num_threads"] for pool in threadpool_info()]
+
+    def fit(seed):
+        return SLDAClassifier(4, burn_in=10, n_draws=5, n_jobs=2, random_state=seed).fit(corpus.X, corpus.y)
+
+    alone = [fit(seed) for seed in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(fit, range(6)))
+        for a, b in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(a.calibrated_draws_, b.calibrated_draws_)
+        truth = alone[0].predict_proba(corpus.X)
+        for p in pool.map(lambda _: alone[0].predict_proba(corpus.X), range(24)):
+            np.testing.assert_array_equal(p, truth)
+    fit(0)
+    assert [pool["num_threads"] for pool in threadpool_info()] == limits  # BLAS has its threads back
+    code = (
+        "from supertopic import SLDAClassifier; from supertopic.datasets import make_corpus;"
+        "b = make_corpus(n_docs=80, random_state=0);"
+        "m = SLDAClassifier(4, burn_in=10, n_draws=5, n_jobs=2, random_state=0).fit(b.X, b.y);"
+        "print(m.calibrated_draws_.tobytes().hex())"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in processes:
+        assert bytes.fromhex(process.communicate()[0].strip()) == alone[0].calibrated_draws_.tobytes()
+
+
+def test_blas_has_one_thread_as_long_as_anyone_is_inside():
+    def blas():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before = blas()
+    entered, leave = threading.Event(), threading.Event()
+
+    def inside():
+        with one_blas_thread:
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=inside)
+    with one_blas_thread:
+        thread.start()
+        entered.wait()
+        with one_blas_thread:
+            pass
+        assert blas() == {1}
+        leave.set()
+        thread.join()
+        assert blas() == {1}
+    assert blas() == before
+
+
+@st.composite
+def problems(draw):
+    """A model with random parameters, and counts and a response that it must take."""
+    n_docs, n_words = draw(st.integers(2, 12)), draw(st.integers(1, 8))
+    cells = st.integers(0, draw(st.sampled_from([1, 3, 200])))
+    X = np.array(draw(st.lists(st.lists(cells, min_size=n_words, max_size=n_words), min_size=n_docs, max_size=n_docs)))
+    parameters = {
+        "n_topics": draw(st.integers(1, 9)),
+        "alpha": draw(st.sampled_from([1e-3, 1.0, 50.0])),
+        "beta": draw(st.sampled_from([1e-4, 0.01, 2.0])),
+        "optimize_priors": draw(st.booleans()),
+        "sampler": draw(st.sampled_from(["collapsed", "delayed", "drawn"])),
+        "n_chains": draw(st.integers(1, 2)),
+        "burn_in": draw(st.integers(0, 4)),
+        "n_draws": draw(st.integers(1, 3)),
+        "predict_sweeps": draw(st.integers(1, 3)),
+        "random_state": draw(st.integers(0, 2**63 - 1)),
+    }
+    kind = draw(st.sampled_from([LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor]))
+    if kind is LDA:
+        return kind(**parameters), X, None
+    parameters |= {
+        "c": draw(st.sampled_from([1e-3, 1.0, 30.0, 1e4, "auto"])),
+        "nu2": draw(st.sampled_from([0.01, 1.0, 100.0])),
+    }
+    parameters["calibrate"] = draw(st.booleans())
+    if kind in (SLDAClassifier, MedLDAClassifier):
+        y = np.array(draw(st.lists(st.integers(0, 3), min_size=n_docs, max_size=n_docs)), float)
+        y[:2] = 0, 1
+        y[2:][draw(st.lists(st.booleans(), min_size=n_docs - 2, max_size=n_docs - 2))] = np.nan
+    elif kind is SLDARegressor:
+        y = np.array(draw(st.lists(st.floats(-1e6, 1e6), min_size=n_docs, max_size=n_docs)))
+        parameters["sigma2"] = draw(st.sampled_from(["variance", "drawn", 0.5]))
+    else:
+        y = np.array(draw(st.lists(st.integers(0, 500), min_size=n_docs, max_size=n_docs)))
+    return kind(**parameters), X, y
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(problems())
+def test_random_input_through_everything(problem):
+    """Fit, predict, save, load, predict: no exception, and equal predictions."""
+    model, X, y = problem
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    method = "transform" if y is None else "predict"
+    before = getattr(model, method)(X)
+    assert np.isfinite(before).all()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "m")
+        after = getattr(load(Path(folder) / "m"), method)(X)
+    np.testing.assert_array_equal(before, after)
