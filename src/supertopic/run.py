@@ -47,6 +47,7 @@ class Run:
         self.eta: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.scale: list[np.ndarray] = []  # a draw each: (R,), or (0,)
         self.word_topic = np.zeros((job.n_words, self.n_topics), np.int32)  # summed over the draws
+        self.last_eta = np.zeros((0, 0))  # (R, K + P)
         self.trace: list[np.ndarray] = []  # a draw each: (2,), log joint and the response's loss
         self.log_joint: list[tuple[int, float]] = []  # iteration, value
         self.doc_topic = np.zeros((0, 0))  # (n_docs, K): the mean zbar over the kept draws, once finished
@@ -64,6 +65,7 @@ class Run:
             self.engine.map(lambda shard: shard.keep(padded(self.n_topics)))
         key = make_key(self.job.seed, self.index, self.iteration)
         eta, self.state = iterate(self.engine, self.state, self.priors, self.job.sampler, key)
+        self.last_eta = eta
         self.seconds += self.state.total.seconds
         word_topic = self.state.word_topic[:, : self.n_topics]
         kept = self.iteration > self.job.burn_in
