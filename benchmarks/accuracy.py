@@ -170,7 +170,7 @@ def ratings() -> Table:
 
 
 def citations() -> Table:
-    """Cora. K, alpha and the chains by a fifth of the training documents of five folds; penalties by cross-validation."""
+    """Cora. K, alpha and chains by a fifth of the training documents of five folds; penalties by cross-validation."""
 
     def fit_r(y, mean):
         """The dispersion that makes counts most likely, given their means."""

@@ -1,0 +1,136 @@
+"""The systems that the paper compares with: what they maximise, planted data, bad input."""
+
+import numpy as np
+import pytest
+from scipy.special import digamma as exact_digamma
+from scipy.special import softmax
+from sklearn.base import clone
+
+from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, VariationalSLDA, paper_system
+from supertopic.baselines.variational import digamma, softmax_objective
+from supertopic.corpus import check_counts
+from supertopic.datasets import make_corpus
+from supertopic.draws import kernel
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    found = make_corpus(n_docs=200, n_topics=4, doc_length=40, random_state=1)
+    found.group = found.doc_topic.argmax(axis=1)
+    return found
+
+
+MODELS = [
+    VariationalSLDA(5, random_state=0, max_iter=25),
+    VariationalSLDA(5, c=8.0, random_state=0, max_iter=25),
+    VariationalMedLDA(5, random_state=0, max_iter=25),
+    DiscLDA(10, random_state=0, max_iter=50),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("several", [False, True])
+def test_planted_classes_are_found(corpus, model, several):
+    y = np.array(["a", "b", "c", "d"])[corpus.group] if several else corpus.group > 1
+    fitted = clone(model).fit(corpus.X[:150], y[:150])
+    assert fitted.score(corpus.X[150:], y[150:]) > (0.75 if several else 0.85)
+    shares = fitted.transform(corpus.X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)
+    again = clone(model).fit(corpus.X[:150], y[:150])
+    np.testing.assert_array_equal(again.predict(corpus.X), fitted.predict(corpus.X))
+    if hasattr(fitted, "predict_proba"):
+        np.testing.assert_allclose(fitted.predict_proba(corpus.X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("model", MODELS[:3], ids=str)
+@pytest.mark.parametrize("several", [False, True])
+def test_the_bound_never_falls(corpus, model, several):
+    fitted = clone(model).set_params(tol=1e-12, max_iter=15).fit(corpus.X, corpus.group if several else corpus.y)
+    steps = np.diff(fitted.bound_)
+    assert len(steps) > 5 and steps.min() > -1e-7 * abs(fitted.bound_[0])
+
+
+def test_the_bound_is_a_bound():
+    """With one topic nothing is left to approximate: the words' part is their likelihood."""
+    X, y = np.array([[2, 1], [0, 3], [4, 0]]), [0, 1, 0]
+    model = VariationalSLDA(1, c=1.0, beta=0.5, random_state=0, max_iter=3).fit(X, y)
+    log_topics = np.log(model.topic_word_[0])
+    words = float((X @ log_topics).sum()) + 0.5 * log_topics.sum()
+    classes = sum(model.coef_[k, 0] - np.log(np.exp(model.coef_[:, 0]).sum()) for k in y)
+    assert model.bound_[-1] == pytest.approx(words + classes - 0.5 * np.sum(model.coef_**2), rel=1e-9)
+
+
+def test_softmax_gradient(corpus):
+    rng = np.random.default_rng(0)
+    starts, y = np.array([0, 4, 4, 9]), np.array([1, 0, 2])
+    phi, eta = rng.dirichlet(np.ones(3), 9), rng.normal(size=(3, 3))
+    gradient = np.empty_like(eta)
+    softmax_objective(starts, phi, y, eta, gradient)
+    for place in np.ndindex(*eta.shape):
+        step = np.zeros_like(eta)
+        step[place] = 1e-5
+        scratch = np.empty_like(eta)
+        up, down = (softmax_objective(starts, phi, y, eta + sign * step, scratch) for sign in (1, -1))
+        assert gradient[place] == pytest.approx((up - down) / 2e-5, abs=1e-6)
+
+
+def test_disclda_gradient(corpus):
+    """By finite differences of J, with proportions that have settled."""
+    counts = check_counts(corpus.X[:30])
+    model = DiscLDA(6, random_state=0, max_iter=2).fit(counts, corpus.y[:30])
+    model.inner_iter = 5000
+    rng = np.random.default_rng(0)
+    logits = np.log(model.maps_) + 0.3 * rng.normal(size=model.maps_.shape)
+    _, gradient = model._objective(counts, corpus.y[:30], logits, tol=1e-10)
+    for _ in range(12):
+        step = np.zeros_like(logits)
+        place = tuple(rng.integers(0, n) for n in logits.shape)
+        step[place] = 1e-4
+        up, down = (model._objective(counts, corpus.y[:30], logits + s * step, tol=1e-10)[0] for s in (1, -1))
+        assert gradient[place] == pytest.approx((up - down) / 2e-4, rel=1e-3, abs=1e-6)
+    np.testing.assert_allclose(model.maps_, softmax(logits - step, axis=1))
+
+
+def test_digamma():
+    @kernel
+    def all_of(x):
+        return np.array([digamma(value) for value in x])
+
+    x = np.array([1e-3, 0.1, 0.5, 1.0, 3.3, 5.99, 6.0, 50.0, 1e6])
+    np.testing.assert_allclose(all_of(x), exact_digamma(x), rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_the_papers_systems_by_name(corpus, name, task):
+    model = paper_system(name, 6, task=task, random_state=0)
+    y = corpus.y if task == "binary" else corpus.group
+    assert model.fit(corpus.X, y).score(corpus.X, y) > 0.6
+
+
+def test_bad_input(corpus):
+    for model in MODELS[1:]:
+        for X, y, message in (
+            (-corpus.X, corpus.y, "Negative"),
+            (corpus.X / 3, corpus.y, "fractions"),
+            (np.full((4, 3), np.nan), [0, 1, 0, 1], "NaN"),
+            (corpus.X, np.zeros(200), "one class"),
+            (corpus.X, corpus.y[:5], "inconsistent"),
+            (corpus.X, np.r_[np.nan, corpus.y[1:]], "NaN"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                clone(model).fit(X, y)
+        for wrong in ({"n_topics": 0}, {"alpha": -1.0}, {"beta": np.nan}, {"max_iter": 0}):
+            with pytest.raises(ValueError, match=next(iter(wrong))):
+                clone(model).set_params(**wrong).fit(corpus.X, corpus.y)
+        with pytest.raises(ValueError, match="features"):
+            clone(model).fit(corpus.X, corpus.y).predict(corpus.X[:, :7])
+        empty = clone(model).fit(np.vstack([corpus.X[:20].toarray(), np.zeros((2, 500), int)]), np.arange(22) % 2)
+        assert np.isfinite(empty.transform(np.zeros((1, 500), int))).all()
+    with pytest.raises(ValueError, match="more than the 4 classes"):
+        DiscLDA(4).fit(corpus.X, corpus.group)
+    with pytest.raises(ValueError, match="none of the paper's systems"):
+        paper_system("LSTM")
+    with pytest.raises(ValueError, match="task"):
+        paper_system("vSLDA", task="ternary")
