@@ -1,0 +1,95 @@
+"""Label-free calibration, learned priors, and the choice of c."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from supertopic import LDA, SLDAClassifier
+from supertopic.calibration import NU2, draw_weights
+from supertopic.corpus import check_counts
+from supertopic.datasets import make_corpus
+from supertopic.draws import make_key
+from supertopic.gibbs import Priors
+from supertopic.inference import infer_left_out, infer_shares
+from supertopic.responses import Gaussian, make_target
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(n_docs=400, n_topics=4, doc_length=60, random_state=1)
+
+
+def test_a_document_is_left_out_of_the_topics():
+    """The same as inference under topics from which its tokens were taken by hand."""
+    rng = np.random.default_rng(0)
+    X = check_counts(rng.poisson(0.7, (30, 12)))
+    n_topics, beta, alpha = 3, 0.2, np.array([0.3, 0.5, 0.2])
+    word = np.repeat(X.indices, X.data)
+    z = rng.integers(0, n_topics, len(word)).astype(np.uint16)
+    counts = np.zeros((12, n_topics), np.int32)
+    np.add.at(counts, (word, z), 1)
+    found = infer_left_out(X, z, 3 * counts, 3, Priors(alpha, beta, 1.0), 40, 7, 0, 1)
+    starts = np.concatenate([[0], np.cumsum(X.sum(axis=1))]).astype(int)
+    for d in range(30):
+        own = np.zeros_like(counts)
+        np.add.at(own, (word[starts[d] : starts[d + 1]], z[starts[d] : starts[d + 1]]), 1)
+        phi = (counts - own + beta) / (counts - own + beta).sum(axis=0)
+        expected = infer_shares(X[[d]], phi, alpha, 40, 7, 0, 1)[0]
+        np.testing.assert_allclose(found[d], expected, atol=0.02)
+    threads = infer_left_out(X, z, 3 * counts, 3, Priors(alpha, beta, 1.0), 40, 7, 0, 4)
+    np.testing.assert_array_equal(threads, found)
+
+
+def test_weights_have_the_posterior_of_a_regression():
+    """Gaussian with known variance: mean and covariance in closed form; a missing response and an offset among them."""
+    rng = np.random.default_rng(1)
+    x, weight, offset = rng.dirichlet(np.ones(3), 40), np.ones((40, 1)), rng.normal(size=(40, 1))
+    weight[::5] = 0
+    y = x @ [[1.0], [-2.0], [0.5]] + offset + 0.3 * rng.normal(size=(40, 1))
+    target = make_target(y, weight, offset)
+    eta, _ = draw_weights(x, Gaussian(1.0, np.full(1, 0.09), False), target, 4000, make_key(3))
+    P = np.eye(3) / NU2 + (x * weight).T @ x / 0.09
+    mean = np.linalg.solve(P, x.T @ (weight * (y - offset)) / 0.09).ravel()
+    sd = np.sqrt(np.diag(np.linalg.inv(P)))
+    assert (np.abs(eta[:, 0].mean(axis=0) - mean) / (sd / np.sqrt(4000))).max() < 4
+    np.testing.assert_allclose(eta[:, 0].std(axis=0), sd, rtol=0.06)
+
+
+def test_calibration_makes_probabilities_better_and_intervals_wider(corpus):
+    run = {"c": 50, "burn_in": 60, "n_draws": 20, "random_state": 0}
+    sure = SLDAClassifier(4, calibrate=False, **run).fit(corpus.X[:200], corpus.y[:200])
+    honest = SLDAClassifier(4, **run).fit(corpus.X[:200], corpus.y[:200])
+    np.testing.assert_array_equal(sure.coef_draws_, honest.coef_draws_)  # the chain is the same
+    np.testing.assert_array_equal(sure.calibrated_draws_, sure.coef_draws_)
+    losses = [log_loss(corpus.y[200:], model.predict_proba(corpus.X[200:])) for model in (sure, honest)]
+    assert losses[1] < 0.9 * losses[0]
+    narrow, wide = (np.mean(np.subtract(*honest.coef_interval(0.9, calibrated)[::-1])) for calibrated in (False, True))
+    assert wide > 2 * narrow
+    lower, upper = honest.predict_proba_interval(corpus.X[200:], 0.9)
+    p = corpus.probability[200:]
+    assert 0.75 < np.mean((lower[:, 1] <= p) & (p <= upper[:, 1])) < 0.99
+    assert ((lower >= 0) & (lower <= upper) & (upper <= 1)).all()
+
+
+def test_priors_are_learned():
+    corpus = make_corpus(n_docs=600, n_topics=4, alpha=1.0, beta=0.05, random_state=2)
+    start = {"alpha": 8.0, "beta": 0.5, "burn_in": 150, "n_draws": 10, "random_state": 0}
+    model = LDA(4, optimize_priors=True, **start).fit(corpus.X)
+    assert 0.7 < model.alpha_.sum() < 1.4 and 0.04 < model.beta_[0] < 0.065  # 1.0 and 0.05 were planted
+    fixed = LDA(4, **start).fit(corpus.X)
+    assert model.perplexity(corpus.X) < fixed.perplexity(corpus.X)
+    np.testing.assert_allclose(fixed.alpha_, 2.0)
+
+
+def test_c_is_chosen(corpus, monkeypatch):
+    model = SLDAClassifier(4, c="auto", burn_in=10, n_draws=5, random_state=0).fit(corpus.X, corpus.y)
+    assert [step["c"] for step in model.c_path_] == [1, 4, 16, 64, 256] and model.c_ in (1, 4, 16, 64, 256)
+    assert all(step["loss"] > 0 and step["se"] > 0 for step in model.c_path_)
+    fixed = SLDAClassifier(4, c=model.c_, burn_in=10, n_draws=5, random_state=0).fit(corpus.X, corpus.y)
+    np.testing.assert_array_equal(fixed.coef_draws_, model.coef_draws_)
+    # the largest within a standard error of the best: 4 is best, 16 as good as that, 64 and 256 are not
+    noise = np.random.default_rng(0).normal(size=200)
+    losses = np.array([1.5 + 0 * noise, 1.0 + 0 * noise, 1.0 + 0.1 * noise, 1.2 + 0.1 * noise, 1.3 + 0.1 * noise])
+    losses[2] -= losses[2].mean() - 1.001
+    monkeypatch.setattr(SLDAClassifier, "_walk", lambda *arguments: losses)
+    assert SLDAClassifier(4, c="auto", burn_in=1, n_draws=1, random_state=0).fit(corpus.X, corpus.y).c_ == 16
