@@ -93,3 +93,8 @@ def test_c_is_chosen(corpus, monkeypatch):
     losses[2] -= losses[2].mean() - 1.001
     monkeypatch.setattr(SLDAClassifier, "_walk", lambda *arguments: losses)
     assert SLDAClassifier(4, c="auto", burn_in=1, n_draws=1, random_state=0).fit(corpus.X, corpus.y).c_ == 16
+
+
+def test_two_documents_are_enough_to_choose_c():
+    for seed in range(8):
+        SLDAClassifier(2, c="auto", burn_in=1, n_draws=1, random_state=seed).fit([[1, 0], [0, 1]], [0, 1])

@@ -79,6 +79,8 @@ class SupervisedTopicModel(TopicModel):
         n_walks = int(np.clip(np.ceil(ENOUGH_HELD / (HIDDEN * n_known)), 1, 5))
         walks = over_threads(lambda i: self._walk(X, response, target, CHOOSE + i), range(n_walks), 1)
         losses = np.concatenate(walks, axis=1)  # (c, document)
+        if losses.shape[1] == 0:  # so few documents that none was held out
+            losses = np.zeros((len(self._path), 1))
         means, root = losses.mean(axis=1), np.sqrt(losses.shape[1])
         worse = losses - losses[means.argmin()]
         chosen = np.flatnonzero(worse.mean(axis=1) <= worse.std(axis=1) / root)[-1]
