@@ -178,22 +178,15 @@ def test_demo_beats_lda(command):
 
 
 def test_control_c(tmp_path):
-    data = write(tmp_path, "csv")
+    data, checkpoint = write(tmp_path, "csv"), tmp_path / "run.ckpt"
     code = "from supertopic.cli import main; main()"
-    arguments = [
-        "fit",
-        str(data),
-        "--text",
-        "text",
-        "--label",
-        "label",
-        "-o",
-        str(tmp_path / "m"),
-        "--burn-in",
-        "1000000",
-    ]
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
-    time.sleep(10)
+    arguments = ["fit", data, "--text", "text", "--label", "label", "-o", tmp_path / "m", "--burn-in", "1000000"]
+    command = [sys.executable, "-c", code, *map(str, arguments), "--checkpoint", str(checkpoint)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not checkpoint.exists():
+        time.sleep(0.1)
+    time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in stderr
+    assert "goes on from" in stderr.replace("\n", " ") and not (tmp_path / "m").exists()
