@@ -201,7 +201,8 @@ def fit(
         return
     for name, value in summary.items():
         if name not in ("response", "why"):
-            out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {escape(str(value))}", highlight=False)
+            shown = f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+            out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {shown}", highlight=False)
     out.print(topic_table(describe_topics(pipeline)), *covariate_tables(model))
 
 
