@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, VariationalSLDA, paper_system
-from supertopic.baselines.variational import digamma, softmax_objective
+from supertopic.baselines.meanfield import digamma, softmax_objective
 from supertopic.corpus import check_counts
 from supertopic.datasets import make_corpus
 from supertopic.draws import kernel

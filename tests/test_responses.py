@@ -233,6 +233,29 @@ def test_no_weight_no_word(response):
         assert (quadratic.lam[target.weight > 0] > 0).all()
 
 
+def test_densities_and_priors_are_what_they_say():
+    """The log joint adds them, constants included."""
+    y, omega = np.array([[0.0, 3.0], [1.0, 7.0]]), np.array([[0.3, -1.0], [-0.2, 2.0]])
+    scale = np.array([0.7, 2.5])
+    expected = stats.norm.logpdf(y, omega, np.sqrt(scale))
+    np.testing.assert_allclose(Gaussian(3.0, scale).log_density(y, omega), expected)
+    expected = stats.nbinom.logpmf(y, scale, scale / (scale + np.exp(omega)))
+    np.testing.assert_allclose(NegativeBinomial(3.0, scale).log_density(y, omega), expected)
+    sign = np.array([[-1.0, 1.0], [1.0, 1.0]])
+    expected = -2 * np.maximum(0, 1.5 - sign * omega)
+    np.testing.assert_allclose(Hinge(3.0, 1.5).log_density(sign > 0, omega), expected)
+    prior = stats.invgamma.logpdf(scale, 3.0, scale=2.0).sum()
+    assert Gaussian(1.0, scale, True, 3.0, 2.0).log_prior() == pytest.approx(prior)
+    prior = stats.gamma.logpdf(scale, 3.0, scale=1 / 2.0).sum()
+    assert NegativeBinomial(1.0, scale, True, 3.0, 2.0).log_prior() == pytest.approx(prior)
+    assert Gaussian(1.0, scale, False).log_prior() == NegativeBinomial(1.0, scale, False).log_prior() == 0
+    weighted = make_target(y, np.array([[1.0, 0.0], [2.0, 1.0]]))
+    density = Gaussian(1.0, scale).log_density(y, omega)
+    np.testing.assert_allclose(
+        Gaussian(3.0, scale).log_likelihood(weighted, omega), 3 * (weighted.weight * density).sum(axis=0)
+    )
+
+
 GOOD = np.array([[1, 2, 0], [0, 1, 3], [2, 0, 1], [1, 1, 1]])
 QUICK = {"burn_in": 2, "n_draws": 2, "random_state": 0}
 

@@ -1,6 +1,6 @@
 """Classes and labels: SLDAClassifier (logistic) and MedLDAClassifier (max-margin)."""
 
-import os
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -22,29 +22,6 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
 
     class_weight: Any
     missing_label: Any
-
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
-    ):  # fmt: skip
-        """Learn topics and weights from word counts and classes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
-        y : array-like of shape (n_docs,) or (n_docs, n_labels)
-            Classes of any kind, or a 0/1 indicator matrix of labels, of which a DataFrame's columns are the names.
-            NaN and `missing_label` mean unknown.
-        sample_weight : array-like of shape (n_docs,), optional
-            Multiplies c for each document; 0 makes its label unknown.
-        covariates : array-like of shape (n_docs, n_covariates), optional
-            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
-        checkpoint, checkpoint_every : path and seconds, optional
-            Where the state of the chains is written, and how often. The same call goes on from there after it was
-            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
-        """
-        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
 
     def _encode(self, y, weight, exposure) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
@@ -101,19 +78,23 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         columns = columns[:, 1:] if len(self.classes_) == 2 else columns
         return columns, np.repeat(weight[:, None], columns.shape[1], axis=1)
 
+    @abstractmethod
     def _response(self) -> Response:
-        raise NotImplementedError
+        """The response with the estimator's parameters."""
 
+    @abstractmethod
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The score of each document: (n_docs,) for two classes, else a column for each class or label."""
-        raise NotImplementedError
 
     def _one_column(self, score: np.ndarray) -> np.ndarray:
         return score.ravel() if len(self.classes_) == 2 and not self.multilabel_ else score
 
     def predict(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
-        score = self.decision_function(X, covariates=covariates)
+        return self._decide(self.decision_function(X, covariates=covariates))
+
+    def _decide(self, score: np.ndarray) -> np.ndarray:
+        """What follows from the scores."""
         if self.multilabel_:
             return (score > 0).astype(int)
         return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
@@ -141,7 +122,7 @@ class SLDAClassifier(TopicClassifier):
         Number of topics K.
     c : float or "auto", default=25.0
         Weight of the response against the words. 1 is plain sLDA; the paper uses 25 for two classes. "auto" tries some
-        on held-out documents inside the training set, which takes about as long as a chain.
+        on held-out documents inside the training set, which takes as long as a few chains.
     multiclass : {"shared", "stick_breaking"}, default="shared"
         What three classes or more are: a column each against the rest, or a row of decisions, "the first class or a
         later one", "the second or a later one" and so on, in the order of `classes_`. The latter is one likelihood of
@@ -278,7 +259,9 @@ class SLDAClassifier(TopicClassifier):
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
-        p = self.predict_proba(X, covariates=covariates)
+        return self._logits(self.predict_proba(X, covariates=covariates))
+
+    def _logits(self, p: np.ndarray) -> np.ndarray:
         if len(self.classes_) == 2 and not self.multilabel_:
             return np.log(p[:, 1] + 1e-300) - np.log(p[:, 0] + 1e-300)
         return np.log(p + 1e-300) - np.log1p(-p + 1e-16)

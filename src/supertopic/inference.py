@@ -46,11 +46,8 @@ def sample_shares(
     tokens, n_topics, wide_alpha = make_tokens(X), len(alpha), pad(alpha.astype(np.float32))
     topics = fixed_topics(pad(np.maximum(phi, 1e-37).astype(np.float32)), n_topics)
     streams = content_streams(tokens, make_key(seed, chain, PREDICT))
-    z, none, weights = (
-        np.empty(len(tokens.word), np.uint16),
-        np.zeros((X.shape[0], 0)),
-        make_weights(np.zeros((0, n_topics))),
-    )
+    z, none = np.empty(len(tokens.word), np.uint16), np.zeros((X.shape[0], 0))
+    weights = make_weights(np.zeros((0, n_topics)))
     start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
     lengths = np.maximum(np.diff(tokens.doc_start), 1)[:, None]
     shares = np.empty((n_draws, X.shape[0], n_topics))

@@ -1,6 +1,7 @@
 """Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
 
 import os
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -43,9 +44,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         """(n_docs, R) as y was: a vector where y was one."""
         return values if self.multioutput_ else values[:, 0]
 
+    @abstractmethod
     def _likelihood(self, X, exposure) -> tuple[Response, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
         """The response, the known part of its omega, and the mean that follows from omega."""
-        raise NotImplementedError
 
     def _log_predictive(self, X, y, exposure, covariates) -> np.ndarray:
         check_is_fitted(self, "_word_topic")
@@ -119,28 +120,6 @@ class SLDARegressor(TopicRegressor):
     def _check_parameters(self):
         super()._check_parameters()
         check_number("sigma2", self.sigma2, ("variance", "drawn"))
-
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
-    ) -> "SLDARegressor":  # fmt: skip
-        """Learn topics and weights from word counts and ratings.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
-        y : array-like of shape (n_docs,) or (n_docs, n_columns)
-            Ratings; NaN means unknown, and such a document adds its words only.
-        sample_weight : array-like of shape (n_docs,), optional
-            Multiplies c for each document; 0 makes its rating unknown.
-        covariates : array-like of shape (n_docs, n_covariates), optional
-            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
-        checkpoint, checkpoint_every : path and seconds, optional
-            Where the state of the chains is written, and how often. The same call goes on from there after it was
-            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
-        """
-        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
 
     def _encode(self, y, weight, exposure):
         y, weight = self._check_y(y, weight)
@@ -233,23 +212,14 @@ class SLDACountRegressor(TopicRegressor):
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
         covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
     ) -> "SLDACountRegressor":  # fmt: skip
-        """Learn topics and weights from word counts and a count for each document.
+        """Learn topics and weights from word counts and a count, a whole number >= 0, for each document.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
-        y : array-like of shape (n_docs,) or (n_docs, n_columns)
-            Whole numbers >= 0; NaN means unknown, and such a document adds its words only.
-        sample_weight : array-like of shape (n_docs,), optional
-            Multiplies c for each document; 0 makes its count unknown.
         exposure : array-like of shape (n_docs,), optional
             What the mean is proportional to, such as the time for which each document was counted.
-        covariates : array-like of shape (n_docs, n_covariates), optional
-            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
-        checkpoint, checkpoint_every : path and seconds, optional
-            Where the state of the chains is written, and how often. The same call goes on from there after it was
-            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+        X, y, sample_weight, covariates, checkpoint, checkpoint_every :
+            As in SLDARegressor.
         """
         return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure)
 

@@ -6,6 +6,7 @@ Several classes by stick-breaking are Logistic, too: a stick that a document doe
 """
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -40,26 +41,26 @@ def make_target(y: np.ndarray, weight: np.ndarray, offset=None, covariates=None)
 
 
 @dataclass(frozen=True)
-class Response:
+class Response(ABC):
     """The part of the model that differs from response to response. omega includes offset and covariates."""
 
     c: float
 
+    @abstractmethod
     def augment(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> Quadratic:
         """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
-        raise NotImplementedError
 
+    @abstractmethod
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         """The log of the likelihood of each y, lam integrated out; psi is its exponential to the power c."""
-        raise NotImplementedError
 
     def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The log of psi, summed over the documents: (R,)."""
         return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
 
+    @abstractmethod
     def start(self, target: Target) -> Quadratic:
         """kappa and lam before the first iteration, when omega is unknown."""
-        raise NotImplementedError
 
     @property
     def scale(self) -> np.ndarray:

@@ -1,5 +1,7 @@
 """What all supervised models have in common: the way from y to a target, omega of new documents, intervals."""
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +25,7 @@ PATH_START, PATH_STEP = 40, 15  # iterations at the first c that c="auto" tries,
 HIDDEN, ENOUGH_HELD = 0.2, 2000  # the share of responses that it hides, and how many are enough for one walk
 
 
-class SupervisedTopicModel(TopicModel):
+class SupervisedTopicModel(TopicModel, ABC):
     """A topic model with a response. A subclass says how y becomes a target, and what is predicted from omega."""
 
     _numbers = (*TopicModel._numbers, "nu2")
@@ -31,6 +33,30 @@ class SupervisedTopicModel(TopicModel):
     c: Any
     nu2: float
     calibrate: bool
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ):  # fmt: skip
+        """Learn topics and weights from word counts and what is known of each document.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts.
+        y : array-like of shape (n_docs,) or (n_docs, n_columns)
+            The response: for classifiers classes of any kind, or a 0/1 indicator matrix of labels, of which a
+            DataFrame's columns are the names; for regressors numbers. NaN (and a classifier's `missing_label`) means
+            unknown, and such a document adds its words only.
+        sample_weight : array-like of shape (n_docs,), optional
+            Multiplies c for each document; 0 makes its response unknown.
+        covariates : array-like of shape (n_docs, n_covariates), optional
+            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+        checkpoint, checkpoint_every : path and seconds, optional
+            Where the state of the chains is written, and how often. The same call goes on from there after it was
+            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+        """
+        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
 
     def _fit(self, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None):
         self._check_parameters()
@@ -138,9 +164,9 @@ class SupervisedTopicModel(TopicModel):
         eta, scale = zip(*draws, strict=True)
         self._calibrated = self._in_units(np.stack(eta), np.stack(scale))
 
+    @abstractmethod
     def _encode(self, y, weight: np.ndarray, exposure) -> tuple[Response, Target]:
         """The response, and y as a target: columns of numbers, with weight 0 where y is unknown."""
-        raise NotImplementedError
 
     def _set_covariates(self, covariates, n_docs: int) -> np.ndarray:
         """Learn what the covariates look like; they are standardised, so that one prior is fair to all units."""

@@ -21,7 +21,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from supertopic.baselines.variational import check_parameters, digamma
+from supertopic.baselines.meanfield import digamma
+from supertopic.baselines.variational import check_parameters
 from supertopic.corpus import check_counts
 from supertopic.draws import kernel
 
