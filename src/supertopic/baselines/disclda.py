@@ -48,14 +48,16 @@ def bounds(indptr, word, count, psi, alpha, n_inner, tol, gamma):
             )
             for m in range(n_places):
                 value += math.lgamma(gamma[d, m]) + (alpha - gamma[d, m]) * theta[m]
+                theta[m] = math.exp(theta[m])
             for i in range(start, stop):
                 total = 0.0
                 for m in range(n_places):
-                    weight[m] = psi[word[i], m] * math.exp(theta[m])
+                    weight[m] = psi[word[i], m] * theta[m]
                     total += weight[m]
                 value += count[i] * math.log(total)
+                share = count[i] / total
                 for m in range(n_places):
-                    new[m] += count[i] * weight[m] / total
+                    new[m] += share * weight[m]
             change = 0.0
             for m in range(n_places):
                 change += abs(new[m] - gamma[d, m]) / n_places

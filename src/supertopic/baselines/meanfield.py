@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numba import njit
 
 from supertopic.draws import kernel, part
 
@@ -52,7 +53,7 @@ def set_phi(row, log_weight):
         row[k] = max(row[k] / total, 1e-100)
 
 
-@part
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})  # several lanes add: twice as fast
 def product(phi, n, scaled, r):
     """phi_n . scaled_r"""
     value = 0.0
@@ -78,6 +79,14 @@ def log_sum(values):
     return top + math.log(total)
 
 
+@part
+def to_shares(log_p, p):
+    """p = softmax(log_p)."""
+    whole = log_sum(log_p)
+    for r in range(len(p)):
+        p[r] = math.exp(log_p[r] - whole)
+
+
 @kernel
 def infer(word, doc_start, log_topics, alpha, pull, eta, y, c, n_inner, phi, gamma, bounds):
     """The E-step of every document, from the phi that is there; bounds (D,) are LDA's part plus the softmax's.
@@ -87,7 +96,7 @@ def infer(word, doc_start, log_topics, alpha, pull, eta, y, c, n_inner, phi, gam
     """
     n_topics, n_classes = gamma.shape[1], len(eta)
     log_theta, log_weight = np.empty(n_topics), np.empty(n_topics)
-    log_p, ratio = np.empty(n_classes), np.empty(n_classes)
+    log_p, p = np.empty(n_classes), np.empty(n_classes)
     for d in range(len(doc_start) - 1):
         start, stop = doc_start[d], doc_start[d + 1]
         n_tokens = stop - start
@@ -98,27 +107,31 @@ def infer(word, doc_start, log_topics, alpha, pull, eta, y, c, n_inner, phi, gam
         bounds[d] = 0.0
         if n_tokens == 0:
             continue
+        linear = np.zeros(n_topics)
+        if len(pull):
+            linear += pull[d] / n_tokens
+        if n_classes:
+            linear += c * eta[y[d]] / n_tokens
         scaled = np.exp(eta / n_tokens)
-        softmax_parts(own, scaled, log_p)
         expected_log(gamma[d], log_theta)
         for _ in range(n_inner):
             before = gamma[d].copy()
+            if n_classes:
+                softmax_parts(own, scaled, log_p)
+                to_shares(log_p, p)
             for n in range(n_tokens):
                 for k in range(n_topics):
-                    log_weight[k] = log_theta[k] + log_topics[words[n], k]
-                    if len(pull):
-                        log_weight[k] += pull[d, k] / n_tokens
-                    if n_classes:
-                        log_weight[k] += c * eta[y[d], k] / n_tokens
-                whole = log_sum(log_p) if n_classes else 0.0
-                for r in range(n_classes):  # the tangent of -log sum_r p_r, which is linear in this token's phi
-                    ratio[r] = product(own, n, scaled, r)
-                    slope = c * math.exp(log_p[r] - whole) / ratio[r]
-                    for k in range(n_topics):
-                        log_weight[k] -= slope * scaled[r, k]
+                    log_weight[k] = log_theta[k] + log_topics[words[n], k] + linear[k]
+                if n_classes:  # the tangent of -log sum_r p_r, which is linear in this token's phi
+                    whole = p.sum()
+                    for r in range(n_classes):
+                        p[r] /= whole * product(own, n, scaled, r)
+                        slope = c * p[r]
+                        for k in range(n_topics):
+                            log_weight[k] -= slope * scaled[r, k]
                 set_phi(own[n], log_weight)
                 for r in range(n_classes):
-                    log_p[r] += math.log(product(own, n, scaled, r) / ratio[r])
+                    p[r] *= product(own, n, scaled, r)
             gamma[d] = alpha
             for n in range(n_tokens):
                 gamma[d] += own[n]
@@ -138,7 +151,8 @@ def softmax_objective(doc_start, phi, y, eta, gradient):
     """sum_d eta_y . zbar - log sum_r p_r, and its gradient in eta, put into `gradient` (R, K)."""
     value, n_classes = 0.0, len(eta)
     gradient[:] = 0.0
-    log_p = np.empty(n_classes)
+    log_p, p = np.empty(n_classes), np.empty(n_classes)
+    sums = np.empty(phi.shape[1])
     for d in range(len(doc_start) - 1):
         own = phi[doc_start[d] : doc_start[d + 1]]
         n_tokens = len(own)
@@ -146,16 +160,20 @@ def softmax_objective(doc_start, phi, y, eta, gradient):
             continue
         scaled = np.exp(eta / n_tokens)
         softmax_parts(own, scaled, log_p)
-        whole = log_sum(log_p)
-        value -= whole
+        value -= log_sum(log_p)
+        to_shares(log_p, p)
         for n in range(n_tokens):
             for k in range(own.shape[1]):
                 value += eta[y[d], k] * own[n, k] / n_tokens
                 gradient[y[d], k] += own[n, k] / n_tokens
-            for r in range(n_classes):
-                share = math.exp(log_p[r] - whole) / (product(own, n, scaled, r) * n_tokens)
+        for r in range(n_classes):
+            sums[:] = 0.0
+            for n in range(n_tokens):
+                share = p[r] / (product(own, n, scaled, r) * n_tokens)
                 for k in range(own.shape[1]):
-                    gradient[r, k] -= share * own[n, k] * scaled[r, k]
+                    sums[k] += share * own[n, k]
+            for k in range(own.shape[1]):
+                gradient[r, k] -= sums[k] * scaled[r, k]
     return value
 
 

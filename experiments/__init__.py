@@ -1,0 +1,1 @@
+"""The paper's experiments, a script a result: `python -m experiments NAME|all [--quick]`."""

@@ -1,0 +1,44 @@
+"""Figure 4: gSLDA+ and parallel-gSLDA+, 20 groups one-vs-rest, a single draw after M iterations of burn-in."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.tasks import curve, one_vs_rest, summary, time_it, twenty
+from supertopic.baselines import paper_system
+
+ENGINES = {"gSLDA+": 1, "parallel-gSLDA+": 2}  # system: threads; another engine is one more line
+M = 0, 5, 10, 20, 40, 60
+K = 20
+SEEDS = range(5)
+EVERY = 1
+QUICK = {"M": (0, 20), "SEEDS": range(1), "EVERY": 20}
+
+
+def cells():
+    return [
+        {"system": system, "n_jobs": n_jobs, "K": K, "M": m, "every": EVERY, "seed": seed}
+        for seed in SEEDS
+        for system, n_jobs in ENGINES.items()
+        for m in M
+    ]
+
+
+def measure(cell):
+    model = paper_system(cell["system"], cell["K"], task="multiclass", random_state=cell["seed"], n_jobs=cell["n_jobs"])
+    return time_it(one_vs_rest(model.set_params(burn_in=cell["M"], n_draws=1)), twenty(cell["every"]))
+
+
+def draw(rows: pd.DataFrame) -> Figure:
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
+    for axis, name, title in zip(axes, ("accuracy", "train_seconds"), ("accuracy", "training time (s)"), strict=True):
+        for system, own in rows.groupby("system", sort=False):
+            curve(axis, own, "M", name, fmt="o-", label=f"{system}, {own['n_jobs'].iloc[0]} threads")
+        axis.set(xlabel="burn-in M", title=title)
+        axis.grid(alpha=0.3)
+    axes[0].legend(frameon=False)
+    return figure
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([summary(rows, "system", "M"), summary(rows, "system", "M", "train_seconds", 0)])

@@ -1,0 +1,79 @@
+"""Figure 2: all 20 groups, a model with its own topics for each (one-vs-rest, as in the paper), or shared topics."""
+
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments.tasks import curve, one_vs_rest, summary, time_it, twenty
+from supertopic.baselines import paper_system
+
+K = 20, 50, 110
+SEEDS = range(5)
+EVERY = 1  # one document of so many
+
+
+class Line(NamedTuple):
+    system: str
+    topics: str = "own"  # or "shared"
+    n_jobs: int = 1
+    K: tuple[int, ...] = ()  # where not all
+    seeds: range | None = None
+
+
+LINES = (  # another engine is one more line
+    Line("gSLDA"),
+    Line("gSLDA+"),
+    Line("parallel-gSLDA", n_jobs=2),
+    Line("parallel-gSLDA+", n_jobs=2),
+    Line("gSLDA", "shared"),
+    Line("gSLDA+", "shared"),
+    Line("gMedLDA", "shared"),
+    Line("parallel-gSLDA+", "shared", n_jobs=2),
+    Line("gLDA+SVM", "shared"),
+    Line("gMedLDA", K=(20,)),
+    # the variational ones take 10 minutes to an hour at these K, more at others
+    Line("vMedLDA", "shared", K=(20,), seeds=range(2)),
+    Line("vSLDA", "shared", K=(20,), seeds=range(2)),
+    Line("DiscLDA", "shared", K=(21,), seeds=range(2)),  # one topic more than classes is its least
+)
+QUICK = {
+    "LINES": (Line("gSLDA+"), Line("parallel-gSLDA+", n_jobs=2), Line("gSLDA+", "shared"), Line("gLDA+SVM", "shared")),
+    "K": (20, 30), "SEEDS": range(1), "EVERY": 20,
+}  # fmt: skip
+
+
+def cells():
+    return [
+        {"system": line.system, "topics": line.topics, "n_jobs": line.n_jobs, "K": k, "every": EVERY, "seed": seed}
+        for seed in SEEDS
+        for line in LINES
+        if line.seeds is None or seed in line.seeds
+        for k in line.K or K
+    ]
+
+
+def measure(cell):
+    model = paper_system(cell["system"], cell["K"], task="multiclass", random_state=cell["seed"], n_jobs=cell["n_jobs"])
+    return time_it(one_vs_rest(model) if cell["topics"] == "own" else model, twenty(cell["every"]))
+
+
+def draw(rows: pd.DataFrame) -> Figure:
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
+    for axis, name, title in zip(axes, ("accuracy", "train_seconds"), ("accuracy", "training time (s)"), strict=True):
+        for i, ((system, topics), own) in enumerate(rows.groupby(["system", "topics"], sort=False)):
+            fmt = {"own": "o-", "shared": "s--"}[topics] if own["K"].nunique() > 1 else "D"
+            curve(axis, own, "K", name, fmt=fmt, color=f"C{i % 10}", label=f"{system}, {topics} topics")
+        axis.set(xlabel="topics K", title=title)
+        axis.grid(alpha=0.3)
+    axes[1].set_yscale("log")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat(
+        [summary(rows, ["system", "topics"], "K"), summary(rows, ["system", "topics"], "K", "train_seconds", 0)],
+        axis=1, keys=["accuracy", "seconds"],
+    )  # fmt: skip
