@@ -2,6 +2,7 @@
 
 import argparse
 import multiprocessing
+import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -26,6 +27,12 @@ NAMES = {
     "averaging": "not in the paper: averaging over draws and chains",
     "calibration": "not in the paper: can its probabilities be believed?",
 }
+
+
+def start_worker() -> None:
+    """Ctrl-C ends a worker at once and without a word: what it was at is not kept anyway."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    tasks.warm_up()
 
 
 def main() -> int:
@@ -61,7 +68,7 @@ def main() -> int:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    pool = ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn"), tasks.warm_up)
+    pool = ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn"), start_worker)
     try:
         with Progress(*columns, console=console) as progress, pool if given.jobs > 1 else nullcontext() as workers:
             for name in names:

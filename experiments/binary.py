@@ -39,7 +39,7 @@ def draw(rows: pd.DataFrame) -> Figure:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    return summary(rows, "system", "K")
+    return summary(rows.replace({"K": {0: "no topics"}}), "system", "K")
 
 
 def check(rows: pd.DataFrame) -> None:

@@ -3,8 +3,9 @@
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from sklearn.multiclass import OneVsRestClassifier
 
-from experiments.tasks import curve, one_vs_rest, summary, time_it, twenty
+from experiments.tasks import curve, summary, time_it, twenty
 from supertopic.baselines import paper_system
 
 ENGINES = {"gSLDA+": 1, "parallel-gSLDA+": 2}  # system: threads; another engine is one more line
@@ -26,7 +27,7 @@ def cells():
 
 def measure(cell):
     model = paper_system(cell["system"], cell["K"], task="multiclass", random_state=cell["seed"], n_jobs=cell["n_jobs"])
-    return time_it(one_vs_rest(model.set_params(burn_in=cell["M"], n_draws=1)), twenty(cell["every"]))
+    return time_it(OneVsRestClassifier(model.set_params(burn_in=cell["M"], n_draws=1)), twenty(cell["every"]))
 
 
 def draw(rows: pd.DataFrame) -> Figure:

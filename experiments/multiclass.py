@@ -5,8 +5,9 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from sklearn.multiclass import OneVsRestClassifier
 
-from experiments.tasks import curve, one_vs_rest, summary, time_it, twenty
+from experiments.tasks import curve, summary, time_it, twenty
 from supertopic.baselines import paper_system
 
 K = 20, 50, 110
@@ -56,7 +57,7 @@ def cells():
 
 def measure(cell):
     model = paper_system(cell["system"], cell["K"], task="multiclass", random_state=cell["seed"], n_jobs=cell["n_jobs"])
-    return time_it(one_vs_rest(model) if cell["topics"] == "own" else model, twenty(cell["every"]))
+    return time_it(OneVsRestClassifier(model) if cell["topics"] == "own" else model, twenty(cell["every"]))
 
 
 def draw(rows: pd.DataFrame) -> Figure:

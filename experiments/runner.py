@@ -22,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
@@ -108,7 +109,7 @@ def run(name: str, folder: Path, quick: bool, workers: Executor | None, progress
         progress.advance(task)
     rows = store.frame(cells)
     figure = experiment.draw(rows)
-    figure.text(0.995, 0.005, "; ".join(rows["made"].unique()), ha="right", va="bottom", size=5, color="0.5")
+    figure.supxlabel("; ".join(rows["made"].unique()), x=0.995, ha="right", size=5, color="0.5")
     for suffix in ("png", "svg"):
         metadata = {"Date": None} if suffix == "svg" else None
         figure.savefig(folder / f"{name}.{suffix}", dpi=130, metadata=metadata)
@@ -119,7 +120,8 @@ def run(name: str, folder: Path, quick: bool, workers: Executor | None, progress
 
 def markdown(table: pd.DataFrame) -> str:
     table = table.reset_index()
-    lines = [list(map(str, table.columns)), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
+    names = [" ".join(str(part) for part in np.atleast_1d(name) if part != "") for name in table.columns]
+    lines = [names, ["---"] * len(names), *table.astype(str).values.tolist()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

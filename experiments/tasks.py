@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from sklearn.multiclass import OneVsRestClassifier
 
 from benchmarks import corpora
 from supertopic.baselines import SYSTEMS, paper_system
@@ -46,11 +45,6 @@ def time_it(model: Any, data: corpora.Split) -> dict[str, float]:
         "train_seconds": round(fitted - began, 3),
         "test_seconds": round(time.perf_counter() - fitted, 3),
     }
-
-
-def one_vs_rest(model: Any) -> OneVsRestClassifier:
-    """The paper's way to several classes: a model with topics of its own for each."""
-    return OneVsRestClassifier(model)
 
 
 def summary(rows: pd.DataFrame, index: Any, columns: Any, figure: str = "accuracy", digits: int = 3) -> pd.DataFrame:

@@ -1,0 +1,131 @@
+"""The runner of the experiments: what is finished is kept, and nothing else is believed."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from experiments import runner
+from experiments.__main__ import NAMES
+
+
+class NoBar:
+    def add_task(self, *_, **__):
+        return 0
+
+    def advance(self, _):
+        pass
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """An experiment whose figures are known, and which counts what it was asked."""
+    matplotlib.use("agg")
+    toy = ModuleType("experiments.toy")
+    toy.K, toy.asked = (5, 10), []
+    toy.QUICK = {"K": (5,)}
+    toy.cells = lambda: [{"K": k, "alpha": 0.1, "seed": seed} for seed in range(2) for k in toy.K]
+    toy.measure = lambda cell: toy.asked.append(cell) or {"accuracy": cell["K"] + cell["seed"]}
+    toy.draw = lambda rows: Figure(figsize=(1, 1), layout="constrained")
+    toy.table = lambda rows: rows.groupby("K")[["accuracy"]].mean()
+    monkeypatch.setitem(sys.modules, "experiments.toy", toy)
+    return toy
+
+
+def run(folder: Path, quick: bool = False) -> str:
+    return runner.run("toy", folder, quick, None, NoBar(), "today, here")
+
+
+def test_results_are_written_and_not_measured_again(toy, tmp_path):
+    table = run(tmp_path)
+    assert table.splitlines() == ["| K | accuracy |", "| --- | --- |", "| 5 | 5.5 |", "| 10 | 10.5 |"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.csv", "toy.png", "toy.svg"]
+    assert "today, here" in (tmp_path / "toy.svg").read_text()
+    before = (tmp_path / "toy.csv").read_bytes()
+    assert run(tmp_path) == table
+    assert len(toy.asked) == 4 and (tmp_path / "toy.csv").read_bytes() == before
+
+
+def test_a_stopped_run_goes_on(toy, tmp_path):
+    whole = toy.measure
+
+    def stop(cell):
+        if len(toy.asked) == 3:
+            raise KeyboardInterrupt
+        return whole(cell)
+
+    toy.measure = stop
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    assert len(pd.read_csv(tmp_path / "toy.csv")) == 3
+    toy.measure = whole
+    run(tmp_path)
+    assert toy.asked == toy.cells()
+
+
+def test_rows_of_other_parameters_stay_out(toy, tmp_path):
+    run(tmp_path)
+    toy.K, seen = (10, 20), []
+    toy.draw = lambda rows: seen.append(rows) or Figure(layout="constrained")
+    run(tmp_path)
+    assert [cell["K"] for cell in toy.asked[4:]] == [20, 20]
+    assert seen[0][["K", "seed"]].values.tolist() == [[10, 0], [20, 0], [10, 1], [20, 1]]
+    assert len(pd.read_csv(tmp_path / "toy.csv")) == 6
+
+
+def test_a_cell_may_have_several_rows(toy, tmp_path):
+    toy.measure = lambda cell: [{"accuracy": 0.5}, {"accuracy": 0.7}]
+    run(tmp_path)
+    assert pd.read_csv(tmp_path / "toy.csv")["accuracy"].tolist() == [0.5, 0.7] * 4
+
+
+def test_what_must_come_out_is_checked_and_kept(toy, tmp_path):
+    def check(rows):
+        raise AssertionError("too small")
+
+    toy.check = check
+    with pytest.raises(AssertionError, match="too small"):
+        run(tmp_path)
+    assert (tmp_path / "toy.png").exists()
+
+
+def test_results_of_another_version_are_refused(toy, tmp_path):
+    run(tmp_path)
+    toy.cells = lambda: [{"K": 5, "c": 1, "seed": 0}]
+    with pytest.raises(ValueError, match=r"another version.*K, alpha, seed.*expected K, c, seed.*--out"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_has_different_cells_and_fewer_when_quick(name):
+    experiment = runner.load(name, quick=False)
+    cells = experiment.cells()
+    runner.load(name, quick=True)
+    quick = experiment.cells()
+    importlib.reload(experiment)
+    for some in (cells, quick):
+        assert len({tuple(cell.items()) for cell in some}) == len(some)
+        assert {tuple(cell) for cell in some} == {tuple(cells[0])}
+    assert 0 < len(quick) < len(cells)
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["binary", "--jobs", "0"], "--jobs must be 1 or more, got 0"),
+        (["binary"], "set SUPERTOPIC_DATA to the folder with it"),
+        ([], "required: NAME"),
+    ],
+)
+def test_what_the_command_refuses(given, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERTOPIC_DATA", str(tmp_path))
+    command = [sys.executable, "-m", "experiments", *given]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert answer.returncode == 2 and said in answer.stderr
