@@ -2,8 +2,10 @@
 
 import argparse
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,6 +19,7 @@ from experiments import runner, tasks
 
 NAMES = {
     "binary": "Figure 1: all systems on two groups, accuracy and times",
+    "two_stage": "beside Figure 1: LDA, then an SVM, against plain gSLDA",
     "multiclass": "Figure 2: twenty groups, accuracy and training time",
     "time_split": "Table 1: the time of lambda, eta and z",
     "burn_in": "Figure 3: burn-in, two groups",
@@ -30,8 +33,14 @@ NAMES = {
 
 
 def start_worker() -> None:
-    """Ctrl-C ends a worker at once and without a word: what it was at is not kept anyway."""
+    """Ctrl-C, or the end of the main process, ends a worker at once: nobody waits for what it is at."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def follow():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
     tasks.warm_up()
 
 
@@ -59,7 +68,6 @@ def main() -> int:
 
     matplotlib.use("agg")
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "supertopic", "font.size": 8})
-    tasks.warm_up()
     console, names = Console(stderr=True), NAMES if "all" in given.names else dict.fromkeys(given.names)
     columns = (
         TextColumn("{task.description:20}"),
@@ -68,11 +76,13 @@ def main() -> int:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    pool = ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn"), start_worker)
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(given.jobs, spawn, start_worker) if given.jobs > 1 else nullcontext()
     try:
-        with Progress(*columns, console=console) as progress, pool if given.jobs > 1 else nullcontext() as workers:
+        tasks.warm_up()
+        with pool as workers, Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty()) as progress:
             for name in names:
-                table = runner.run(name, folder, given.quick, workers, progress, runner.made_by(given.jobs))
+                table = runner.run(name, folder, given.quick, workers, given.jobs, progress)
                 print(f"\n{name}: {NAMES[name]}\n\n{table}\n\n{folder / name}.csv, .png and .svg\n", flush=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What was finished is in {folder}; the same command goes on from there.")

@@ -32,8 +32,8 @@ def draw(rows: pd.DataFrame) -> Figure:
         axis.set(xlabel="topics K", title=title)
         axis.grid(alpha=0.3)
     axes[0].axhline(rows.loc[rows["system"] == "SVM", "accuracy"].iloc[0], color="0.5", lw=1, label="SVM on words")
-    for axis in axes[1:]:
-        axis.set_yscale("log")
+    axes[1].set_yscale("log")
+    axes[2].set_ylim(0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=9, frameon=False)
     return figure
 

@@ -8,7 +8,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from experiments.tasks import curve, summary, time_it, twenty
 from supertopic.baselines import paper_system
 
-ENGINES = {"gSLDA+": 1, "parallel-gSLDA+": 2}  # system: threads; another engine is one more line
+ENGINES = ("gSLDA+", 1), ("parallel-gSLDA+", 2)  # system, threads; another engine is one more pair
 M = 0, 5, 10, 20, 40, 60
 K = 20
 SEEDS = range(5)
@@ -20,7 +20,7 @@ def cells():
     return [
         {"system": system, "n_jobs": n_jobs, "K": K, "M": m, "every": EVERY, "seed": seed}
         for seed in SEEDS
-        for system, n_jobs in ENGINES.items()
+        for system, n_jobs in ENGINES
         for m in M
     ]
 
@@ -33,13 +33,18 @@ def measure(cell):
 def draw(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
     for axis, name, title in zip(axes, ("accuracy", "train_seconds"), ("accuracy", "training time (s)"), strict=True):
-        for system, own in rows.groupby("system", sort=False):
-            curve(axis, own, "M", name, fmt="o-", label=f"{system}, {own['n_jobs'].iloc[0]} threads")
+        for (system, n_jobs), own in rows.groupby(["system", "n_jobs"], sort=False):
+            curve(axis, own, "M", name, fmt="o-", label=f"{system}, {n_jobs} thread{'s' * (n_jobs > 1)}")
+        axis.set_xscale("symlog", linthresh=5)
+        axis.set_xticks(sorted(rows["M"].unique()), sorted(rows["M"].unique()))
         axis.set(xlabel="burn-in M", title=title)
         axis.grid(alpha=0.3)
+    axes[1].set_yscale("log")
     axes[0].legend(frameon=False)
     return figure
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat([summary(rows, "system", "M"), summary(rows, "system", "M", "train_seconds", 0)])
+    engine = ["system", "n_jobs"]
+    parts = summary(rows, engine, "M"), summary(rows, engine, "M", "train_seconds", 0)
+    return pd.concat(parts, keys=["accuracy", "seconds"], names=["figure"])

@@ -34,7 +34,8 @@ def measure(cell):
     model.set_params(c=float(cell["c"]), calibrate=cell["calibrate"], n_chains=cell["n_chains"]).fit(data.X, data.y)
     p = model.predict_proba(data.X_test)
     right = model.classes_[p.argmax(axis=1)] == data.y_test
-    whole = {"log_loss": round(log_loss(data.y_test, p), 5), "ECE": round(calibration_error(p, right), 5)}
+    whole = {"accuracy": right.mean(), "log_loss": log_loss(data.y_test, p), "ECE": calibration_error(p, right)}
+    whole = {name: round(float(value), 5) for name, value in whole.items()}
     return [
         {"bin": i, "confidence": round(float(x), 5), "right": round(float(y), 5)} | whole
         for i, (x, y) in enumerate(zip(*curve(p, right), strict=True))
@@ -54,6 +55,6 @@ def draw(rows: pd.DataFrame) -> Figure:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    figures = rows.groupby(["version", "seed"], sort=False, as_index=False)[["right", "log_loss", "ECE"]].mean()
-    long = figures.rename(columns={"right": "accuracy"}).melt(["version", "seed"], var_name="figure")
+    once = rows[rows["bin"] == 0]
+    long = once.melt(["version", "seed"], ["accuracy", "log_loss", "ECE"], var_name="figure")
     return summary(long, "version", "figure", "value")

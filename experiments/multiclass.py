@@ -39,6 +39,7 @@ LINES = (  # another engine is one more line
     Line("vSLDA", "shared", K=(20,), seeds=range(2)),
     Line("DiscLDA", "shared", K=(21,), seeds=range(2)),  # one topic more than classes is its least
 )
+LINE = ["system", "topics", "n_jobs"]
 QUICK = {
     "LINES": (Line("gSLDA+"), Line("parallel-gSLDA+", n_jobs=2), Line("gSLDA+", "shared"), Line("gLDA+SVM", "shared")),
     "K": (20, 30), "SEEDS": range(1), "EVERY": 20,
@@ -63,9 +64,10 @@ def measure(cell):
 def draw(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
     for axis, name, title in zip(axes, ("accuracy", "train_seconds"), ("accuracy", "training time (s)"), strict=True):
-        for i, ((system, topics), own) in enumerate(rows.groupby(["system", "topics"], sort=False)):
+        for i, ((system, topics, n_jobs), own) in enumerate(rows.groupby(LINE, sort=False)):
+            label = f"{system}, {topics} topics" + (f", {n_jobs} threads" if n_jobs > 1 else "")
             fmt = {"own": "o-", "shared": "s--"}[topics] if own["K"].nunique() > 1 else "D"
-            curve(axis, own, "K", name, fmt=fmt, color=f"C{i % 10}", label=f"{system}, {topics} topics")
+            curve(axis, own, "K", name, fmt=fmt, color=plt.get_cmap("tab20")(i), label=label)
         axis.set(xlabel="topics K", title=title)
         axis.grid(alpha=0.3)
     axes[1].set_yscale("log")
@@ -74,7 +76,5 @@ def draw(rows: pd.DataFrame) -> Figure:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat(
-        [summary(rows, ["system", "topics"], "K"), summary(rows, ["system", "topics"], "K", "train_seconds", 0)],
-        axis=1, keys=["accuracy", "seconds"],
-    )  # fmt: skip
+    parts = summary(rows, LINE, "K"), summary(rows, LINE, "K", "train_seconds", 0)
+    return pd.concat(parts, axis=1, keys=["accuracy", "seconds"])

@@ -51,11 +51,12 @@ class Store:
         done = {self.key(row) for row in self.rows}
         return [cell for cell in cells if self.key(cell) not in done]
 
-    def add(self, cell: Cell, figures: dict | list[dict], made: str) -> None:
-        self.rows += [cell | row | {"made": made} for row in (figures if isinstance(figures, list) else [figures])]
+    def add(self, cell: Cell, figures: dict | list[dict], origin: dict[str, Any]) -> None:
+        self.rows += [cell | row | origin for row in (figures if isinstance(figures, list) else [figures])]
         partial = self.path.with_suffix(".partial")
         with open(partial, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(self.rows[0]), lineterminator="\n")
+            columns = dict.fromkeys(name for row in self.rows for name in row)
+            writer = csv.DictWriter(file, list(columns), lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows)
         os.replace(partial, self.path)
@@ -97,7 +98,7 @@ def measure_all(name: str, cells: list[Cell], workers: Executor | None) -> Itera
         yield cell, measure(name, cell)
 
 
-def run(name: str, folder: Path, quick: bool, workers: Executor | None, progress: Any, made: str) -> str:
+def run(name: str, folder: Path, quick: bool, workers: Executor | None, n_workers: int, progress: Any) -> str:
     """Measure what is missing, write NAME.csv, NAME.png and NAME.svg; returns the table, as Markdown."""
     experiment = load(name, quick)
     cells = experiment.cells()
@@ -105,14 +106,15 @@ def run(name: str, folder: Path, quick: bool, workers: Executor | None, progress
     missing = store.missing(cells)
     task = progress.add_task(name, total=len(cells), completed=len(cells) - len(missing))
     for cell, figures in measure_all(name, missing, workers):
-        store.add(cell, figures, made)
+        at_once = n_workers if workers and cell.get("n_jobs", 1) == 1 else 1
+        store.add(cell, figures, {"at_once": at_once, "made": made_by()})
         progress.advance(task)
     rows = store.frame(cells)
     figure = experiment.draw(rows)
-    figure.supxlabel("; ".join(rows["made"].unique()), x=0.995, ha="right", size=5, color="0.5")
+    figure.text(1, 0, "\n".join(rows["made"].unique()), ha="right", va="top", size=5, color="0.5")
     for suffix in ("png", "svg"):
         metadata = {"Date": None} if suffix == "svg" else None
-        figure.savefig(folder / f"{name}.{suffix}", dpi=130, metadata=metadata)
+        figure.savefig(folder / f"{name}.{suffix}", dpi=130, metadata=metadata, bbox_inches="tight")
     if hasattr(experiment, "check"):
         experiment.check(rows)
     return markdown(experiment.table(rows))
@@ -125,11 +127,11 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def made_by(n_workers: int) -> str:
+def made_by() -> str:
     """Date, machine and versions, to be kept with every figure."""
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     machine = f"{os.cpu_count()} cores of {processor()}, {platform.system()}, Python {platform.python_version()}"
-    return f"{date.today()}, {machine}, {versions}, {n_workers} at a time"
+    return f"{date.today()}, {machine}, {versions}"
 
 
 def processor() -> str:

@@ -11,18 +11,19 @@ from matplotlib.axes import Axes
 from benchmarks import corpora
 from supertopic.baselines import SYSTEMS, paper_system
 
+newsgroups = lru_cache(corpora.newsgroups)
 
-@lru_cache
-def twenty(every: int = 1) -> corpora.Split:
-    """All 20 groups, or one document of `every`."""
-    X, y, X_test, y_test, words = corpora.newsgroups()
+
+def twenty(every: int) -> corpora.Split:
+    """All 20 groups, one document of `every`."""
+    X, y, X_test, y_test, words = newsgroups()
     return corpora.Split(X[::every], y[::every], X_test[::every], y_test[::every], words)
 
 
 @lru_cache
 def pair() -> corpora.Split:
     """alt.atheism against talk.religion.misc."""
-    return corpora.newsgroups_pair(twenty())
+    return corpora.newsgroups_pair(newsgroups())
 
 
 def warm_up() -> None:

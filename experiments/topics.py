@@ -16,14 +16,20 @@ GROUPS = "alt.atheism", "talk.religion.misc"  # the second one is y = 1
 
 
 def cells():
-    return [{"K": K, "c": c, "seed": seed} for seed in SEEDS for c in C]
+    return [{"K": K, "c": c, "n_words": N_WORDS, "seed": seed} for seed in SEEDS for c in C]
 
 
 def measure(cell):
     data, model = pair(), paper_system("gSLDA", cell["K"], random_state=cell["seed"])
     model.set_params(c=float(cell["c"]), calibrate=True).fit(data.X, data.y)
     lower, upper = model.coef_interval(0.9)
-    columns = model.top_words(data.words, N_WORDS), model.doc_topic_.mean(axis=0), model.coef_[0], lower[0], upper[0]
+    columns = (
+        model.top_words(data.words, cell["n_words"]),
+        model.doc_topic_.mean(axis=0),
+        model.coef_[0],
+        lower[0],
+        upper[0],
+    )
     topics = [
         {"words": " ".join(words), "share": share, "eta": eta, "lower": low, "upper": high}
         for words, share, eta, low, high in zip(*columns, strict=True)

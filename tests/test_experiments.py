@@ -1,8 +1,11 @@
 """The runner of the experiments: what is finished is kept, and nothing else is believed."""
 
 import importlib
+import os
 import subprocess
 import sys
+from concurrent.futures import Executor, ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from types import ModuleType
 
@@ -38,15 +41,15 @@ def toy(monkeypatch):
     return toy
 
 
-def run(folder: Path, quick: bool = False) -> str:
-    return runner.run("toy", folder, quick, None, NoBar(), "today, here")
+def run(folder: Path, workers: Executor | None = None) -> str:
+    return runner.run("toy", folder, False, workers, 2, NoBar())
 
 
 def test_results_are_written_and_not_measured_again(toy, tmp_path):
     table = run(tmp_path)
     assert table.splitlines() == ["| K | accuracy |", "| --- | --- |", "| 5 | 5.5 |", "| 10 | 10.5 |"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.csv", "toy.png", "toy.svg"]
-    assert "today, here" in (tmp_path / "toy.svg").read_text()
+    assert f"{date.today()}, {os.cpu_count()} cores" in (tmp_path / "toy.svg").read_text()
     before = (tmp_path / "toy.csv").read_bytes()
     assert run(tmp_path) == table
     assert len(toy.asked) == 4 and (tmp_path / "toy.csv").read_bytes() == before
@@ -83,6 +86,34 @@ def test_a_cell_may_have_several_rows(toy, tmp_path):
     toy.measure = lambda cell: [{"accuracy": 0.5}, {"accuracy": 0.7}]
     run(tmp_path)
     assert pd.read_csv(tmp_path / "toy.csv")["accuracy"].tolist() == [0.5, 0.7] * 4
+
+
+def test_figures_that_came_later_lose_nothing(toy, tmp_path):
+    run(tmp_path)
+    toy.K, toy.measure = (10, 20), lambda cell: {"accuracy": 0.5, "seconds": 1.0}
+    run(tmp_path)
+    assert pd.read_csv(tmp_path / "toy.csv")["seconds"].fillna(0).tolist() == [0, 0, 0, 0, 1, 1]
+
+
+def test_cells_with_threads_of_their_own_run_alone(toy, tmp_path):
+    toy.cells = lambda: [{"K": k, "n_jobs": n_jobs, "seed": 0} for k in (5, 10) for n_jobs in (2, 1)]
+    with ThreadPoolExecutor(2) as workers:
+        run(tmp_path, workers)
+    assert sorted(cell["n_jobs"] for cell in toy.asked[:2]) == [1, 1] and len(toy.asked) == 4
+    rows = pd.read_csv(tmp_path / "toy.csv")
+    assert (rows["at_once"] == 3 - rows["n_jobs"]).all()
+
+
+def test_a_cell_that_fails_leaves_the_others(toy, tmp_path):
+    def fail(cell):
+        if cell == {"K": 10, "alpha": 0.1, "seed": 1}:
+            raise ValueError("no such thing")
+        return {"accuracy": 0.5}
+
+    toy.measure = fail
+    with ThreadPoolExecutor(1) as workers, pytest.raises(ValueError, match="no such thing"):
+        run(tmp_path, workers)
+    assert len(pd.read_csv(tmp_path / "toy.csv")) == 3
 
 
 def test_what_must_come_out_is_checked_and_kept(toy, tmp_path):
