@@ -111,7 +111,7 @@ def run(name: str, folder: Path, quick: bool, workers: Executor | None, n_worker
         progress.advance(task)
     rows = store.frame(cells)
     figure = experiment.draw(rows)
-    figure.text(1, 0, "\n".join(rows["made"].unique()), ha="right", va="top", size=5, color="0.5")
+    figure.text(1, 1, "\n".join(rows["made"].unique()), ha="right", va="bottom", size=5, color="0.5")
     for suffix in ("png", "svg"):
         metadata = {"Date": None} if suffix == "svg" else None
         figure.savefig(folder / f"{name}.{suffix}", dpi=130, metadata=metadata, bbox_inches="tight")
