@@ -11,7 +11,7 @@ from supertopic.baselines import paper_system
 ENGINES = ("gSLDA+", 1), ("parallel-gSLDA+", 2)  # system, threads; another engine is one more pair
 M = 0, 5, 10, 20, 40, 60
 K = 20
-SEEDS = range(5)
+SEEDS = range(2)  # each cell is twenty chains
 EVERY = 1
 QUICK = {"M": (0, 20), "SEEDS": range(1), "EVERY": 20}
 
