@@ -2,10 +2,7 @@
 
 import argparse
 import multiprocessing
-import os
-import signal
 import sys
-import threading
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -30,18 +27,6 @@ NAMES = {
     "averaging": "not in the paper: averaging over draws and chains",
     "calibration": "not in the paper: can its probabilities be believed?",
 }
-
-
-def start_worker() -> None:
-    """Ctrl-C, or the end of the main process, ends a worker at once: nobody waits for what it is at."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    def follow():
-        multiprocessing.parent_process().join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
-    tasks.warm_up()
 
 
 def main() -> int:
@@ -77,7 +62,7 @@ def main() -> int:
         TimeRemainingColumn(),
     )
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(given.jobs, spawn, start_worker) if given.jobs > 1 else nullcontext()
+    pool = ProcessPoolExecutor(given.jobs, spawn, tasks.start_worker) if given.jobs > 1 else nullcontext()
     try:
         tasks.warm_up()
         with pool as workers, Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty()) as progress:
