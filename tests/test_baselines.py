@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, VariationalSLDA, paper_system
-from supertopic.baselines.meanfield import digamma, softmax_objective
+from supertopic.baselines.meanfield import digamma, infer, softmax_objective
 from supertopic.corpus import check_counts
 from supertopic.datasets import make_corpus
 from supertopic.draws import kernel
@@ -99,6 +99,38 @@ def test_digamma():
 
     x = np.array([1e-3, 0.1, 0.5, 1.0, 3.3, 5.99, 6.0, 50.0, 1e6])
     np.testing.assert_allclose(all_of(x), exact_digamma(x), rtol=1e-11)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 5])
+def test_an_e_step_follows_its_definition(n_classes):
+    """Two sweeps over two documents, token by token, with all products made anew for every token."""
+    rng, alpha, c, n_topics = np.random.default_rng(0), 0.3, 4.0, 3
+    word, doc_start, y = np.array([0, 3, 3, 1, 2, 0, 2]), np.array([0, 4, 7]), np.array([1, 0])
+    log_topics, phi = np.log(rng.dirichlet(np.ones(n_topics), 4)), rng.dirichlet(np.ones(n_topics), 7)
+    eta, pull = rng.normal(0, 3, (n_classes, n_topics)), rng.normal(0, 3, (2, n_topics))
+    expected = phi.copy()
+    for d in range(2):
+        own, words = expected[doc_start[d] : doc_start[d + 1]], word[doc_start[d] : doc_start[d + 1]]
+        N = len(own)
+        for _ in range(2):
+            gamma = alpha + own.sum(axis=0)
+            log_theta = exact_digamma(gamma) - exact_digamma(gamma.sum())
+            for n in range(N):
+                log_weight = log_theta + log_topics[words[n]] + pull[d] / N
+                if n_classes:
+                    scaled = np.exp(eta / N)
+                    p = softmax(np.log(own @ scaled.T).sum(axis=0))
+                    log_weight += c * eta[y[d]] / N - c * (p / (scaled @ own[n])) @ scaled
+                own[n] = softmax(log_weight)
+    gamma, bounds = np.empty((2, n_topics)), np.empty(2)
+    infer(word, doc_start, log_topics, alpha, pull, eta, y, c, 2, phi, gamma, bounds)
+    np.testing.assert_allclose(phi, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gSLDA", "parallel-gSLDA", "vSLDA"])
+def test_plus_is_the_weight_of_the_response(name):
+    for task, c in (("binary", 25), ("multiclass", 256)):
+        assert paper_system(name, task=task).c == 1 and paper_system(f"{name}+", task=task).c == c
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from experiments import runner
+from experiments import binary, runner, tasks, time_split
 from experiments.__main__ import NAMES
 
 
@@ -144,6 +145,32 @@ def test_every_experiment_has_different_cells_and_fewer_when_quick(name):
         assert len({tuple(cell.items()) for cell in some}) == len(some)
         assert {tuple(cell) for cell in some} == {tuple(cells[0])}
     assert 0 < len(quick) < len(cells)
+
+
+def test_means_and_sds_over_the_starts():
+    rows = pd.DataFrame({"system": ["a", "a", "b"], "K": [5, 5, 10], "accuracy": [0.5, 0.7, 0.25]})
+    table = tasks.summary(rows, "system", "K")
+    assert table.loc["a"].tolist() == ["0.600 (0.141)", ""] and table.loc["b"].tolist() == ["", "0.250"]
+
+
+def test_shares_of_the_time_are_of_one_run():
+    rows = pd.DataFrame(
+        {"K": 20, "seed": [0] * 3 + [1] * 3, "step": time_split.STEPS * 2, "seconds": [1, 1, 2, 10, 0, 10]}
+    )
+    both = time_split.beside(rows)
+    assert both[both["whose"] == "ours"]["share"].tolist() == [25, 25, 50, 50, 0, 50]
+    paper = both[(both["whose"] == "the paper's") & (both["K"] == 50)]
+    assert paper["share"].round(2).tolist() == [43.67, 0.33, 56.00]  # as the paper prints them
+
+
+@pytest.mark.parametrize("better", ["gSLDA", "gLDA+SVM"])
+def test_the_binary_task_must_come_out(better):
+    accuracy = {"gSLDA+": 0.8, "gSLDA": 0.7, "gLDA+SVM": 0.7}
+    rows = pd.DataFrame({"system": list(accuracy), "accuracy": list(accuracy.values())})
+    binary.check(rows)
+    rows.loc[rows["system"] == better, "accuracy"] = 0.8
+    with pytest.raises(AssertionError, match=f"{re.escape(better)} 0.800: gSLDA. must be better"):
+        binary.check(rows)
 
 
 @pytest.mark.parametrize(

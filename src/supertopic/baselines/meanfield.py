@@ -116,7 +116,7 @@ def infer(word, doc_start, log_topics, alpha, pull, eta, y, c, n_inner, phi, gam
         expected_log(gamma[d], log_theta)
         for _ in range(n_inner):
             before = gamma[d].copy()
-            if n_classes:
+            if n_classes:  # once a sweep from scratch; within it p follows each token
                 softmax_parts(own, scaled, log_p)
                 to_shares(log_p, p)
             for n in range(n_tokens):
