@@ -5,16 +5,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
-    from supertopic.model import LDA
-    from supertopic.regressors import SLDACountRegressor, SLDARegressor
-    from supertopic.storage import load, save
+    from supertopic.estimators.base import LDA
+    from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+    from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+    from supertopic.estimators.storage import load, save
 
 __all__ = ["LDA", "MedLDAClassifier", "SLDAClassifier", "SLDACountRegressor", "SLDARegressor", "load", "save"]
 __version__ = version("supertopic")
 
 _HOMES = {
-    "LDA": "model",
+    "LDA": "base",
     "SLDAClassifier": "classifiers",
     "MedLDAClassifier": "classifiers",
     "SLDARegressor": "regressors",
@@ -28,7 +28,7 @@ def __getattr__(name: str):
     """Import what is asked for when it is asked for: scikit-learn and Numba take a second."""
     if name not in _HOMES:
         raise AttributeError(f"module 'supertopic' has no attribute {name!r}")
-    return getattr(import_module(f"supertopic.{_HOMES[name]}"), name)
+    return getattr(import_module(f"supertopic.estimators.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

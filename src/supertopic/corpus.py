@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from supertopic.draws import derive, kernel, mix
-
 MAX_TOKENS = 2**31 - 1  # counts are int32
 MAX_DOC_TOKENS = 2**24 - 1  # the counts of one document are whole float32 numbers in the sampler
 
@@ -75,15 +73,3 @@ def take(tokens: Tokens, docs: slice) -> Tokens:
     """The tokens of some consecutive documents; the words are a view."""
     starts = tokens.doc_start[docs.start : docs.stop + 1]
     return Tokens(tokens.word[starts[0] : starts[-1]], starts - starts[0])
-
-
-@kernel
-def content_streams(tokens, key):
-    """A random stream for each document that depends on its words only: neither on its neighbours nor its place."""
-    streams = np.empty(len(tokens.doc_start) - 1, np.uint64)
-    for d in range(len(streams)):
-        stream = np.uint64(key)
-        for i in range(tokens.doc_start[d], tokens.doc_start[d + 1]):
-            stream = mix(stream + np.uint64(tokens.word[i]) + np.uint64(1))
-        streams[d] = derive(stream, 0)
-    return streams

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
-from supertopic.draws import kernel, part
+from supertopic.kernels.compiled import kernel, part
 
 
 @part

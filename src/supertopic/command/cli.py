@@ -19,12 +19,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
-from supertopic.cells import RESPONSES, as_number, as_numbers, as_text, read_response
-from supertopic.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.command.cells import RESPONSES, as_number, as_numbers, as_text, read_response
+from supertopic.command.show import answers, covariate_tables, judge, topic_table
 from supertopic.datasets import load_docstrings
-from supertopic.model import LDA
-from supertopic.regressors import SLDACountRegressor, SLDARegressor
-from supertopic.show import answers, covariate_tables, describe_covariates, describe_topics, judge, topic_table
+from supertopic.estimators.base import LDA
+from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.report.summary import describe_covariates, describe_topics
 
 app = typer.Typer(
     help="Supervised topic models: topics that explain a class, labels, a rating or a count, and predict it.",
@@ -197,13 +198,13 @@ def fit(
         summary |= judge(column.response, column.y[test], predicted)
     supertopic.save(pipeline, output)
     if as_json:
-        print(json.dumps(summary | {"topics": describe_topics(pipeline), "covariates": describe_covariates(model)}))
+        print(json.dumps(summary | {"topics": describe_topics(model, vectorizer.get_feature_names_out()), "covariates": describe_covariates(model)}))
         return
     for name, value in summary.items():
         if name not in ("response", "why"):
             shown = f"{value:.4g}" if isinstance(value, float) else escape(str(value))
             out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {shown}", highlight=False)
-    out.print(topic_table(describe_topics(pipeline)), *covariate_tables(model))
+    out.print(topic_table(describe_topics(model, vectorizer.get_feature_names_out())), *covariate_tables(model))
 
 
 def make_model(response: str, n_topics: int, loss: str, multiclass: str, balanced: bool, exposure, options: dict):
@@ -279,7 +280,7 @@ def topics(
 ):
     """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""
     pipeline = load(model)
-    found = describe_topics(pipeline, n)
+    found = describe_topics(pipeline[-1], pipeline[0].get_feature_names_out(), n)
     if as_json:
         print(json.dumps(found))
     else:
@@ -287,7 +288,7 @@ def topics(
 
 
 def read(path: Path, names: list[str]) -> list[list]:
-    from supertopic.tables import read_columns
+    from supertopic.command.tables import read_columns
 
     return read_columns(path, names)
 

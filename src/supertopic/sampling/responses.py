@@ -9,35 +9,16 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, log_expit
 
-from supertopic.draws import inverse_gaussians, make_key, polya_gammas, uniforms
-from supertopic.sweep import Quadratic
+from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
+from supertopic.sampling.state import Target
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # where sigma2 and r are looked for
-
-
-class Target(NamedTuple):
-    """What is known about some documents."""
-
-    y: np.ndarray  # (n_docs, R), 0 where unknown
-    weight: np.ndarray  # (n_docs, R), multiplies c; 0 where unknown
-    offset: np.ndarray  # (n_docs, R) or (n_docs, 1): a known part of omega
-    covariates: np.ndarray  # (n_docs, P): these enter omega next to zbar
-
-
-def make_target(y: np.ndarray, weight: np.ndarray, offset=None, covariates=None) -> Target:
-    """A target whose offset is 0 and which has no covariates, unless they are given."""
-    n_docs = len(y)
-    return Target(
-        y,
-        weight,
-        np.zeros((n_docs, 1)) if offset is None else offset,
-        np.zeros((n_docs, 0)) if covariates is None else covariates,
-    )
+BATCH = 8  # points of a density that are asked for at a time
+Total = Callable[..., np.ndarray]  # total(verb, *data): what the shards answer, summed over all documents
 
 
 @dataclass(frozen=True)
@@ -47,8 +28,16 @@ class Response(ABC):
     c: float
 
     @abstractmethod
-    def augment(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> Quadratic:
+    def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
+
+    @abstractmethod
+    def kappa(self, target: Target, lam: np.ndarray) -> np.ndarray:
+        """The linear part of the quadratic in omega."""
+
+    @abstractmethod
+    def start_lam(self, target: Target) -> np.ndarray:
+        """lam before the first iteration, when omega is unknown."""
 
     @abstractmethod
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
@@ -57,10 +46,6 @@ class Response(ABC):
     def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The log of psi, summed over the documents: (R,)."""
         return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
-
-    @abstractmethod
-    def start(self, target: Target) -> Quadratic:
-        """kappa and lam before the first iteration, when omega is unknown."""
 
     @property
     def scale(self) -> np.ndarray:
@@ -71,8 +56,8 @@ class Response(ABC):
         """The same response with another value of its own parameter."""
         return self
 
-    def draw(self, log_likelihood: Callable[["Response"], np.ndarray], key: np.uint64) -> "Response":
-        """The same response with its own parameter drawn, given the log-likelihood of all documents."""
+    def draw_scale(self, total: Total, key: np.uint64) -> "Response":
+        """The same response with its own parameter drawn, lam integrated out."""
         return self
 
     def log_prior(self) -> float:
@@ -87,12 +72,14 @@ class Response(ABC):
 class Logistic(Response):
     """The paper's response: psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
 
-    def augment(self, target, omega, key, first_doc):
-        h = self.c * target.weight
-        return Quadratic(h * (target.y - 0.5), polya_gammas(h, omega, key, first_doc))
+    def draw_lam(self, target, omega, key, first_doc):
+        return polya_gammas(self.c * target.weight, omega, key, first_doc)
 
-    def start(self, target):
-        return Quadratic(self.c * target.weight * (target.y - 0.5), (target.weight > 0).astype(float))  # lam = 1
+    def kappa(self, target, lam):
+        return self.c * target.weight * (target.y - 0.5)
+
+    def start_lam(self, target):
+        return (target.weight > 0).astype(float)
 
     def log_density(self, y, omega):
         return log_expit(np.where(y > 0.5, omega, -omega))
@@ -104,16 +91,16 @@ class Hinge(Response):
 
     margin: float
 
-    def augment(self, target, omega, key, first_doc):
-        c, sign = self.c * target.weight, 2.0 * target.y - 1.0
+    def draw_lam(self, target, omega, key, first_doc):
         # lam ~ InverseGaussian(mean c / |zeta|, shape c**2)
-        lam = inverse_gaussians(c * np.abs(self.margin - sign * omega), c * c, key, first_doc)
-        return Quadratic(sign * (c + self.margin * lam), lam)
-
-    def start(self, target):
         c, sign = self.c * target.weight, 2.0 * target.y - 1.0
-        lam = (c > 0).astype(float)
-        return Quadratic(sign * (c + self.margin * lam), lam)
+        return inverse_gaussians(c * np.abs(self.margin - sign * omega), c * c, key, first_doc)
+
+    def kappa(self, target, lam):
+        return (2.0 * target.y - 1.0) * (self.c * target.weight + self.margin * lam)
+
+    def start_lam(self, target):
+        return (target.weight > 0).astype(float)
 
     def plain(self):
         return Hinge(1.0, 1.0)
@@ -130,14 +117,16 @@ class Gaussian(Response):
     drawn: bool = True
     shape: float = 2.0
     rate: float = 1.0
-    known: bool = False  # then it is not even drawn for predictions
+    given: bool = False  # then it is not even drawn for predictions
 
-    def augment(self, target, omega, key, first_doc):
-        lam = self.c * target.weight / self.sigma2
-        return Quadratic(lam * target.y, lam)
+    def draw_lam(self, target, omega, key, first_doc):
+        return self.c * target.weight / self.sigma2
 
-    def start(self, target):
-        return self.augment(target, None, None, 0)
+    def kappa(self, target, lam):
+        return lam * target.y
+
+    def start_lam(self, target):
+        return self.c * target.weight / self.sigma2
 
     def log_density(self, y, omega):
         return -0.5 * ((y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2))
@@ -150,17 +139,14 @@ class Gaussian(Response):
         return replace(self, sigma2=scale)
 
     def plain(self):
-        return replace(self, c=1.0, drawn=not self.known)
+        return replace(self, c=1.0, drawn=not self.given)
 
-    def draw(self, log_likelihood, key):
+    def draw_scale(self, total, key):
         if not self.drawn:
             return self
-
-        def log_density(x):  # of x = log sigma2
-            new = self.with_scale(np.exp(x))
-            return log_likelihood(new) - self.shape * x - self.rate / new.sigma2
-
-        return self.with_scale(np.exp(slice_sample(log_density, np.log(self.sigma2), key)))
+        n, squares = 0.5 * self.c * total("residuals")
+        sigma2 = (self.rate + squares) / gammas(self.shape + n, key)  # the inverse gamma is conjugate
+        return self.with_scale(sigma2.clip(LEAST_SCALE, MOST_SCALE))
 
     def log_prior(self):
         s, a, b = self.sigma2, self.shape, self.rate
@@ -179,18 +165,19 @@ class NegativeBinomial(Response):
     drawn: bool = True
     shape: float = 1.0
     rate: float = 0.1
-    known: bool = False  # then it is not even drawn for predictions
+    given: bool = False  # then it is not even drawn for predictions
 
-    def augment(self, target, omega, key, first_doc):
-        weight, level = self.c * target.weight, np.log(self.r)
-        lam = polya_gammas(weight * (target.y + self.r), omega - level, key, first_doc)
-        return Quadratic(0.5 * weight * (target.y - self.r) + lam * level, lam)
+    def draw_lam(self, target, omega, key, first_doc):
+        h = self.c * target.weight * (target.y + self.r)
+        return polya_gammas(h, omega - np.log(self.r), key, first_doc)
 
-    def start(self, target):
-        weight, level = self.c * target.weight, np.log(self.r)
-        half = np.maximum(np.abs(target.offset - level) / 2.0, 1e-6)
-        lam = weight * (target.y + self.r) * np.tanh(half) / (4.0 * half)  # the mean of lam at eta = 0
-        return Quadratic(0.5 * weight * (target.y - self.r) + lam * level, lam)
+    def kappa(self, target, lam):
+        return 0.5 * self.c * target.weight * (target.y - self.r) + lam * np.log(self.r)
+
+    def start_lam(self, target):
+        half = np.maximum(np.abs(target.offset - np.log(self.r)) / 2.0, 1e-6)
+        h = self.c * target.weight * (target.y + self.r)
+        return h * np.tanh(half) / (4.0 * half)  # the mean of lam at eta = 0
 
     def log_density(self, y, omega):
         r, psi = self.r, omega - np.log(self.r)
@@ -205,15 +192,15 @@ class NegativeBinomial(Response):
         return replace(self, r=scale)
 
     def plain(self):
-        return replace(self, c=1.0, drawn=not self.known)
+        return replace(self, c=1.0, drawn=not self.given)
 
-    def draw(self, log_likelihood, key):
+    def draw_scale(self, total, key):
         if not self.drawn:
             return self
 
-        def log_density(x):  # of x = log r
-            new = self.with_scale(np.exp(x))
-            return log_likelihood(new) + self.shape * x - self.rate * new.r
+        def log_density(points):  # of x = log r, some at a time
+            new = [self.with_scale(np.exp(x)) for x in points]
+            return total("log_likelihoods", new) + [self.shape * np.log(n.r) - self.rate * n.r for n in new]
 
         return self.with_scale(np.exp(slice_sample(log_density, np.log(self.r), key)))
 
@@ -222,19 +209,28 @@ class NegativeBinomial(Response):
         return float(np.sum(a * np.log(b) - gammaln(a) + (a - 1.0) * np.log(r) - b * r)) if self.drawn else 0.0
 
 
-def slice_sample(log_density: Callable[[np.ndarray], np.ndarray], x: np.ndarray, key: np.uint64) -> np.ndarray:
+def slice_sample(log_density: Callable[[list[np.ndarray]], np.ndarray], x: np.ndarray, key: np.uint64) -> np.ndarray:
     """One step of slice sampling (Neal, 2003) for each of some independent numbers, whatever their density is.
 
     A height below the density at x is drawn, then points of a bracket until one is above that height; a point that
-    is not becomes the bracket's new end on its side of x. The bracket starts as all that is allowed.
+    is not becomes the bracket's new end on its side of x. The bracket starts as all that is allowed. Which points come
+    if none is accepted is known beforehand, so that the density is asked for at several of them at once.
     """
-    height = log_density(x) + np.log(uniforms(len(x), make_key(key, 0)))
     low, high = np.full_like(x, np.log(LEAST_SCALE)), np.full_like(x, np.log(MOST_SCALE))
-    new, found = x, np.zeros(len(x), bool)
-    for i in itertools.count(1):
-        new = np.where(found, new, low + (high - low) * uniforms(len(x), make_key(key, i)))
-        found = found | (log_density(new) >= height)
+    found, chosen, height = np.zeros(len(x), bool), x, None
+    for first in itertools.count(1, BATCH):
+        points = []
+        for i in range(first, first + BATCH):
+            new = low + (high - low) * uniforms(len(x), make_key(key, i))
+            low, high = np.where(new < x, new, low), np.where(new >= x, new, high)
+            points.append(new)
+        if height is None:
+            here, *values = log_density([x, *points])
+            height = here + np.log(uniforms(len(x), make_key(key, 0)))
+        else:
+            values = list(log_density(points))
+        for new, value in zip(points, values, strict=True):
+            chosen, found = np.where(~found & (value >= height), new, chosen), found | (value >= height)
         if found.all():
-            return new
-        low, high = np.where(~found & (new < x), new, low), np.where(~found & (new >= x), new, high)
-    return new
+            break
+    return chosen

@@ -9,11 +9,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.classifiers import MedLDAClassifier, SLDAClassifier, TopicClassifier
-from supertopic.files import read_file, write_file
-from supertopic.model import LDA, TopicModel
-from supertopic.regressors import SLDACountRegressor, SLDARegressor, TopicRegressor
-from supertopic.supervised import SupervisedTopicModel
+from supertopic.estimators.base import LDA, TopicModel
+from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier, TopicClassifier
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor, TopicRegressor
+from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.files.container import read_file, write_file
 
 FORMAT = 2
 KINDS: dict[str, type[TopicModel]] = {
@@ -21,11 +21,11 @@ KINDS: dict[str, type[TopicModel]] = {
 }
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
-    "multioutput_": bool, "n_covariates_": int, "c_": float, "c_path_": list,
+    "multioutput_": bool, "n_covariates_": int, "c_": float, "c_path_": list, "exposed_": bool,
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
-    "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_",
+    "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
 )  # fmt: skip
 MAX_JOBS = 4096
 
@@ -39,7 +39,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     vectorizer, model, names = _parts(obj)
     check_is_fitted(model, "_word_topic")
     tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "eta": model._eta, "scale": model._scale}
-    if hasattr(model, "_calibrated"):
+    if isinstance(model, SupervisedTopicModel):
         tensors["calibrated_eta"], tensors["calibrated_scale"] = model._calibrated
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}
@@ -88,9 +88,11 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
     _check_arrays(model, tensors)
-    model._set_draws(tensors["word_topic"], tensors["eta"], tensors["scale"])
+    draws = tensors["eta"], tensors["scale"]
+    calibrated = draws
     if isinstance(model, SupervisedTopicModel):
-        model._calibrated = tensors["calibrated_eta"], tensors["calibrated_scale"]
+        calibrated = tensors["calibrated_eta"], tensors["calibrated_scale"]
+    model._set_draws(tensors["word_topic"], *draws, *calibrated)
     return model
 
 

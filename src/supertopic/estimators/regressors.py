@@ -1,20 +1,24 @@
 """Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
 
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc
+from scipy.special import betainc, ndtr
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
-from supertopic.model import LEAST, MOST, check_number, logger
-from supertopic.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response, make_target
-from supertopic.supervised import SupervisedTopicModel, average, check_level
+from supertopic.estimators.docs import documented
+from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
+from supertopic.report.diagnostics import average
+from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response
+from supertopic.sampling.state import make_target
 
 SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in small steps only
 
@@ -26,8 +30,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
 
     def _check_y(self, y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
+        names = getattr(y, "columns", [getattr(y, "name", None)])
         y = check_array(
-            y, dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", ensure_min_samples=0, input_name="y"
+            without_na(y), dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", ensure_min_samples=0, input_name="y"
         )
         if y.ndim > 2:
             raise ValueError(f"y must have one or two dimensions, got shape {y.shape}.")
@@ -35,6 +40,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
             raise ValueError(f"X has {len(weight)} documents but y has {len(y)}; they must be equally many.")
         self.multioutput_ = y.ndim == 2
         y = y.reshape(len(y), -1)
+        if len(names) != y.shape[1] or any(name is None for name in names):
+            names = range(y.shape[1])
+        self.response_names_ = np.array([str(name) for name in names], dtype=object)
         weight = ~np.isnan(y) * weight[:, None]
         if not (weight > 0).any(axis=0).all():
             raise ValueError("Input y contains NaN only (or weights of 0) in some column; some of it must be known.")
@@ -75,6 +83,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         return tags
 
 
+@documented
 class SLDARegressor(TopicRegressor):
     """Supervised LDA with a Gaussian response: topics that explain the words and a rating, or several.
 
@@ -91,8 +100,7 @@ class SLDARegressor(TopicRegressor):
         The variance of y around omega while topics are learned: that of y itself, or drawn with an inverse-gamma prior,
         or a known one in y's units squared. Draw it with c = 1 only: with more the topics can follow y so closely that
         it goes to 0. For predictions it is drawn in any case, unless it is known.
-    others :
-        As in SLDAClassifier.
+    ...
 
     Attributes
     ----------
@@ -100,12 +108,9 @@ class SLDARegressor(TopicRegressor):
         The mean of y.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of eta: intercept_ + coef_[0, k] is the rating of a document that is all topic k.
-    calibrated_draws_, coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta that predictions use, and those of the chains. Topics of different chains are not matched.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of sigma2 that predictions use.
-    others :
-        As in SLDAClassifier.
+    ...
     """
 
     sigma2: Any
@@ -128,11 +133,11 @@ class SLDARegressor(TopicRegressor):
         unit = np.where(deviation > 0, deviation, 1.0)
         sd = unit * np.sqrt(np.average(((y - self.intercept_) / unit) ** 2, axis=0, weights=weight))
         self.unit_ = np.where(sd > 0, sd, 1.0)
-        known = not isinstance(self.sigma2, str)
-        sigma2 = self.sigma2 / self.unit_ / self.unit_ if known else np.ones(len(sd))
+        given = not isinstance(self.sigma2, str)
+        sigma2 = self.sigma2 / self.unit_ / self.unit_ if given else np.ones(len(sd))
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
         sigma2 = np.clip(sigma2, LEAST_SCALE, MOST_SCALE)
-        response = Gaussian(self._c(), sigma2, drawn=self.sigma2 == "drawn", known=known)
+        response = Gaussian(self._c(), sigma2, drawn=self.sigma2 == "drawn", given=given)
         return response, make_target(standard, weight)
 
     def _in_units(self, eta, scale):
@@ -157,6 +162,25 @@ class SLDARegressor(TopicRegressor):
             return predicted
         return predicted, self._shaped(np.sqrt(average([(omega - mean) ** 2 for omega in draws]) + average(noise)))
 
+    def predict_interval(
+        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The ratings between which a new rating lies with the given probability: lower and upper.
+
+        They are quantiles of the mixture of the normals of all draws and chains.
+        """
+        check_is_fitted(self, "_word_topic")
+        check_level(level)
+        draws = [(self.intercept_ + omega, np.sqrt(sigma2)) for omega, sigma2 in self._omegas(X, covariates)]
+        ends = [normal_quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2)]
+        return self._shaped(ends[0]), self._shaped(ends[1])
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
+    ) -> float:
+        """R2 of the mean ratings."""
+        return float(r2_score(y, self.predict(X, covariates=covariates), sample_weight=sample_weight))
+
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
         return self._log_predictive(X, y, None, covariates)
@@ -165,6 +189,7 @@ class SLDARegressor(TopicRegressor):
         return Gaussian(1.0, np.ones(1)), self.intercept_, np.positive
 
 
+@documented
 class SLDACountRegressor(TopicRegressor):
     """Supervised LDA with a negative binomial response: topics that explain the words and a count.
 
@@ -178,8 +203,7 @@ class SLDACountRegressor(TopicRegressor):
         Weight of the response against the words: the likelihood to the power c.
     dispersion : "drawn" or float, default="drawn"
         r. By default it is drawn, by slice sampling with a gamma prior. Large is Poisson.
-    others :
-        As in SLDAClassifier.
+    ...
 
     Attributes
     ----------
@@ -187,12 +211,9 @@ class SLDACountRegressor(TopicRegressor):
         The log of the mean count, or of counts by exposure.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of eta: exp(coef_[0, k]) is how many times the mean count a document has that is all topic k.
-    calibrated_draws_, coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta that predictions use, and those of the chains. Topics of different chains are not matched.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of r that predictions use.
-    others :
-        As in SLDAClassifier.
+    ...
     """
 
     dispersion: Any
@@ -230,17 +251,19 @@ class SLDACountRegressor(TopicRegressor):
             raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong:g}; SLDARegressor takes any number.")
         if (y * weight).max() * self._largest_c() > MOST:
             raise ValueError(f"Counts times weight times c must be at most {MOST:g}, got {(y * weight).max():g}.")
+        self.exposed_ = exposure is not None
         offset = log_exposure(exposure, len(y))
         total = (weight * y).sum(axis=0) + 0.5 * weight.max(axis=0)  # half a count, so that all counts may be 0
         self.intercept_ = np.log(total / (weight * np.exp(offset)).sum(axis=0))
         if self.intercept_.max() > np.log(SLOW):
-            logger.warning(
-                "The mean count is %.3g. Above %g the sampler needs many more iterations than usual; "
-                "SLDARegressor on np.log1p(y) is the better model of such counts.", np.exp(self.intercept_.max()), SLOW,
-            )  # fmt: skip
+            warnings.warn(
+                f"The mean count is {np.exp(self.intercept_.max()):.3g}. Above {SLOW:g} the sampler needs many more "
+                "iterations than usual; SLDARegressor on np.log1p(y) is the better model of such counts.",
+                stacklevel=4,
+            )
         drawn = self.dispersion == "drawn"
         r = np.full(y.shape[1], 1.0 if drawn else float(self.dispersion)).clip(LEAST_SCALE, MOST_SCALE)
-        response = NegativeBinomial(self._c(), r, drawn=drawn, known=not drawn)
+        response = NegativeBinomial(self._c(), r, drawn=drawn, given=not drawn)
         return response, make_target(y, weight, offset + self.intercept_)
 
     @property
@@ -253,7 +276,7 @@ class SLDACountRegressor(TopicRegressor):
     ) -> np.ndarray:
         """The mean count of each document."""
         check_is_fitted(self, "_word_topic")
-        offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
+        offset = self._offset(X, exposure)
         return self._shaped(average([np.exp(offset + omega) for omega, _ in self._omegas(X, covariates)]))
 
     def predict_interval(
@@ -270,10 +293,18 @@ class SLDACountRegressor(TopicRegressor):
         """
         check_is_fitted(self, "_word_topic")
         check_level(level)
-        offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
+        offset = self._offset(X, exposure)
         draws = [(np.exp(offset + omega), r) for omega, r in self._omegas(X, covariates)]
         ends = [quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2)]
         return self._shaped(ends[0]), self._shaped(ends[1])
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
+    ) -> float:  # fmt: skip
+        """R2 of the mean counts."""
+        predicted = self.predict(X, exposure=exposure, covariates=covariates)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def log_predictive(
         self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
@@ -281,8 +312,16 @@ class SLDACountRegressor(TopicRegressor):
         """The log probability of each y under the mean over all draws: how well counts are foretold."""
         return self._log_predictive(X, y, exposure, covariates)
 
+    def _offset(self, X, exposure) -> np.ndarray:
+        """The known part of the log mean of new documents, (n_docs, R)."""
+        if self.exposed_ and exposure is None:
+            raise ValueError(
+                "The model was fitted with an exposure; pass exposure= here, too (np.ones(n_docs) for counts by exposure)."
+            )
+        return self.intercept_ + log_exposure(exposure, _num_samples(X))
+
     def _likelihood(self, X, exposure):
-        offset = self.intercept_ + log_exposure(exposure, _num_samples(X))
+        offset = self._offset(X, exposure)
         return NegativeBinomial(1.0, np.ones(1)), offset, np.exp
 
     def __sklearn_tags__(self):
@@ -291,18 +330,15 @@ class SLDACountRegressor(TopicRegressor):
         return tags
 
 
-def log_exposure(exposure: ArrayLike | None, n_docs: int) -> np.ndarray:
-    """The log of the exposure as a column, or 0."""
-    if exposure is None:
-        return np.zeros((n_docs, 1))
-    values = check_array(exposure, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="exposure")
-    values = np.ravel(values)
-    if len(values) != n_docs:
-        raise ValueError(f"X has {n_docs} documents but exposure has {len(values)}; they must be equally many.")
-    wrong = values[(values < LEAST) | (values > MOST)]
-    if len(wrong):
-        raise ValueError(f"exposure must be from {LEAST:g} to {MOST:g}, got {wrong[0]:g}.")
-    return np.log(values)[:, None]
+def normal_quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:
+    """The numbers (n_docs, R) below which a draw from the normals lies with probability q, on average; by bisection."""
+    low = np.min([mean - 40.0 * sd for mean, sd in draws], axis=0)
+    high = np.max([mean + 40.0 * sd for mean, sd in draws], axis=0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        enough = average([ndtr((middle - mean) / sd) for mean, sd in draws]) >= q
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return 0.5 * (low + high)
 
 
 def quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:

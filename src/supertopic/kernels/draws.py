@@ -7,12 +7,9 @@ column's). Numbers below one key are the SplitMix64 sequence (Steele, Lea and Fl
 import math
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
-# Kernels are called from Python and let other threads run; parts are called from kernels only, which saves compiling
-# their Python side.
-kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-part = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from supertopic.kernels.compiled import kernel, part
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
@@ -160,6 +157,15 @@ def inverse_gaussians(a, shape, key, first):
 
 
 @kernel
+def gammas(shape, key):
+    """Gamma(shape, 1) draws for shapes >= 1, numbered."""
+    out = np.empty_like(shape)
+    for i in range(len(shape)):
+        out[i] = gamma(shape[i], derive(key, i))
+    return out
+
+
+@kernel
 def uniforms(n, key):
     """Numbers in (0, 1)."""
     out = np.empty(n)
@@ -177,3 +183,33 @@ def normals(shape, key):
         for j in range(shape[1]):
             out[i, j] = normal(stream, j)
     return out
+
+
+@kernel
+def document_streams(key, first_doc, n_docs):
+    """A stream for each document that depends on its number in the corpus."""
+    streams = np.empty(n_docs, np.uint64)
+    for d in range(n_docs):
+        streams[d] = derive(key, first_doc + d)
+    return streams
+
+
+@kernel
+def document_uniforms(key, first_doc, n_docs):
+    """A number in (0, 1) for each document that depends on its number in the corpus."""
+    out = np.empty(n_docs)
+    for d in range(n_docs):
+        out[d] = uniform(derive(key, first_doc + d), 0)
+    return out
+
+
+@kernel
+def content_streams(tokens, key):
+    """A stream for each document that depends on its words only: neither on its neighbours nor its place."""
+    streams = np.empty(len(tokens.doc_start) - 1, np.uint64)
+    for d in range(len(streams)):
+        stream = np.uint64(key)
+        for i in range(tokens.doc_start[d], tokens.doc_start[d + 1]):
+            stream = mix(stream + np.uint64(tokens.word[i]) + np.uint64(1))
+        streams[d] = derive(stream, 0)
+    return streams

@@ -8,13 +8,17 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from supertopic.model import MOST
-from supertopic.responses import Hinge, Logistic, Response, Target, make_target
-from supertopic.supervised import SupervisedTopicModel, average, check_level, interval
+from supertopic.estimators.docs import documented
+from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.estimators.validation import MOST, check_level, is_unknown, without_na
+from supertopic.report.diagnostics import average, interval
+from supertopic.sampling.responses import Hinge, Logistic, Response
+from supertopic.sampling.state import Target, make_target
 
 
 class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
@@ -26,7 +30,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def _encode(self, y, weight, exposure) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
         n_docs, names = len(weight), getattr(y, "columns", None)
-        y = y.toarray() if issparse(y) else np.asarray(y)
+        y = y.toarray() if issparse(y) else np.asarray(without_na(y))
         if y.ndim != 2 or y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if len(y) != n_docs:
@@ -37,14 +41,14 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             raise ValueError("Every label in y is unknown (or has weight 0); at least some must be known.")
         self.multilabel_ = y.ndim == 2
         if self.multilabel_:
-            columns, known = self._encode_labels(y, unknown, names), known * weight[:, None]
+            columns, weights = self._encode_labels(y, unknown, names), known * weight[:, None]
             if self.class_weight is not None:
-                known = known * balanced(columns, known > 0, self.class_weight)
+                weights = weights * balanced(columns, weights > 0, self.class_weight)
         else:
-            columns, known = self._encode_classes(y, known, weight)
-        if known.max() * self._largest_c() > MOST:
-            raise ValueError(f"Weights times c must be at most {MOST:g}, got {known.max() * self._largest_c():g}.")
-        return self._response(), make_target(columns, known)
+            columns, weights = self._encode_classes(y, known, weight)
+        if weights.max() * self._largest_c() > MOST:
+            raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self._largest_c():g}.")
+        return self._response(), make_target(columns, weights)
 
     def _encode_labels(self, y, unknown, names) -> np.ndarray:
         values = set(np.unique(y[~unknown].astype(object)).tolist())
@@ -93,6 +97,18 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
         return self._decide(self.decision_function(X, covariates=covariates))
 
+    @abstractmethod
+    def predict_interval(
+        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The central posterior interval of what the prediction is made from: lower and upper ends."""
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
+    ) -> float:
+        """The accuracy of predictions; with labels, the share of documents whose labels are all right."""
+        return float(accuracy_score(y, self.predict(X, covariates=covariates), sample_weight=sample_weight))
+
     def _decide(self, score: np.ndarray) -> np.ndarray:
         """What follows from the scores."""
         if self.multilabel_:
@@ -110,6 +126,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         return tags
 
 
+@documented
 class SLDAClassifier(TopicClassifier):
     """Supervised LDA with a logistic response: topics that explain the words and the classes.
 
@@ -127,36 +144,7 @@ class SLDAClassifier(TopicClassifier):
         What three classes or more are: a column each against the rest, or a row of decisions, "the first class or a
         later one", "the second or a later one" and so on, in the order of `classes_`. The latter is one likelihood of
         all classes, and natural where they have an order.
-    class_weight : "balanced", dict or None, default=None
-        Multiplies c by a number for each class; "balanced" gives all classes the same weight in all. With labels,
-        "balanced" does so for having and not having each label.
-    calibrate : bool, default=True
-        Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
-        tell them: see `calibrated_draws_`. Otherwise with the chain's own, `coef_draws_`, which are too sure.
-    alpha : float or array-like of shape (n_topics,), default=1.0
-        Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
-    beta : float, default=0.01
-        Dirichlet prior of a topic's words, for each word.
-    optimize_priors : bool, default=False
-        Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
-    nu2 : float, default=1.0
-        Prior variance of the weights eta.
-    burn_in, n_draws : int, default=100 and 20
-        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
-    n_chains : int, default=1
-        Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
-    sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
-        Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
-    predict_sweeps : int, default=40
-        Sweeps over a new document; the second half is averaged.
-    missing_label : object, optional
-        The value of y that means "unknown", for example -1. NaN always does. Such a document adds its words only.
-    n_jobs : int, optional
-        Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
-    random_state : int, RandomState or None
-        The seed; None takes fresh entropy, and `seed_` keeps what was used.
-    verbose : bool, default=False
-        Show a progress bar.
+    ...
 
     Attributes
     ----------
@@ -165,16 +153,7 @@ class SLDAClassifier(TopicClassifier):
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of the weights that predictions use, in the best chain. With two classes there is one row,
         positive towards classes_[1].
-    calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws behind it. Topics of different chains are not matched.
-    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta in the chains that learned the topics, where the response weighs c.
-    c_, c_path_ : float, list of dict
-        The c that was used and, with c="auto", the held-out loss of each c that was tried.
-    covariate_coef_, covariate_coef_draws_ : ndarray
-        The same for covariates, for a unit of each; the mean is over all chains.
-    components_, topic_word_, doc_topic_, log_joint_, log_joint_iterations_, best_chain_, sampler_, seed_, timings_ :
-        As in LDA. doc_topic_ has seen the labels, `transform` has not.
+    ...
 
     Examples
     --------
@@ -231,7 +210,7 @@ class SLDAClassifier(TopicClassifier):
         check_is_fitted(self, "_word_topic")
         return average([self._probabilities(omega) for omega, _ in self._omegas(X, covariates)])
 
-    def predict_proba_interval(
+    def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of each probability: lower and upper ends, shaped as from predict_proba.
@@ -267,6 +246,7 @@ class SLDAClassifier(TopicClassifier):
         return np.log(p + 1e-300) - np.log1p(-p + 1e-16)
 
 
+@documented
 class MedLDAClassifier(TopicClassifier):
     """Max-margin supervised LDA (Gibbs MedLDA): topics that explain the words and keep the classes a margin apart.
 
@@ -285,13 +265,13 @@ class MedLDAClassifier(TopicClassifier):
     calibrate : bool, default=True
         Predict with the weights of a support vector machine (c = 1, margin 1) on the training documents' topics as
         their words alone tell them.
-    others :
-        As in SLDAClassifier.
+    ...
 
     Attributes
     ----------
-    classes_, coef_, coef_draws_ and others :
-        As in SLDAClassifier.
+    classes_ : ndarray
+        The classes, or the names or numbers of the labels.
+    ...
     """
 
     _numbers = (*SupervisedTopicModel._numbers, "margin")
@@ -323,15 +303,17 @@ class MedLDAClassifier(TopicClassifier):
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
         return self._one_column(average([omega for omega, _ in self._omegas(X, covariates)]))
 
+    def predict_interval(
+        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The central posterior interval of each score: lower and upper ends, shaped as from decision_function.
 
-def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
-    """Where y is NaN, None or the value that means missing."""
-    unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
-    if y.dtype == object:
-        unknown = unknown | (y == None)  # noqa: E711
-    if missing_label is not None:
-        unknown = unknown | (y == missing_label)
-    return unknown.astype(bool)
+        It holds what is not known of the weights and, from its words, of the document's topics.
+        """
+        check_is_fitted(self, "_word_topic")
+        check_level(level)
+        lower, upper = interval(np.array(list(self._omega_draws(X, covariates))), level)
+        return self._one_column(lower), self._one_column(upper)
 
 
 def balanced(columns: np.ndarray, known: np.ndarray, class_weight: Any) -> np.ndarray:

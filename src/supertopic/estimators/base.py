@@ -2,12 +2,10 @@
 
 import logging
 import os
+import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,25 +15,27 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from supertopic.checkpoint import Checkpoint, identify
-from supertopic.corpus import check_counts, make_tokens
-from supertopic.diagnostics import Diagnostics
-from supertopic.engines import one_blas_thread
-from supertopic.gibbs import SAMPLERS, Priors
-from supertopic.inference import infer_shares
-from supertopic.lanes import padded
-from supertopic.progress import progress
-from supertopic.responses import Logistic, Response, Target, make_target
-from supertopic.run import Job, Run
+from supertopic.corpus import Tokens, check_counts, make_tokens
+from supertopic.estimators.docs import documented
+from supertopic.estimators.progress import progress
+from supertopic.estimators.validation import LEAST, MOST, check_number, free_memory, refuse_text, warn_of_many_topics
+from supertopic.files.checkpoint import Checkpoint, identify
+from supertopic.kernels.draws import make_key
+from supertopic.report.summary import Summary
+from supertopic.sampling.chain import Chain, Result
+from supertopic.sampling.crew import each, interruptible, one_blas_thread
+from supertopic.sampling.inference import PREDICT, infer_shares
+from supertopic.sampling.plan import SAMPLERS, Arrays, Plan, make_plan
+from supertopic.sampling.responses import Logistic, Response
+from supertopic.sampling.state import Priors, Target, Topics, fixed_topics, make_target
 
 logger = logging.getLogger("supertopic")
-T = TypeVar("T")
+freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
 
-LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 
 
-class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What LDA and its supervised kin have in common: the chains, the topics, `transform`."""
 
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
@@ -60,71 +60,79 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
-    def _sample(
-        self, X: csr_array, response: Response, target: Target, checkpoint: Checkpoint | None
-    ) -> list[np.ndarray]:
-        """Run the chains and set what is fitted; returns the last z of each chain."""
+    def _fit_chains(
+        self, X: csr_array, response: Response, target: Target, path: str | os.PathLike | None, every: float
+    ) -> None:
+        """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint."""
         began = time.perf_counter()
-        n_jobs = effective_n_jobs(self.n_jobs)
-        workers = min(n_jobs, self.n_chains)
+        workers = min(effective_n_jobs(self.n_jobs), self.n_chains)
         self._check_memory(X, target, workers)
-        job = self._job(X, response, target)
-        tokens, self.sampler_ = job.tokens, job.sampler
-        last = self.burn_in + self.n_draws
+        warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
+        source = Arrays(make_tokens(X), target)
+        self.seed_ = self._seed()
+        plan = self._plan(source, X.shape[1], response)
+        checkpoint = self._open_checkpoint(plan, source, path, every)
+        plan = self._settle(plan._replace(seed=self.seed_), source, checkpoint)
+        title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
 
-        def go(index: int) -> Run:
-            run = Run(job, index, n_jobs // workers)
-            try:
+        def run(index: int) -> Result:
+            name = f"chain-{index}"
+            with Chain(plan, source, index, effective_n_jobs(self.n_jobs) // workers) as chain:
                 if checkpoint:
-                    checkpoint.restore(run, last)
-                    advance("", run.iteration)
-                while run.iteration < last:
-                    run.step(last)
-                    advance(f"log joint {run.log_joint[-1][1]:,.0f}" if run.log_joint else "")
-                    if checkpoint:
-                        checkpoint.keep(run, last)
-                run.finish()
-            finally:
-                run.close()
-            return run
+                    checkpoint.restore(chain, name, last)
+                    advance("", chain.iteration)
+                while chain.iteration < last:
+                    chain.step(last)
+                    advance(f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else "")
+                    pause(chain, name, chain.iteration == last, checkpoint, stop)
+                return chain.finish(self.predict_sweeps, bool(getattr(self, "calibrate", False)))
 
-        title = f"{type(self).__name__}, {self.sampler_}"
-        listening = checkpoint.listening() if checkpoint else nullcontext()
-        with listening, progress(self.n_chains * last, title, bool(self.verbose)) as advance:
-            runs = over_threads(go, range(self.n_chains), workers)
+        with (
+            one_blas_thread,
+            interruptible() as stop,
+            progress(self.n_chains * last, title, bool(self.verbose)) as advance,
+        ):
+            self._set_results(plan, source.tokens, each(run, self.n_chains, workers, stop))
+        logger.info("%s: %d tokens in %.1f s", title, len(source.tokens.word), time.perf_counter() - began)
 
-        means = [np.mean([value for i, value in run.log_joint if i > self.burn_in]) for run in runs]
-        self.best_chain_ = int(np.argmax(means))
-        self.log_joint_ = np.array([[value for _, value in run.log_joint] for run in runs])
-        self.log_joint_iterations_ = np.array([iteration for iteration, _ in runs[0].log_joint])
-        seconds = np.sum([run.seconds for run in runs], axis=0).tolist()
+    def _set_results(self, plan: Plan, tokens: Tokens, chains: list[Result]) -> None:
+        """Set what the chains have found."""
+        means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
+        self.best_chain_, self.sampler_ = int(np.argmax(means)), plan.sampler
+        self.log_joint_ = np.array([[value for _, value in chain.log_joint] for chain in chains])
+        self.log_joint_iterations_ = np.array([iteration for iteration, _ in chains[0].log_joint])
+        seconds = np.sum([chain.seconds for chain in chains], axis=0).tolist()
         self.timings_ = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
-        self.trace_ = np.array([run.trace for run in runs])
-        self.alpha_ = np.array([run.priors.alpha for run in runs])
-        self.beta_ = np.array([run.priors.beta for run in runs])
-        eta, scale = self._in_units(np.array([run.eta for run in runs]), np.array([run.scale for run in runs]))
-        self._set_draws(np.stack([run.word_topic for run in runs]), eta, scale)
-        self.doc_topic_ = runs[self.best_chain_].doc_topic
-        self.doc_topic_[np.diff(tokens.doc_start) == 0] = self._topic_shares()[self.best_chain_]
-        logger.info("%s: %d tokens in %.1f s", title, len(tokens.word), time.perf_counter() - began)
-        return [run.z for run in runs]
+        self.trace_ = np.array([chain.trace for chain in chains])
+        self.alpha_ = np.array([chain.priors.alpha for chain in chains])
+        self.beta_ = np.array([chain.priors.beta for chain in chains])
+        eta, scale = (np.array([getattr(chain, name) for chain in chains]) for name in ("eta", "scale"))
+        calibrated = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
+        word_topic = np.stack([chain.word_topic for chain in chains])
+        self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated))
+        lengths, n_draws = np.diff(tokens.doc_start), eta.shape[1]
+        self.doc_topic_ = chains[self.best_chain_].doc_topic / (np.maximum(lengths, 1) * float(n_draws))[:, None]
+        self.doc_topic_[lengths == 0] = self._topic_shares[self.best_chain_]
 
-    def _job(self, X: csr_array, response: Response, target: Target) -> Job:
-        tokens, learn = make_tokens(X), bool(self.optimize_priors)
-        sampler = self._choose_sampler(len(tokens.word))
-        return Job(tokens, X.shape[1], response, target, self._priors(), learn, sampler, self.seed_, self.burn_in)
+    def _settle(self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None) -> Plan:
+        """The plan, with what is found out before the chains begin."""
+        return plan
+
+    def _plan(self, source: Arrays, n_words: int, response: Response) -> Plan:
+        sampler = self._choose_sampler(len(source.tokens.word))
+        learn = bool(self.optimize_priors)
+        return make_plan(source, n_words, response, self._priors(), learn, sampler, self.seed_, self.burn_in)
 
     def _check_memory(self, X: csr_array, target: Target, workers: int) -> None:
         """Refuse what cannot fit into memory before any of it is taken; the sum is a lower bound, not an estimate."""
-        (n_docs, n_words), n_tokens, width = X.shape, int(X.data.sum()), padded(self.n_topics)
+        (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
         n_columns, beside = target.y.shape[1], target.covariates.shape[1]
-        shares = 4 * n_docs * width + 8 * n_docs * self.n_topics
-        state = 4 * n_tokens + 4 * n_words * width + shares + 8 * (self.n_topics + beside) ** 2 * n_columns
-        kept = 4 * n_words * self.n_topics + 2 * n_tokens + shares
-        kept += 16 * self.n_draws * n_columns * (self.n_topics + beside)
-        needed = 4 * n_tokens + workers * state + self.n_chains * kept
+        shares = 4 * n_docs * self.n_topics
+        state = 4 * n_tokens + 4 * n_words * self.n_topics + 4 * (self.n_topics + beside) ** 2 * n_columns
+        kept = 4 * n_words * self.n_topics + shares + 16 * self.n_draws * n_columns * (self.n_topics + beside)
+        needed = 4 * n_tokens + workers * state + self.n_chains * kept + 2 * shares
         if self.sampler == "drawn":
-            needed += workers * 4 * n_words * width
+            needed += workers * 4 * n_words * self.n_topics
         free = free_memory()
         if needed > free:
             raise MemoryError(
@@ -133,7 +141,7 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
                 f"n_chains={self.n_chains}. Fewer topics or chains, or a smaller vocabulary (min_df), need less."
             )
 
-    def _open_checkpoint(self, X, response: Response, target: Target, path, every: float) -> Checkpoint | None:
+    def _open_checkpoint(self, plan: Plan, source: Arrays, path, every: float) -> Checkpoint | None:
         """The checkpoint of this fit; where random_state is None, the seed is the checkpoint's."""
         if path is None:
             return None
@@ -143,23 +151,40 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         for name in ("n_jobs", "verbose", "n_draws", "random_state"):
             del parameters[name]
         parameters |= {"kind": type(self).__name__, "seed": None if self.random_state is None else self.seed_}
-        checkpoint = Checkpoint(path, every, identify(self._job(X, response, target), parameters))
-        self.seed_ = checkpoint.facts.setdefault("seed", self.seed_)
+        checkpoint = Checkpoint(path, every, identify(plan, source, parameters))
+        if "seed" not in checkpoint.facts:
+            checkpoint.facts["seed"] = self.seed_
+            checkpoint.write_facts()
+        self.seed_ = checkpoint.facts["seed"]
         return checkpoint
 
     def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The draws in the units of the user's y."""
         return eta, scale
 
-    def _set_draws(self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray) -> None:
+    def _set_draws(
+        self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray, new_eta: np.ndarray, new_scale: np.ndarray
+    ) -> None:
         """Set what follows from the draws of all chains.
 
-        word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0).
-        From here on nothing but predict_sweeps and n_jobs is read from the parameters, which may be set anew.
+        word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0),
+        and so are the weights for new documents. From here on nothing but predict_sweeps and n_jobs is read from the
+        parameters, which may be set anew.
         """
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
+        self._calibrated = new_eta, new_scale
         self._n_features_out = n_topics = word_topic.shape[2]
         self.coef_draws_ = eta[..., :n_topics]
+        tokens = word_topic.sum(axis=1, dtype=float) + 1e-300
+        # the share of each topic in all training tokens, (chain, K): what is believed of a document without words
+        self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
+        self._frozen: dict[int, Topics] = {}
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        if "_frozen" in state:  # made again when it is needed
+            state = state | {"_frozen": {}}
+        return state
 
     @property
     def components_(self) -> np.ndarray:
@@ -177,19 +202,21 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """The mean counts of a chain's draws, plus beta: (V, K)."""
         return self._word_topic[chain] / self.coef_draws_.shape[1] + self.beta_[chain]
 
-    def _topic_shares(self) -> np.ndarray:
-        """The share of each topic in all training tokens, (chain, K): what is believed of a document without words."""
-        tokens = self._word_topic.sum(axis=1, dtype=float)
-        return (tokens + 1e-300) / (tokens + 1e-300).sum(axis=1, keepdims=True)
+    def _topics(self, chain: int) -> Topics:
+        """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""
+        with freezing:
+            if chain not in self._frozen:
+                self._frozen[chain] = fixed_topics(self._phi(chain), self.alpha_[chain])
+            return self._frozen[chain]
 
     def _infer(self, X, chains) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        X = self._new_counts(X)
+        tokens = make_tokens(self._new_counts(X))
         n_threads, shares = effective_n_jobs(self.n_jobs), []
         for index in chains:
-            phi, alpha = self._phi(index), self.alpha_[index]
-            zbar = infer_shares(X, phi, alpha, self.predict_sweeps, self.seed_, index, n_threads)
-            zbar[np.diff(X.indptr) == 0] = self._topic_shares()[index]
+            key = make_key(self.seed_, index, PREDICT)
+            zbar = infer_shares(tokens, self._topics(index), self.predict_sweeps, key, n_threads)
+            zbar[np.diff(tokens.doc_start) == 0] = self._topic_shares[index]
             shares.append(zbar)
         return np.array(shares)
 
@@ -241,13 +268,8 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             )
         return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in self.topic_word_]
 
-    def save(self, path) -> None:
-        """Write the fitted model to a file that `supertopic.load` reads: shorthand for `supertopic.save`."""
-        from supertopic.storage import save
-
-        save(self, path)
-
     def _validate_counts(self, X, reset: bool) -> csr_array:
+        refuse_text(X)
         return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
     def _check_parameters(self) -> None:
@@ -295,74 +317,28 @@ class TopicModel(Diagnostics, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return tags
 
 
-def over_threads(verb: Callable[[int], T], indices: Iterable[int], n_threads: int) -> list[T]:
-    """verb(index) for every index, on some threads that share one BLAS thread, the answers in order."""
-    with one_blas_thread:
-        if n_threads == 1:
-            return [verb(index) for index in indices]
-        with ThreadPoolExecutor(n_threads) as pool:
-            return list(pool.map(verb, indices))
+def pause(chain: Chain, name: str, finished: bool, checkpoint: Checkpoint | None, stop: threading.Event) -> None:
+    """Between two iterations: keep the chain's state if it is time, and stop it if somebody wants that."""
+    if checkpoint:
+        checkpoint.keep(chain, name, finished or stop.is_set())
+    if stop.is_set() and not finished:
+        where = f"; the same call goes on from the checkpoint {checkpoint.path}" if checkpoint else ""
+        raise KeyboardInterrupt(f"stopped{where}")
 
 
-def free_memory() -> float:
-    """Bytes that a program can still take, as the system tells it; infinite where it does not."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            rows = dict(line.split(":", 1) for line in file)
-        return 1024.0 * (int(rows["MemAvailable"].split()[0]) + int(rows["SwapFree"].split()[0]))
-    except (OSError, ValueError, KeyError):
-        return float("inf")
-
-
-def check_number(name: str, value, words: tuple[str, ...] = ()) -> None:
-    """Refuse what is neither a positive number that the sampler can hold nor one of some words."""
-    if isinstance(value, str) and value in words:
-        return
-    if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
-        names = "".join(f"{word!r} or " for word in words)
-        raise ValueError(f"{name} must be {names}a number from {LEAST:g} to {MOST:g}, got {value!r}.")
-
-
+@documented
 class LDA(TopicModel):
     """Latent Dirichlet allocation by Gibbs sampling: topics from the words alone.
 
     Parameters
     ----------
-    n_topics : int, default=20
-        Number of topics K.
-    alpha : float or array-like of shape (n_topics,), default=1.0
-        Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
-    beta : float, default=0.01
-        Dirichlet prior of a topic's words, for each word.
-    optimize_priors : bool, default=False
-        Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
-    burn_in, n_draws : int, default=100 and 20
-        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
-    n_chains : int, default=1
-        Independent chains; what is shown comes from the one with the highest log joint.
-    sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
-        Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
-    predict_sweeps : int, default=40
-        Sweeps over a new document; the second half is averaged.
-    n_jobs : int, optional
-        Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
-    random_state : int, RandomState or None
-        The seed; None takes fresh entropy, and `seed_` keeps what was used.
-    verbose : bool, default=False
-        Show a progress bar.
+    ...
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_topics, n_words)
-        Pseudo-counts of each word in each topic, as in scikit-learn.
-    topic_word_ : ndarray of shape (n_topics, n_words)
-        The topics: rows sum to 1.
     doc_topic_ : ndarray of shape (n_docs, n_topics)
         The mean zbar of the training documents.
-    log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
-        The log joint density and the iterations at which it was taken.
-    best_chain_, sampler_, seed_, timings_ :
-        The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
+    ...
     """
 
     def __init__(
@@ -388,8 +364,5 @@ class LDA(TopicModel):
         self._check_parameters()
         counts = self._validate_counts(X, reset=True)
         nothing = np.zeros((counts.shape[0], 0))
-        self.seed_ = self._seed()
-        response, target = Logistic(1.0), make_target(nothing, nothing)
-        opened = self._open_checkpoint(counts, response, target, checkpoint, checkpoint_every)
-        self._sample(counts, response, target, opened)
+        self._fit_chains(counts, Logistic(1.0), make_target(nothing, nothing), checkpoint, checkpoint_every)
         return self

@@ -4,10 +4,10 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 from sklearn.metrics import f1_score, r2_score
-from sklearn.pipeline import Pipeline
 
-from supertopic.classifiers import SLDAClassifier
-from supertopic.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.estimators.classifiers import SLDAClassifier
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.report.summary import describe_covariates
 
 
 def answers(model, X, extra: dict) -> tuple[list, dict[str, np.ndarray]]:
@@ -39,28 +39,6 @@ def judge(response: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, floa
     return {"held_out_r2": float(r2_score(y, predicted)), "held_out_mean_error": float(np.mean(np.abs(predicted - y)))}
 
 
-def describe_topics(pipeline: Pipeline, n: int = 10) -> list[dict]:
-    """The topics, largest first: share, words, and the largest weight, with its class where there are classes."""
-    vectorizer, model = (step for _, step in pipeline.steps)
-    words = model.top_words(vectorizer.get_feature_names_out(), n)
-    shares = model._topic_shares()[model.best_chain_]
-    rows = []
-    for k in np.argsort(-shares):
-        row = {"topic": int(k), "share": float(shares[k]), "words": words[k]}
-        if hasattr(model, "coef_"):
-            one = len(model.coef_) == 1
-            r = 0 if one else int(model.coef_[:, k].argmax())
-            row["weight"] = weight = float(model.coef_[r, k])
-            clear = one or weight > 0
-            if model.coef_draws_.shape[1] > 1:
-                row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
-                clear = clear and not lower <= 0 <= upper  # else nothing that the draws agree on
-            if hasattr(model, "classes_"):
-                row["class"] = model.classes_.tolist()[int(weight > 0) if one else r] if clear else None
-        rows.append(row)
-    return rows
-
-
 def topic_table(rows: list[dict], most: int | None = None) -> Table:
     classes, supervised = "class" in rows[0], "weight" in rows[0]
     columns = ["topic", "share"] + ["pulls to"] * classes + ["weight", "90 % interval"] * supervised + ["words"]
@@ -75,20 +53,6 @@ def topic_table(rows: list[dict], most: int | None = None) -> Table:
             cells += [f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}"]
         table.add_row(*cells, escape(" ".join(row["words"])))
     return table
-
-
-def describe_covariates(model) -> list[dict]:
-    """The weight of each covariate on each column of the response, with its interval."""
-    rows = []
-    for p in range(getattr(model, "n_covariates_", 0)):
-        for r in range(len(model.covariate_coef_)):
-            row = {"covariate": model.covariate_names_[p], "weight": float(model.covariate_coef_[r, p])}
-            if hasattr(model, "classes_"):
-                row["class"] = model.classes_.tolist()[1 if len(model.covariate_coef_) == 1 else r]
-            if model.coef_draws_.shape[:2] != (1, 1):
-                row["interval"] = [float(side[r, p]) for side in model.covariate_coef_interval(0.9)]
-            rows.append(row)
-    return rows
 
 
 def covariate_tables(model) -> list[Table]:

@@ -2,27 +2,28 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from supertopic.calibration import draw_weights
-from supertopic.draws import make_key, uniforms
-from supertopic.gibbs import Priors
-from supertopic.inference import infer_left_out, sample_shares
-from supertopic.model import MOST, TopicModel, check_number, over_threads
-from supertopic.responses import Response, Target
-from supertopic.run import Run
-from supertopic.shard import omegas
-
-CALIBRATE, CHOOSE = 1 << 33, 1 << 34  # paths of random numbers that no training iteration takes
-PATH_START, PATH_STEP = 40, 15  # iterations at the first c that c="auto" tries, and at each later one
-HIDDEN, ENOUGH_HELD = 0.2, 2000  # the share of responses that it hides, and how many are enough for one walk
+from supertopic.corpus import make_tokens
+from supertopic.estimators.base import TopicModel, pause
+from supertopic.estimators.validation import MOST, check_covariates, check_number
+from supertopic.files.checkpoint import Checkpoint
+from supertopic.kernels.draws import make_key
+from supertopic.kernels.moments import omegas
+from supertopic.report.diagnostics import interval
+from supertopic.sampling.choice import choose, count_walks, plan_walk, start_walk, walk
+from supertopic.sampling.crew import interruptible, one_blas_thread
+from supertopic.sampling.inference import PREDICT, sample_shares
+from supertopic.sampling.plan import Arrays, Plan
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Target
 
 
 class SupervisedTopicModel(TopicModel, ABC):
@@ -70,18 +71,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             )
         Z = self._set_covariates(covariates, counts.shape[0])
         response, target = self._encode(y, weight, exposure)
-        target = target._replace(covariates=Z)
-        self.seed_ = self._seed()
-        opened = self._open_checkpoint(counts, response, target, checkpoint, checkpoint_every)
-        self.c_ = response.c
-        if self.c == "auto":
-            known = opened.facts if opened else {}
-            if "path" not in known:
-                known["c"], known["path"] = self._choose_c(counts, response, target)
-            self.c_, self.c_path_ = known["c"], known["path"]
-            response = replace(response, c=self.c_)
-        z = self._sample(counts, response, target, opened)
-        self._calibrate(counts, z, response.plain(), target)
+        self._fit_chains(counts, response, target._replace(covariates=Z), checkpoint, checkpoint_every)
         return self
 
     def _check_parameters(self) -> None:
@@ -94,75 +84,33 @@ class SupervisedTopicModel(TopicModel, ABC):
     def _largest_c(self) -> float:
         return self._path[-1] if self.c == "auto" else float(self.c)
 
-    def _choose_c(self, X, response: Response, target: Target) -> tuple[float, list[dict[str, float]]]:
-        """The largest c of the path that tells held-out responses as well as the best one, and how well each did.
+    def _settle(self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None) -> Plan:
+        self.c_ = plan.response.c
+        if self.c == "auto":
+            facts = checkpoint.facts if checkpoint else {}
+            if "path" not in facts:
+                facts["c"], facts["path"] = self._choose_c(plan, source, checkpoint)
+                if checkpoint:
+                    checkpoint.write_facts()
+            self.c_, self.c_path_ = facts["c"], facts["path"]
+        return plan._replace(response=replace(plan.response, c=self.c_))
 
-        As well is within a standard error of the difference. The larger one, since the loss is flat where c is large
-        enough, and topics that follow the response classify better than its loss shows. Small corpora walk the path
-        several times, with other responses hidden: few held-out documents say little.
-        """
-        n_known = int((target.weight > 0).any(axis=1).sum())
-        n_walks = int(np.clip(np.ceil(ENOUGH_HELD / (HIDDEN * n_known)), 1, 5))
-        walks = over_threads(lambda i: self._walk(X, response, target, CHOOSE + i), range(n_walks), 1)
-        losses = np.concatenate(walks, axis=1)  # (c, document)
-        if losses.shape[1] == 0:  # so few documents that none was held out
-            losses = np.zeros((len(self._path), 1))
-        means, root = losses.mean(axis=1), np.sqrt(losses.shape[1])
-        worse = losses - losses[means.argmin()]
-        chosen = np.flatnonzero(worse.mean(axis=1) <= worse.std(axis=1) / root)[-1]
-        rows = zip(self._path, means.tolist(), (losses.std(axis=1) / root).tolist(), strict=True)
-        return self._path[chosen], [dict(zip(("c", "loss", "se"), row, strict=True)) for row in rows]
-
-    def _walk(self, X, response: Response, target: Target, index: int) -> np.ndarray:
-        """The losses of held-out documents at each c, (c, document): one chain, each c from where the last one ended.
-
-        Some responses are hidden; their documents stay, so that they are left out of the topics as all others are when
-        shares are inferred.
-        """
-        key, n_threads = make_key(self.seed_, index), effective_n_jobs(self.n_jobs)
-        held = (uniforms(len(target.y), make_key(key, 0)) < HIDDEN)[:, None] & (target.weight > 0)
-        hidden, test = (target._replace(weight=target.weight * part) for part in (~held, held))
-        job = self._job(X, response, hidden)._replace(burn_in=PATH_START + PATH_STEP * len(self._path))
-        run, plain, losses = Run(job, index, n_threads), response.plain(), []
-        for c in self._path:
-            run.state = run.state._replace(response=replace(run.state.response, c=c))
-            for _ in range(PATH_START if c == self._path[0] else PATH_STEP):
-                run.step()
-            counts = run.state.word_topic[:, : run.n_topics]
-            shares = self._left_out(X, index, run.last_z(), counts, 1, run.priors, n_threads)
-            x = np.hstack([shares, target.covariates])
-            draws = zip(*draw_weights(x, plain, hidden, PATH_STEP, make_key(key, 1)), strict=True)
-            logs = [plain.with_scale(s).log_density(test.y, x @ eta.T + test.offset) for eta, s in draws]
-            loss = -np.sum(test.weight * (np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))), axis=1)
-            losses.append(loss[held.any(axis=1)])
-        run.close()
-        return np.array(losses)
-
-    def _left_out(self, X, chain, z, word_topic, n_draws, priors: Priors, n_threads) -> np.ndarray:
-        """The shares (n_docs, K) that training documents would have if they were new."""
-        shares = infer_left_out(X, z, word_topic, n_draws, priors, self.predict_sweeps, self.seed_, chain, n_threads)
-        shares[np.diff(X.indptr) == 0] = word_topic.sum(axis=0) / max(word_topic.sum(), 1)
-        return shares
-
-    def _calibrate(self, X, z: list[np.ndarray], response: Response, target: Target) -> None:
-        """Draw the weights that predictions use: see `calibration`."""
-        self._calibrated = self._eta, self._scale
-        if not self.calibrate:
-            return
-        n_chains, n_draws = self._eta.shape[:2]
-        n_threads = effective_n_jobs(self.n_jobs)
-        workers = min(n_chains, n_threads)
-
-        def go(chain: int) -> tuple[np.ndarray, np.ndarray]:
-            priors = Priors(self.alpha_[chain], self.beta_[chain], float(self.nu2))
-            counts = self._word_topic[chain]
-            shares = self._left_out(X, chain, z[chain], counts, n_draws, priors, n_threads // workers)
-            x = np.hstack([shares, target.covariates])
-            return draw_weights(x, response, target, n_draws, make_key(self.seed_, chain, CALIBRATE))
-
-        draws = over_threads(go, range(n_chains), workers)
-        eta, scale = zip(*draws, strict=True)
-        self._calibrated = self._in_units(np.stack(eta), np.stack(scale))
+    def _choose_c(
+        self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None
+    ) -> tuple[float, list[dict[str, float]]]:
+        """The c of the path that foretells hidden responses best, and how well each did."""
+        n_known = int((source.target.weight > 0).any(axis=1).sum())
+        plan, n_threads, sums = plan_walk(plan, self._path), effective_n_jobs(self.n_jobs), 0.0
+        with one_blas_thread, interruptible() as stop:
+            for i in range(count_walks(n_known)):
+                name = f"walk-{i}"
+                with start_walk(plan, source, i, n_threads) as chain:
+                    if checkpoint:
+                        checkpoint.restore(chain, name, plan.burn_in)
+                    for finished in walk(chain, self._path, self.predict_sweeps):
+                        pause(chain, name, finished, checkpoint, stop)
+                    sums = sums + chain.engine.total("hidden_losses")
+        return choose(self._path, sums)
 
     @abstractmethod
     def _encode(self, y, weight: np.ndarray, exposure) -> tuple[Response, Target]:
@@ -204,12 +152,12 @@ class SupervisedTopicModel(TopicModel, ABC):
 
     def _omega_draws(self, X, covariates=None) -> Iterator[np.ndarray]:
         """For every draw of every chain, eta x (n_docs, R) with x drawn, too: what is not known of the topics is in."""
-        X = self._new_counts(X)
-        Z = self._covariates(covariates, X.shape[0])
+        tokens = make_tokens(self._new_counts(X))
+        Z = self._covariates(covariates, len(tokens.doc_start) - 1)
         for chain, etas in enumerate(self._calibrated[0]):
-            phi, alpha, n_draws = self._phi(chain), self.alpha_[chain], len(etas)
-            shares = sample_shares(X, phi, alpha, self.predict_sweeps, n_draws, self.seed_, chain)
-            shares[:, np.diff(X.indptr) == 0] = self._topic_shares()[chain]
+            key = make_key(self.seed_, chain, PREDICT)
+            shares = sample_shares(tokens, self._topics(chain), self.predict_sweeps, len(etas), key)
+            shares[:, np.diff(tokens.doc_start) == 0] = self._topic_shares[chain]
             for zbar, eta in zip(shares, etas, strict=True):
                 yield omegas(np.hstack([zbar, Z]), eta)
 
@@ -260,35 +208,3 @@ class SupervisedTopicModel(TopicModel, ABC):
         """The central posterior interval of the covariates' weights over all chains, each (column, covariate)."""
         draws = self.covariate_coef_draws_
         return interval(draws.reshape(-1, *draws.shape[2:]), level)
-
-
-def average(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Their mean, added one by one: np.mean adds in an order that depends on the number of documents."""
-    total = np.zeros_like(arrays[0])
-    for array in arrays:
-        total = total + array
-    return total / len(arrays)
-
-
-def interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The central interval of some draws, which are along the first axis."""
-    check_level(level)
-    if len(draws) < 2:
-        raise ValueError("An interval needs at least two draws; fit with n_draws > 1.")
-    # Weibull's plotting positions: of n independent draws, the interval holds one more with probability `level`
-    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
-    return lower, upper
-
-
-def check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-
-
-def check_covariates(covariates: ArrayLike, n_docs: int) -> np.ndarray:
-    """Covariates as a finite (n_docs, P) float array."""
-    Z = check_array(covariates, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="covariates")
-    Z = Z[:, None] if Z.ndim == 1 else Z
-    if len(Z) != n_docs:
-        raise ValueError(f"X has {n_docs} documents but covariates has {len(Z)} rows; they must be equally many.")
-    return Z

@@ -1,4 +1,4 @@
-"""Is it converged, and is it any good? R-hat, effective sample size, frames, xarray, perplexity, coherence.
+"""What a fitted model has to say of itself: is it converged, is it any good, what are its topics and weights?
 
 Chains number their topics as they like, so that only what does not depend on the numbers is compared between them: the
 log joint, losses, omega. Where topics are shown for several chains, they are matched to those of the best one first.
@@ -11,34 +11,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from scipy.special import ndtri
-from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.report.diagnostics import WINDOWS, coherence, ess, interval, rhat
+
 RHAT, APART = 1.05, 0.05  # what R-hat, and the distance of the chains' scores, may be
-EPSILON = 1e-12  # Roeder, Both and Hinneburg's, and gensim's
-WINDOWS = {"c_v": 110, "c_npmi": 10}  # words, theirs as well
 
 
-class Diagnostics:
-    """What a fitted model has to say of itself."""
+class Summary:
+    """Facts about a fitted model, as its own methods."""
 
-    def diagnose(self, X=None, y=None, **known) -> dict[str, dict[str, float]]:
+    def diagnose(self, X=None, y=None, **beside) -> dict[str, dict[str, float]]:
         """R-hat and effective sample size of quantities that do not depend on how topics are numbered.
 
         Parameters
         ----------
         X, y : held-out documents and responses, optional
-            With X also omega (the least certain document), with both also the loss and, for each chain, the score.
-        **known
+            With X also omega (the least certain document), with both also the loss and, for each chain, the score. For
+            LDA, which has no response, X gives the perplexity of each chain.
+        **beside
             exposure or covariates of these documents.
 
         Returns
         -------
         dict
             For each quantity {"rhat": ..., "ess": ...}, rank-normalised (Vehtari and others, 2021); "score" holds the
-            score of each chain instead. R-hat needs four draws or more; its halves of one chain stand for two.
+            score of each chain instead, "perplexity" its perplexity. R-hat needs four draws or more; its halves of one chain stand for two.
 
         A ConvergenceWarning with advice comes if an R-hat is above 1.05, or if chains' scores differ by more than 0.05.
         """
@@ -47,13 +46,17 @@ class Diagnostics:
         if hasattr(self, "coef_"):
             quantities["training loss"] = self.trace_[:, :, 1]
         found: dict[str, dict[str, float]] = {}
-        if X is not None:
-            omega = np.array([omega for omega, _ in self._omegas(X, known.get("covariates"))])
+        supervised = hasattr(self, "coef_")
+        if X is not None and not supervised:
+            values = [self.perplexity(X, chains=[chain]) for chain in range(len(self._word_topic))]
+            found["perplexity"] = {f"chain {i}": value for i, value in enumerate(values)}
+        if X is not None and supervised:
+            omega = np.array([omega for omega, _ in self._omegas(X, beside.get("covariates"))])
             omega = omega.reshape(*self._eta.shape[:2], -1)
             worst = max(range(omega.shape[2]), key=lambda i: rhat(omega[:, :, i]))
             quantities["omega"] = omega[:, :, worst]
-        if X is not None and y is not None:
-            losses, scores = self._losses(X, y, **known)
+        if X is not None and y is not None and supervised:
+            losses, scores = self._losses(X, y, **beside)
             quantities["held-out loss"] = losses
             found["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
         found |= {name: {"rhat": rhat(values), "ess": ess(values)} for name, values in quantities.items()}
@@ -110,45 +113,48 @@ class Diagnostics:
         return xarray.Dataset(data, coords=dims)
 
     def _column_names(self) -> list[str]:
+        """The class, label or rating that each column of weights is about."""
         n_columns = self._eta.shape[2]
-        names = [str(name) for name in getattr(self, "classes_", range(n_columns))]
-        return names[-1:] if n_columns == 1 else names[:n_columns]
+        names = getattr(self, "classes_", getattr(self, "response_names_", range(n_columns)))
+        return [str(name) for name in (names[-1:] if n_columns == 1 else names[:n_columns])]
 
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
         """A pandas frame of the best chain's topics: topic, share, exclusivity, and their n most probable words."""
         import pandas
 
         words = [" ".join(map(str, row)) for row in self.top_words(feature_names, n)]
-        shares = self._topic_shares()[self.best_chain_]
+        shares = self._topic_shares[self.best_chain_]
         columns = {"topic": np.arange(len(words)), "share": shares, "exclusivity": self.exclusivity(n), "words": words}
         return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)
 
     def coefficient_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame of the weights that predictions use: column, topic, mean, sd, interval, P(positive)."""
+        """A pandas frame of the weights that predictions use: column, topic, mean, sd, interval, P(positive).
+
+        It is empty for LDA, which has none.
+        """
         import pandas
 
-        draws, (lower, upper) = self.calibrated_draws_[self.best_chain_], self.coef_interval(level)
-        rows = [
-            {
-                "column": name,
-                "topic": k,
-                "mean": draws[:, r, k].mean(),
-                "sd": draws[:, r, k].std(ddof=1),
-                "lower": lower[r, k],
-                "upper": upper[r, k],
-                "p_positive": (draws[:, r, k] > 0).mean(),
-            }
-            for r, name in enumerate(self._column_names())
-            for k in range(draws.shape[2])
-        ]
-        return pandas.DataFrame(rows)
+        check_is_fitted(self, "_word_topic")
+        draws = self._calibrated[0][self.best_chain_][..., : self._n_features_out]  # (draw, column, topic)
+        lower, upper = interval(draws, level)
+        names = self._column_names()
+        frame = {
+            "column": np.repeat(np.array(names, dtype=object), draws.shape[2]),
+            "topic": np.tile(np.arange(draws.shape[2]), len(names)),
+            "mean": draws.mean(axis=0).ravel(),
+            "sd": draws.std(axis=0, ddof=1).ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+            "p_positive": (draws > 0).mean(axis=0).ravel(),
+        }
+        return pandas.DataFrame(frame)
 
-    def perplexity(self, X: ArrayLike, random_state: int = 0) -> float:
+    def perplexity(self, X: ArrayLike, random_state: int = 0, chains: Sequence[int] | None = None) -> float:
         """Held-out perplexity by document completion, smaller is better.
 
         A random half of each document's tokens tells its topics, and the other half is predicted, with the mean over
-        the chains: exp(- mean log p(token)). No token is used for both, so that a document that explains itself gains
-        nothing.
+        the chains (all, or those that are named): exp(- mean log p(token)). No token is used for both, so that a
+        document that explains itself gains nothing.
         """
         counts = self._new_counts(X).astype(np.int64)
         seen, hidden = counts.copy(), counts.copy()
@@ -158,9 +164,10 @@ class Diagnostics:
             raise ValueError("Documents must have some words for half of them to be predicted.")
         doc, word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices
         lengths, p = np.asarray(seen.sum(axis=1)).reshape(-1, 1), np.zeros(len(word))
-        for chain, zbar in enumerate(self._infer(seen, range(len(self._word_topic)))):
+        chains = range(len(self._word_topic)) if chains is None else chains
+        for chain, zbar in zip(chains, self._infer(seen, chains), strict=True):
             theta = (zbar * lengths + self.alpha_[chain]) / (lengths + self.alpha_[chain].sum())
-            p += np.einsum("ik,ik->i", theta[doc], self._phi(chain)[word]) / len(self._word_topic)
+            p += np.einsum("ik,ik->i", theta[doc], self._phi(chain)[word]) / len(chains)
         return float(np.exp(-np.sum(hidden.data * np.log(p)) / hidden.data.sum()))
 
     def exclusivity(self, n: int = 10) -> np.ndarray:
@@ -188,95 +195,44 @@ class Diagnostics:
         """
         if measure not in WINDOWS:
             raise ValueError(f"measure must be one of {', '.join(map(repr, WINDOWS))}, got {measure!r}.")
+        texts = list(texts)
+        if any(isinstance(text, str) for text in texts):
+            raise TypeError(
+                "texts must hold the tokens of each text, got raw text. Give [analyze(text) for text in texts] with "
+                "analyze = vectorizer.build_analyzer()."
+            )
         return coherence([list(map(str, words)) for words in self.top_words(feature_names, n)], texts, measure)
 
 
-def split(draws: np.ndarray) -> np.ndarray:
-    """(chain, draw) with each chain cut into halves."""
-    half = draws.shape[1] // 2
-    return np.concatenate([draws[:, :half], draws[:, -half:]])
+def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict]:
+    """The topics, largest first: share, words, and the largest weight, with its class where there are classes."""
+    words, shares = model.top_words(feature_names, n), model._topic_shares[model.best_chain_]
+    rows = []
+    for k in np.argsort(-shares):
+        row = {"topic": int(k), "share": float(shares[k]), "words": words[k]}
+        if hasattr(model, "coef_"):
+            one = len(model.coef_) == 1
+            r = 0 if one else int(model.coef_[:, k].argmax())
+            row["weight"] = weight = float(model.coef_[r, k])
+            clear = one or weight > 0
+            if model.coef_draws_.shape[1] > 1:
+                row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
+                clear = clear and not lower <= 0 <= upper  # else nothing that the draws agree on
+            if hasattr(model, "classes_"):
+                row["class"] = model.classes_.tolist()[int(weight > 0) if one else r] if clear else None
+        rows.append(row)
+    return rows
 
 
-def rank_normalise(draws: np.ndarray) -> np.ndarray:
-    ranks = rankdata(draws).reshape(draws.shape)
-    return ndtri((ranks - 0.375) / (draws.size + 0.25))
-
-
-def rhat(draws: np.ndarray) -> float:
-    """Split R-hat of (chain, draw), the larger of the rank-normalised bulk and tail; NaN with fewer than four draws."""
-    if draws.shape[1] < 4 or np.ptp(draws) == 0:
-        return float("nan")
-    halves = split(draws)
-    values = []
-    for z in (rank_normalise(halves), rank_normalise(np.abs(halves - np.median(halves)))):
-        n = z.shape[1]
-        within, between = z.var(axis=1, ddof=1).mean(), n * z.mean(axis=1).var(ddof=1)
-        values.append(np.sqrt(((n - 1) / n * within + between / n) / within) if within > 0 else np.inf)
-    return float(max(values))
-
-
-def ess(draws: np.ndarray) -> float:
-    """Effective sample size of the bulk of (chain, draw): Geyer's monotone sums of autocorrelations."""
-    if draws.shape[1] < 4 or np.ptp(draws) == 0:
-        return float("nan")
-    z = rank_normalise(split(draws))
-    m, n = z.shape
-    size = 2 ** int(np.ceil(np.log2(2 * n)))
-    spectrum = np.abs(np.fft.rfft(z - z.mean(axis=1, keepdims=True), size)) ** 2
-    covariance = np.fft.irfft(spectrum, size)[:, :n] / n
-    within = (covariance[:, 0] * n / (n - 1)).mean()
-    total = within * (n - 1) / n + (z.mean(axis=1).var(ddof=1) if m > 1 else 0.0)
-    rho = 1.0 - (within - covariance.mean(axis=0)) / total
-    rho[0] = 1.0
-    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    stop = np.argmax(pairs <= 0) if (pairs <= 0).any() else len(pairs)
-    stop = min(stop, (n - 3) // 2)  # the last lags rest on few products
-    tau = -1.0 + 2.0 * np.minimum.accumulate(pairs[:stop]).sum() + max(rho[2 * stop], 0.0)
-    return float(m * n / max(tau, 1.0 / np.log10(m * n)))
-
-
-def coherence(topics: list[list[str]], texts: Iterable[Sequence[str]], measure: str) -> np.ndarray:
-    """C_v or NPMI of each topic from sliding windows over the texts."""
-    index = {word: i for i, word in enumerate(dict.fromkeys(word for words in topics for word in words))}
-    together, n_windows = count_windows(texts, index, WINDOWS[measure])
-    if n_windows == 0:
-        raise ValueError("texts holds no text; coherence needs some to count words in.")
-    alone = together.diagonal()
-    alone = np.where(alone > 0, alone, np.nan)  # a word that no text has makes its topic NaN
-    with np.errstate(divide="ignore", invalid="ignore"):
-        joint = together / n_windows
-        pmi = np.log((joint + EPSILON) / (alone[:, None] / n_windows * alone / n_windows))
-        npmi = pmi / -np.log(joint + EPSILON)
-        values = []
-        for words in topics:
-            block = npmi[np.ix_(ids := [index[word] for word in words], ids)]
-            if measure == "c_npmi":
-                values.append(block[~np.eye(len(ids), dtype=bool)].mean())
-            else:  # every word's vector against that of all words
-                whole = block.sum(axis=0)
-                values.append(np.mean(block @ whole / (np.linalg.norm(block, axis=1) * np.linalg.norm(whole))))
-    return np.array(values)
-
-
-def count_windows(texts: Iterable[Sequence[str]], index: dict[str, int], width: int) -> tuple[np.ndarray, int]:
-    """How many windows hold both of two words (on the diagonal: the one), and how many windows there are.
-
-    As in gensim, whose figures people compare, a word is lost when the first of its copies leaves the window.
-    """
-    together, n_windows = np.zeros((len(index), len(index))), 0
-    for text in texts:
-        n = max(1, len(text) - width + 1)
-        n_windows += n
-        places: dict[int, list[int]] = {}
-        for i, word in enumerate(text):
-            if word in index:
-                places.setdefault(index[word], []).append(i)
-        holds = np.zeros((len(places), n))
-        for row, positions in zip(holds, places.values(), strict=True):
-            leaves = np.array(positions) + 1
-            for i in positions:
-                first = max(0, i - width + 1)
-                row[first : leaves[np.searchsorted(leaves, first, side="right")]] = 1.0
-        ids = list(places)
-        together[np.ix_(ids, ids)] += holds @ holds.T
-    return together, n_windows
+def describe_covariates(model) -> list[dict]:
+    """The weight of each covariate on each column of the response, with its interval."""
+    rows = []
+    for p in range(getattr(model, "n_covariates_", 0)):
+        for r in range(len(model.covariate_coef_)):
+            row = {"covariate": model.covariate_names_[p], "weight": float(model.covariate_coef_[r, p])}
+            if hasattr(model, "classes_"):
+                row["class"] = model.classes_.tolist()[1 if len(model.covariate_coef_) == 1 else r]
+            if model.coef_draws_.shape[:2] != (1, 1):
+                row["interval"] = [float(side[r, p]) for side in model.covariate_coef_interval(0.9)]
+            rows.append(row)
+    return rows

@@ -12,12 +12,12 @@
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from supertopic.draws import kernel, part, uniform32
-from supertopic.lanes import (
+from supertopic.kernels.compiled import inlined, kernel, part
+from supertopic.kernels.draws import uniform32
+from supertopic.kernels.lanes import (
     LANES,
     count_up_to,
     exp,
@@ -26,7 +26,6 @@ from supertopic.lanes import (
     largest,
     load,
     one_where,
-    pad,
     prefetch,
     running_sum,
     splat,
@@ -39,45 +38,11 @@ TINY, HUGE = np.float32(1e-30), np.float32(1e30)  # a total weight outside is ta
 # A move multiplies the factors by at most exp(|G[j]| + |G[k]|). They are made anew once that may have come to exp(16),
 # or after 64 moves; where one row alone is steeper than exp(20), the token is drawn in float64.
 NEAR_0, DRIFT, STEEP = np.float32(0.25), np.float32(16), np.float32(20)
-NOTHING = 80.0  # exp(-80) is
+NEGLIGIBLE = 80.0  # exp(-80) is
 AHEAD, LINE = 6, 16  # the topics of a word are asked for six tokens ahead, a cache line of 16 numbers at a time
 ZERO, ONE = np.float32(0), np.float32(1)
 N, NUMBER, SCORE, FACTOR, READY, CUMULATED, LAST = range(7)  # rows of a document's state; NUMBER is 0, 1, 2, ...
 G, OUT, BACK, ROWS = range(4)  # rows of a topic that the document visits: G[j], exp(G[j]), exp(-G[j])
-
-
-class Quadratic(NamedTuple):
-    """exp(kappa omega - lam omega**2 / 2): what every response comes down to after augmentation."""
-
-    kappa: np.ndarray  # (n_docs, R)
-    lam: np.ndarray  # (n_docs, R)
-
-
-class Weights(NamedTuple):
-    """The weights of the response as the sampler reads them."""
-
-    exact: np.ndarray  # (R, K): eta
-    eta: np.ndarray  # (R, K): eta in float32, flat, rows padded to whole lanes
-
-
-def make_weights(eta: np.ndarray) -> Weights:
-    return Weights(eta, pad(eta.astype(np.float32)).reshape(-1))
-
-
-class Topics(NamedTuple):
-    """What the sampler reads of the topics: counts, from which a token's own is taken out, or a fixed phi.
-
-    All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; others are those of
-    the last sweep. `smooth` is for `sparse.sweep_sparse`, and empty here.
-    """
-
-    word_topic: np.ndarray  # (V, K) int32 counts
-    mass: np.ndarray  # (K,) float64, not padded: the topic's tokens + V beta
-    inverse: np.ndarray  # (K,) float32: 1 / mass; 1 where phi is fixed
-    phi: np.ndarray  # (V, K) float32; empty where counts are used
-    smooth: np.ndarray  # (V,): sum_k alpha_k phi_wk
-    beta: float
-    live: bool
 
 
 @part
@@ -183,7 +148,7 @@ def find(state, width, sums, rest, n_topics, j):
 
 
 @part
-def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u):
+def find_carefully(state, width, rows, n_topics, word, j, topics, labelled, u):
     """The topic of a token whose weights do not fit into float32: in float64, relative to the largest score."""
     first, row = word * width, (ROWS * j + G) * width
     weight = np.empty(n_topics)
@@ -193,8 +158,8 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
         top = max(top, weight[k])
     for k in range(n_topics):
         own = 1.0 if k == j else 0.0
-        factor = math.exp(weight[k] - top) if weight[k] > top - NOTHING else 0.0
-        factor *= state[k] - own + np.float64(alpha[k])
+        factor = math.exp(weight[k] - top) if weight[k] > top - NEGLIGIBLE else 0.0
+        factor *= state[k] - own + np.float64(topics.alpha[k])
         if len(topics.phi):
             weight[k] = factor * topics.phi[first + k]
         else:
@@ -216,78 +181,119 @@ def find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelle
     return j
 
 
+@part
+def number_lanes(state, width):
+    """0, 1, 2, ... in the state's row of numbers."""
+    for k in range(width):
+        state[NUMBER * width + k] = k
+
+
+@inlined
+def count_document(state, width, z, start, stop):
+    """The tokens of each topic, into the state's row n."""
+    for b in range(0, width, LANES):
+        store(state, b, splat(ZERO))
+    for i in range(start, stop):
+        state[z[i]] += ONE
+
+
+@inlined
+def has_response(quadratic, d):
+    """Whether anything is known of the document's response."""
+    for r in range(quadratic.lam.shape[1]):
+        if quadratic.lam[d, r] != 0.0 or quadratic.kappa[d, r] != 0.0:
+            return True
+    return False
+
+
+@inlined
+def weigh_others(state, width, rows, out, phi, word_topic, beta, word, soon, j):
+    """The weights of all topics but j, lane by lane, with their running sums in the state; asks for the row `soon`.
+
+    rows[out:] holds exp(G[j]). The counts of other topics do not contain the token, so nothing is taken out of them.
+    """
+    sums, here, smoothing = splat(ZERO), splat(np.float32(j)), splat(beta)
+    if len(phi):
+        for b in range(0, width, LANES):
+            weight = load(state, READY * width + b) * load(phi, word * width + b)
+            others = zero_where(load(state, NUMBER * width + b), here, weight * load(rows, out + b))
+            sums = sums + others
+            store(state, CUMULATED * width + b, sums)
+        for b in range(0, width, LINE):
+            prefetch(phi, soon + b)
+    else:
+        for b in range(0, width, LANES):
+            count = load(word_topic, word * width + b) + smoothing
+            weight = load(state, READY * width + b) * count
+            others = zero_where(load(state, NUMBER * width + b), here, weight * load(rows, out + b))
+            sums = sums + others
+            store(state, CUMULATED * width + b, sums)
+        for b in range(0, width, LINE):
+            prefetch(word_topic, soon + b)
+    return sums
+
+
+@inlined
+def weigh_own(state, width, rows, out, phi, word_topic, inverse, alpha, beta, word, j):
+    """The weight of the token's own topic j, the token itself taken out of the document, the word and the topic."""
+    if len(phi):
+        liking = phi[word * width + j]
+    else:
+        liking = (np.float32(word_topic[word * width + j]) - ONE + beta) * (inverse[j] / (ONE - inverse[j]))
+    return liking * ((state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j])
+
+
+@inlined
+def follow(word_topic, mass, inverse, state, width, word, j, k):
+    """Bring live counts up to date with a token that went from topic j to topic k."""
+    one = splat(ONE)
+    for t, change in ((j, -1), (k, 1)):
+        word_topic[word * width + t] += change
+        mass[t] += change
+        b, new = t - t % LANES, splat(np.float32(1.0 / mass[t]))
+        there = one_where(load(state, NUMBER * width + b), splat(np.float32(t)))
+        store(inverse, b, load(inverse, b) * (one - there) + new * there)
+
+
 @kernel
-def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_in, kept, omega):
+def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kept, omega):
     """Draw every z anew, n_sweeps times; add what is counted after burn_in to `kept`, put eta zbar into `omega`.
 
-    alpha (K,) is float32 and padded with zeros, so that a padding topic has weight 0. streams holds one random stream
-    a document.
+    topics.alpha is padded with zeros, so that a padding topic has weight 0. streams holds one random stream a document.
     """
-    width, n_topics, n_columns = len(alpha), len(topics.mass), len(weights.exact)
-    eta = weights.eta
+    width, n_topics, n_columns = len(topics.alpha), len(topics.mass), len(weights.exact)
+    eta, alpha, beta, inverse = weights.eta, topics.alpha, np.float32(topics.beta), topics.inverse
+    phi, word_topic = topics.phi, topics.word_topic
     state = np.zeros(LAST * width + LANES, np.float32)
     rows = np.ones((ROWS * n_topics * (n_columns > 0) + 1) * width, np.float32)
     ones = len(rows) - width  # the last row stays 1, for documents without a label
     made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
     peak = np.zeros(n_topics, np.float32)  # the largest |G[j]| of these rows
     linear, square = np.zeros(n_columns, np.float32), np.zeros(n_columns, np.float32)  # of the document, per column
-    one = splat(ONE)
-    beta, beta_lanes = np.float32(topics.beta), splat(np.float32(topics.beta))
     final = len(tokens.word) - 1
-    fixed = len(topics.phi) > 0
-    for k in range(width):
-        state[NUMBER * width + k] = k
+    number_lanes(state, width)
 
     for d in range(len(tokens.doc_start) - 1):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
         n_tokens = stop - start
         if n_tokens == 0:
             continue
-        for b in range(0, width, LANES):
-            store(state, b, splat(ZERO))
-        for i in range(start, stop):
-            state[z[i]] += ONE
-        known, spent = 0.0, ZERO
-        for r in range(n_columns):
-            known += abs(quadratic.lam[d, r]) + abs(quadratic.kappa[d, r])
-        labelled = known > 0.0
+        count_document(state, width, z, start, stop)
+        labelled, spent = has_response(quadratic, d), ZERO
         if labelled:
             start_score(state, width, n_tokens, eta, quadratic, d, linear, square)
-        make_ready(state, width, alpha, topics.inverse, labelled)
+        make_ready(state, width, alpha, inverse, labelled)
 
         for s in range(n_sweeps):
             for i in range(start, stop):
                 word, j = np.intp(tokens.word[i]), np.intp(z[i])
-                out = ones
-                if labelled:
-                    out = (ROWS * j + OUT) * width
-                    if made[j] != d:
-                        made[j] = d
-                        peak[j] = make_rows(rows, width, j, eta, square, linear)
-                sums, here = splat(ZERO), splat(np.float32(j))
                 soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
-                if fixed:
-                    for b in range(0, width, LANES):
-                        weight = load(state, READY * width + b) * load(topics.phi, word * width + b)
-                        others = zero_where(load(state, NUMBER * width + b), here, weight * load(rows, out + b))
-                        sums = sums + others
-                        store(state, CUMULATED * width + b, sums)
-                    for b in range(0, width, LINE):
-                        prefetch(topics.phi, soon + b)
-                    stays = topics.phi[word * width + j]
-                else:
-                    for b in range(0, width, LANES):
-                        count = load(topics.word_topic, word * width + b) + beta_lanes
-                        weight = load(state, READY * width + b) * count
-                        others = zero_where(load(state, NUMBER * width + b), here, weight * load(rows, out + b))
-                        sums = sums + others
-                        store(state, CUMULATED * width + b, sums)
-                    for b in range(0, width, LINE):
-                        prefetch(topics.word_topic, soon + b)
-                    # the token's own count comes out of its word's and of its topic's
-                    share = topics.inverse[j]
-                    stays = (np.float32(topics.word_topic[word * width + j]) - ONE + beta) * (share / (ONE - share))
-                stays *= (state[j] - ONE + alpha[j]) * state[FACTOR * width + j] * rows[out + j]
+                out = (ROWS * j + OUT) * width if labelled else ones
+                if labelled and made[j] != d:
+                    made[j] = d
+                    peak[j] = make_rows(rows, width, j, eta, square, linear)
+                sums = weigh_others(state, width, rows, out, phi, word_topic, beta, word, soon, j)
+                stays = weigh_own(state, width, rows, out, phi, word_topic, inverse, alpha, beta, word, j)
                 mass = total(sums) + stays
                 u = uniform32(streams[d], s * n_tokens + i - start)
                 fits = TINY < mass < HUGE
@@ -297,26 +303,21 @@ def sweep(tokens, z, topics, weights, quadratic, alpha, streams, n_sweeps, burn_
                         continue
                     k = find(state, width, sums, rest, n_topics, j)
                 else:
-                    k = find_carefully(state, width, rows, n_topics, word, j, topics, alpha, labelled, u)
+                    k = find_carefully(state, width, rows, n_topics, word, j, topics, labelled, u)
                     spent = spent if fits else DRIFT  # what overflowed may have spoilt the factors: make them anew
                 if k == j and spent < DRIFT:
                     continue
                 z[i] = k
                 if topics.live:
-                    for t, change in ((j, -1), (k, 1)):
-                        topics.word_topic[word * width + t] += change
-                        topics.mass[t] += change
-                        b, inverse = t - t % LANES, splat(np.float32(1.0 / topics.mass[t]))
-                        there = one_where(load(state, NUMBER * width + b), splat(np.float32(t)))
-                        store(topics.inverse, b, load(topics.inverse, b) * (one - there) + inverse * there)
+                    follow(word_topic, topics.mass, inverse, state, width, word, j, k)
                 if labelled and made[k] != d:
                     made[k] = d
                     peak[k] = make_rows(rows, width, k, eta, square, linear)
-                move(state, width, rows, j, k, alpha, topics.inverse, labelled)
+                move(state, width, rows, j, k, alpha, inverse, labelled)
                 spent += peak[j] + peak[k] + NEAR_0
                 if spent > DRIFT:
                     spent = ZERO
-                    make_ready(state, width, alpha, topics.inverse, labelled)
+                    make_ready(state, width, alpha, inverse, labelled)
             if s >= burn_in:
                 for b in range(0, width, LANES):
                     store(kept, d * width + b, load(kept, d * width + b) + load(state, b))

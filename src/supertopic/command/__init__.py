@@ -1,0 +1,1 @@
+"""The command `supertopic`: what it reads, what it shows."""

@@ -1,0 +1,102 @@
+"""Whatever a user can pass is checked here before any kernel sees it: what was given, what was expected, what to do."""
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
+
+LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
+TOKENS_A_TOPIC = 5  # with fewer, most topics are noise
+
+
+def check_number(name: str, value: Any, words: tuple[str, ...] = ()) -> None:
+    """Refuse what is neither a positive number that the sampler can hold nor one of some words."""
+    if isinstance(value, str) and value in words:
+        return
+    if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
+        names = "".join(f"{word!r} or " for word in words)
+        raise ValueError(f"{name} must be {names}a number from {LEAST:g} to {MOST:g}, got {value!r}.")
+
+
+def check_level(level: float) -> None:
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+
+
+def refuse_text(X: Any) -> None:
+    """Say what to do with raw text, of which scikit-learn would say that it is no number."""
+    if not isinstance(X, str | list | tuple | np.ndarray) and not hasattr(X, "iloc"):
+        return
+    cells = [X] if isinstance(X, str) else np.asarray(X[:1], dtype=object).ravel()
+    text = next((cell for cell in cells if isinstance(cell, str)), None)
+    if text is not None:
+        raise TypeError(
+            f"X must hold word counts, got text such as {text[:40]!r}. Turn text into counts first, in a pipeline: "
+            "make_pipeline(CountVectorizer(), model)."
+        )
+
+
+def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:
+    """Tell that K is beyond what the corpus can tell apart."""
+    if n_topics > max(n_docs, 2) or n_topics * TOKENS_A_TOPIC > max(n_tokens, 2 * TOKENS_A_TOPIC):
+        warnings.warn(
+            f"n_topics={n_topics:,} is more than {n_docs:,} documents with {n_tokens:,} words in all can tell apart: "
+            "most topics will be noise, and the fit will take long. Use fewer topics.",
+            stacklevel=4,
+        )
+
+
+def check_covariates(covariates: ArrayLike, n_docs: int) -> np.ndarray:
+    """Covariates as a finite (n_docs, P) float array."""
+    Z = check_array(covariates, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="covariates")
+    Z = Z[:, None] if Z.ndim == 1 else Z
+    if len(Z) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but covariates has {len(Z)} rows; they must be equally many.")
+    return Z
+
+
+def log_exposure(exposure: ArrayLike | None, n_docs: int) -> np.ndarray:
+    """The log of the exposure as a column, or 0."""
+    if exposure is None:
+        return np.zeros((n_docs, 1))
+    values = check_array(exposure, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="exposure")
+    values = np.ravel(values)
+    if len(values) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but exposure has {len(values)}; they must be equally many.")
+    wrong = values[(values < LEAST) | (values > MOST)]
+    if len(wrong):
+        raise ValueError(f"exposure must be from {LEAST:g} to {MOST:g}, got {wrong[0]:g}.")
+    return np.log(values)[:, None]
+
+
+def without_na(y: Any) -> Any:
+    """y, or where it is of a pandas type of its own that may hold NA, an array of objects with None there."""
+    types = list(getattr(y, "dtypes", [])) if getattr(y, "ndim", 0) == 2 else [getattr(y, "dtype", None)]
+    if not hasattr(y, "isna") or all(isinstance(kind, np.dtype) for kind in types):
+        return y
+    values, missing = y.to_numpy(dtype=object, copy=True), np.asarray(y.isna())
+    values[missing] = None
+    return values
+
+
+def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
+    """Where y is NaN, None or the value that means missing."""
+    unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
+    if y.dtype == object:
+        unknown = unknown | (y == None)  # noqa: E711
+    if missing_label is not None:
+        unknown = unknown | (y == missing_label)
+    return unknown.astype(bool)
+
+
+def free_memory() -> float:
+    """Bytes that a program can still take, as the system tells it; infinite where it does not."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            rows = dict(line.split(":", 1) for line in file)
+        return 1024.0 * (int(rows["MemAvailable"].split()[0]) + int(rows["SwapFree"].split()[0]))
+    except (OSError, ValueError, KeyError):
+        return float("inf")

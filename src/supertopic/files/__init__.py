@@ -1,0 +1,1 @@
+"""Files that are believed only when every byte is right: their container, and checkpoints."""

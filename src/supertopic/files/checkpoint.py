@@ -1,0 +1,107 @@
+"""Checkpoints: a folder with the state of every chain of a fit, from which the fit goes on as if nothing had happened."""
+
+import hashlib
+import os
+import threading
+import time
+import warnings
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from supertopic.files.container import read_file, write_file
+from supertopic.sampling.chain import Chain
+from supertopic.sampling.plan import Arrays, Plan
+
+FORMAT = 2
+WHAT = "supertopic checkpoint"
+
+
+class Checkpoint:
+    """The states of the chains of one fit, each written to its own file now and then.
+
+    A chain hands in its state between two iterations. What is on disk are always whole files, the last ones that were
+    written. If writing fails, the fit goes on and a warning tells so. The file `fit` says which fit it is.
+    """
+
+    def __init__(self, path: str | os.PathLike, every: float, identity: str):
+        self.path, self.every, self.identity = Path(path), every, identity
+        self.facts: dict[str, Any] = {}  # what else the fit has to know when it goes on
+        self.kept: dict[str, float] = {}  # when each chain's state was taken last
+        self.began, self.lock = time.monotonic(), threading.Lock()
+        if self.path.is_file():
+            raise ValueError(f"{path} is a file, but a checkpoint is a folder. Give another path, or delete it.")
+        if self.path.is_dir() and any(self.path.iterdir()):
+            if not (self.path / "fit").is_file():
+                raise ValueError(f"{path} is a folder with other files. Give the path of a new one for the checkpoint.")
+            self.facts = self._read("fit")[0]["facts"]
+        self.path.mkdir(exist_ok=True)
+        self.write_facts()  # notices now what would be noticed in an hour
+
+    def write_facts(self) -> None:
+        self._write("fit", {"facts": self.facts}, {})
+
+    def restore(self, chain: Chain, name: str, last: int) -> None:
+        """Bring a chain to where it was, if it is known here by that name."""
+        if (self.path / name).is_file():
+            chain.restore(self._read(name)[1])
+            if chain.iteration > last:
+                raise ValueError(
+                    f"{self.path} already holds {len(chain.eta)} draws, more than this fit is to have. "
+                    "Raise n_draws, or delete it."
+                )
+
+    def keep(self, chain: Chain, name: str, at_once: bool) -> None:
+        """Take a chain's state if it is time, or at once."""
+        if not at_once and time.monotonic() - self.kept.get(name, self.began) < self.every:
+            return
+        try:
+            self._write(name, {}, chain.state())
+        except OSError as error:
+            warnings.warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.", stacklevel=2)
+        self.kept[name] = time.monotonic()
+
+    def forget(self, name: str) -> None:
+        """A chain that is no longer needed."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def _write(self, name: str, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        with self.lock:
+            write_file(self.path / name, header | {"checkpoint": FORMAT, "identity": self.identity}, tensors)
+
+    def _read(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header, tensors = read_file(self.path / name, WHAT)
+        if header.get("checkpoint") != FORMAT:
+            raise ValueError(f"{self.path} is not a checkpoint that this version can read.")
+        if header.get("identity") != self.identity:
+            raise ValueError(
+                f"{self.path} is the checkpoint of another fit: other documents, responses or parameters (all count "
+                "but n_jobs, verbose and n_draws). Give another path, or delete it."
+            )
+        return header, tensors
+
+
+def identify(plan: Plan, source: Arrays, parameters: dict[str, Any]) -> str:
+    """A fingerprint of the documents and of all that a fit depends on."""
+    digest = hashlib.sha256()
+    for array in (*source.tokens, *source.target):
+        digest.update(f"{array.shape} {array.dtype.str}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(repr(plain((plan._replace(seed=0), parameters))).encode())
+    return digest.hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """A value whose repr holds every bit of it: an array's own repr leaves most of a large one out."""
+    if isinstance(value, dict):
+        return [(name, plain(value[name])) for name in sorted(value)]
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if is_dataclass(value):
+        return type(value).__name__, plain(vars(value))
+    if hasattr(value, "__array__"):
+        array = np.ascontiguousarray(value)
+        return array.shape, array.dtype.str, array.tobytes() if array.dtype != object else plain(array.tolist())
+    return value

@@ -1,0 +1,214 @@
+"""Tokens and topics are counted: the counts of words, what moved, topics drawn from counts, and their densities.
+
+word_topic (V, K) is padded to whole lanes wherever K topics are counted beside it.
+"""
+
+import math
+
+import numpy as np
+
+from supertopic.kernels.compiled import kernel
+from supertopic.kernels.draws import derive, log_gamma, uniform
+from supertopic.kernels.lanes import LANES, load, splat, total
+
+ZERO = np.float32(0)
+
+
+@kernel
+def start_z(z, doc_start, n_topics, streams):
+    """Every z from the uniform distribution."""
+    for d in range(len(streams)):
+        for i in range(doc_start[d], doc_start[d + 1]):
+            z[i] = int(uniform(streams[d], i - doc_start[d]) * n_topics)
+
+
+@kernel
+def add_tokens(word, z, word_topic):
+    """Add tokens to the counts."""
+    for i in range(len(word)):
+        word_topic[word[i], z[i]] += 1
+
+
+@kernel
+def count_topics(z, n_topics):
+    """The tokens of each topic."""
+    count = np.zeros(n_topics, np.int64)
+    for i in range(len(z)):
+        count[z[i]] += 1
+    return count
+
+
+@kernel
+def find_moved(word, previous, z, n_parts, n_words):
+    """The tokens that moved, sorted into parts of the vocabulary of equal size, and where each part starts."""
+    moved, n_moved = np.empty(len(z) + 1, np.uint32), 0
+    for i in range(len(z)):  # no branch to guess
+        moved[n_moved] = i
+        n_moved += previous[i] != z[i]
+    starts, size = np.zeros(n_parts + 2, np.int64), -(-n_words // n_parts)
+    if n_parts == 1:
+        starts[1] = n_moved
+        return moved[:n_moved].copy(), starts[:2]
+    for i in moved[:n_moved]:
+        starts[word[i] // size + 2] += 1
+    starts = np.cumsum(starts)
+    found = np.empty(n_moved, np.uint32)
+    for i in moved[:n_moved]:
+        place = word[i] // size + 1
+        found[starts[place]] = i
+        starts[place] += 1
+    return found, starts[: n_parts + 1]
+
+
+@kernel
+def add_moved(word, previous, z, found, word_topic):
+    """Bring the counts up to date with the tokens that moved."""
+    for i in found:
+        word_topic[word[i], previous[i]] -= 1
+        word_topic[word[i], z[i]] += 1
+
+
+@kernel
+def add_shares(word, z, share, smooth):
+    """Add share (K,) of each token's topic to its word in smooth (V,). Whole numbers: any order gives the same."""
+    for i in range(len(word)):
+        smooth[word[i]] += share[z[i]]
+
+
+@kernel
+def draw_log_gammas(word_topic, n_topics, beta, key, phi, first_word, last_word):
+    """Put log Gamma(word_topic + beta) draws of some words into phi; returns their log-sum-exp, (K,)."""
+    width = word_topic.shape[1]
+    largest, total = np.full(n_topics, -1e30), np.zeros(n_topics)
+    for w in range(first_word, last_word):
+        stream = derive(key, w)
+        for k in range(n_topics):
+            cell = derive(stream, k)
+            n = word_topic[w, k]
+            # most empty cells are so small that they will be 0 in float32: the first factor alone shows it
+            x = -1e3
+            if n > 0 or math.log(uniform(cell, 0)) > -100.0 * beta:
+                x = log_gamma(n + beta, cell)
+            phi[w * width + k] = x
+            largest[k] = max(largest[k], x)
+    for w in range(first_word, last_word):
+        for k in range(n_topics):
+            total[k] += math.exp(phi[w * width + k] - largest[k])
+    for k in range(n_topics):
+        total[k] = largest[k] + math.log(total[k])
+    return total
+
+
+@kernel
+def normalise(phi, width, log_sum, first_word, last_word):
+    """Turn the logs of some words into phi, whose columns sum to 1 over all words."""
+    for w in range(first_word, last_word):
+        for k in range(len(log_sum)):
+            phi[w * width + k] = max(math.exp(phi[w * width + k] - log_sum[k]), 1e-37)
+
+
+@kernel
+def add_smooth(phi, alpha, smooth, first_word, last_word):
+    """Put sum_k alpha_k phi_wk of some words into smooth (V,)."""
+    width = len(alpha)
+    for w in range(first_word, last_word):
+        sums = splat(ZERO)
+        for b in range(0, width, LANES):
+            sums = sums + load(alpha, b) * load(phi, w * width + b)
+        smooth[w] = total(sums)
+
+
+@kernel
+def count_sizes(word_topic, n_topics):
+    """How many (word, topic) have 0, 1, 2, ... tokens."""
+    sizes = np.zeros(word_topic.max() + 1, np.int64)
+    for w in range(len(word_topic)):
+        for k in range(n_topics):
+            sizes[word_topic[w, k]] += 1
+    return sizes
+
+
+@kernel
+def log_words(word_topic, n_topics, beta, first_word, last_word):
+    """The part of some words in log p(w | z, beta), but for what depends on the topics' masses."""
+    table = np.array([math.lgamma(beta + n) - math.lgamma(beta) for n in range(256)])
+    total = 0.0
+    for w in range(first_word, last_word):
+        for k in range(n_topics):
+            n = word_topic[w, k]
+            if n > 0:
+                total += table[n] if n < 256 else math.lgamma(beta + n) - math.lgamma(beta)
+    return total
+
+
+@kernel
+def log_documents(doc_start, z, alpha):
+    """log p(z | alpha), the topic proportions integrated out."""
+    count = np.zeros(len(alpha), np.int64)
+    concentration, total = alpha.sum(), 0.0
+    for d in range(len(doc_start) - 1):
+        n_tokens = doc_start[d + 1] - doc_start[d]
+        if n_tokens == 0:
+            continue
+        total += math.lgamma(concentration) - math.lgamma(concentration + n_tokens)
+        for i in range(doc_start[d], doc_start[d + 1]):
+            count[z[i]] += 1
+        for i in range(doc_start[d], doc_start[d + 1]):
+            k = z[i]
+            if count[k] > 0:
+                total += math.lgamma(alpha[k] + count[k]) - math.lgamma(alpha[k])
+                count[k] = 0
+    return total
+
+
+@kernel
+def alpha_sums(doc_start, z, alpha):
+    """sum_d digamma(n_dk + alpha_k) - digamma(alpha_k) for every topic, then the same of a document's length.
+
+    The difference of digammas is the sum of 1 / (alpha + i) for i < n, so that a pass over the tokens does it.
+    """
+    n_topics, concentration = len(alpha), alpha.sum()
+    count, sums = np.zeros(n_topics), np.zeros(n_topics + 1)
+    for d in range(len(doc_start) - 1):
+        for i in range(doc_start[d], doc_start[d + 1]):
+            k = np.intp(z[i])
+            sums[k] += 1.0 / (alpha[k] + count[k])
+            count[k] += 1.0
+            sums[n_topics] += 1.0 / (concentration + (i - doc_start[d]))
+        for i in range(doc_start[d], doc_start[d + 1]):
+            count[z[i]] = 0.0
+    return sums
+
+
+@kernel
+def private_topics(tokens, z, word_topic, n_draws, beta, mass, width, first_doc, last_doc):
+    """Topics for some documents as if they had been learned without each: a vocabulary of its own for each document.
+
+    word_topic (V, K) and mass (K,), its sum plus V beta, are means over n_draws of which word_topic is the sum; z is the
+    last of them: a document's own tokens are taken out as if they had always been there. Returns the tokens' new words,
+    and phi, flat.
+    """
+    n_topics, begin, end = len(mass), tokens.doc_start[first_doc], tokens.doc_start[last_doc]
+    word, n_words = np.empty(end - begin, np.int32), 0
+    for d in range(first_doc, last_doc):
+        for i in range(tokens.doc_start[d], tokens.doc_start[d + 1]):  # equal words are neighbours
+            n_words += i == tokens.doc_start[d] or tokens.word[i] != tokens.word[i - 1]
+            word[i - begin] = n_words - 1
+    phi = np.zeros(n_words * width, np.float32)
+    rest, own = np.empty(n_topics), np.empty(n_topics)
+    for d in range(first_doc, last_doc):
+        start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
+        rest[:] = mass
+        for i in range(start, stop):
+            rest[z[i]] -= 1.0
+        i = start
+        while i < stop:
+            w, first = tokens.word[i], word[i - begin] * width
+            own[:] = 0.0
+            while i < stop and tokens.word[i] == w:
+                own[z[i]] += 1.0
+                i += 1
+            for k in range(n_topics):
+                count = max(word_topic[w, k] / n_draws - own[k], 0.0)
+                phi[first + k] = (count + beta) / max(rest[k], beta)
+    return word, phi

@@ -1,0 +1,138 @@
+"""omega = eta x and the sums that a draw of eta needs, where x is a document's zbar and then its covariates.
+
+Plain loops over the few topics that a document has: the bits depend on no BLAS, on no thread and on no neighbour.
+A symmetric matrix is a packed lower triangle: row j, column k <= j is at j (j + 1) / 2 + k.
+"""
+
+import numpy as np
+
+from supertopic.kernels.compiled import inlined, kernel
+
+
+@kernel
+def omegas(x, eta):
+    """omega (n_docs, R) of documents x (n_docs, K + P) under one draw of eta (R, K + P)."""
+    omega = np.zeros((len(x), len(eta)))
+    for d in range(len(x)):
+        for r in range(len(eta)):
+            for k in range(x.shape[1]):
+                omega[d, r] += eta[r, k] * x[d, k]
+    return omega
+
+
+@kernel
+def row_omegas(rows, covariates, eta):
+    """The same for sparse rows of shares, with covariates (n_docs, P) beside them."""
+    n_topics = eta.shape[1] - covariates.shape[1]
+    omega = np.zeros((len(covariates), len(eta)))
+    for d in range(len(covariates)):
+        for r in range(len(eta)):
+            for i in range(rows.start[d], rows.start[d + 1]):
+                omega[d, r] += eta[r, rows.topic[i]] * rows.share[i]
+            for p in range(covariates.shape[1]):
+                omega[d, r] += eta[r, n_topics + p] * covariates[d, p]
+    return omega
+
+
+@kernel
+def z_omegas(doc_start, z, covariates, eta):
+    """The same for documents whose zbar is that of their z."""
+    n_topics = eta.shape[1] - covariates.shape[1]
+    omega, n = np.zeros((len(covariates), len(eta))), np.zeros(n_topics)
+    for d in range(len(covariates)):
+        n[:] = 0.0
+        for i in range(doc_start[d], doc_start[d + 1]):
+            n[z[i]] += 1.0
+        for r in range(len(eta)):
+            for k in range(n_topics):
+                if n[k] > 0.0:
+                    omega[d, r] += eta[r, k] * (n[k] / (doc_start[d + 1] - doc_start[d]))
+            for p in range(covariates.shape[1]):
+                omega[d, r] += eta[r, n_topics + p] * covariates[d, p]
+    return omega
+
+
+@inlined
+def add_document(x, seen, n_seen, covariates, kappa, lam, d, starts, precision, shift):
+    """Add kappa_r x to the shift and lam_r x x' to the precision; x (K + P,) is 0 outside `seen`, and all 0 again.
+
+    starts (K + P,) says where the rows of the packed triangle start.
+    """
+    width, n_columns = shift.shape
+    n_topics = width - covariates.shape[1]
+    for p in range(n_topics, width):
+        x[p] = covariates[d, p - n_topics]
+        seen[n_seen] = p
+        n_seen += 1
+    for a in range(n_seen):
+        j = seen[a]
+        for r in range(n_columns):
+            shift[j, r] += x[j] * kappa[d, r]
+        for b in range(a + 1):
+            k = seen[b]
+            product, place = x[j] * x[k], starts[max(j, k)] + min(j, k)
+            for r in range(n_columns):
+                precision[place, r] += product * lam[d, r]
+    for a in range(n_seen):
+        x[seen[a]] = 0.0
+
+
+@kernel
+def add_moments(doc_start, z, covariates, quadratic, precision, shift):
+    """The sums over documents whose zbar is that of their z."""
+    kappa, lam = quadratic.kappa, quadratic.lam
+    x, seen = np.zeros(len(shift)), np.empty(len(shift), np.intp)
+    starts = np.array([j * (j + 1) // 2 for j in range(len(shift))])
+    for d in range(len(doc_start) - 1):
+        n_seen = 0
+        for i in range(doc_start[d], doc_start[d + 1]):
+            k = np.intp(z[i])
+            if x[k] == 0.0:
+                seen[n_seen] = k
+                n_seen += 1
+            x[k] += 1.0
+        for a in range(n_seen):
+            x[seen[a]] /= doc_start[d + 1] - doc_start[d]
+        add_document(x, seen, n_seen, covariates, kappa, lam, d, starts, precision, shift)
+
+
+@kernel
+def add_row_moments(rows, covariates, quadratic, precision, shift):
+    """The sums over documents whose zbar is a sparse row of shares."""
+    kappa, lam = quadratic.kappa, quadratic.lam
+    x, seen = np.zeros(len(shift)), np.empty(len(shift), np.intp)
+    starts = np.array([j * (j + 1) // 2 for j in range(len(shift))])
+    for d in range(len(covariates)):
+        n_seen = 0
+        for i in range(rows.start[d], rows.start[d + 1]):
+            seen[n_seen] = rows.topic[i]
+            x[seen[n_seen]] = rows.share[i]
+            n_seen += 1
+        add_document(x, seen, n_seen, covariates, kappa, lam, d, starts, precision, shift)
+
+
+@kernel
+def unpack(packed, r, width):
+    """The matrix of column r, of which the upper triangle is left 0."""
+    matrix = np.zeros((width, width))
+    for j in range(width):
+        for k in range(j + 1):
+            matrix[j, k] = packed[j * (j + 1) // 2 + k, r]
+    return matrix
+
+
+@kernel
+def sparse_rows(counts, n_topics, lengths):
+    """Counts (n_docs, K or more) divided by the documents' lengths, as what is not 0: start, topic and share."""
+    start = np.zeros(len(counts) + 1, np.int64)
+    for d in range(len(counts)):
+        start[d + 1] = start[d]
+        for k in range(n_topics):
+            start[d + 1] += counts[d, k] != 0
+    topic, share, i = np.empty(start[-1], np.uint16), np.empty(start[-1]), 0
+    for d in range(len(counts)):
+        for k in range(n_topics):
+            if counts[d, k] != 0:
+                topic[i], share[i] = k, counts[d, k] / lengths[d]
+                i += 1
+    return start, topic, share

@@ -1,0 +1,1 @@
+"""What is told of a fitted model: facts, and the statistics behind them."""

@@ -1,0 +1,1 @@
+"""The chain: state, responses, shards of documents, engines that run them, Algorithm 1, calibration, inference."""

@@ -1,0 +1,128 @@
+"""One chain of a fit: its iterations, what is kept of them, and what it leaves behind."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from supertopic.kernels.draws import make_key
+from supertopic.sampling.calibration import draw_weights
+from supertopic.sampling.engines import Threads
+from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
+from supertopic.sampling.inference import PREDICT
+from supertopic.sampling.plan import Plan, Source
+from supertopic.sampling.state import Priors
+
+LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
+CALIBRATE, HIDE = 1 << 33, 1 << 35  # paths of random numbers that no training iteration takes
+
+
+class Result(NamedTuple):
+    """What a chain leaves behind."""
+
+    eta: np.ndarray  # (n_draws, R, K + P)
+    scale: np.ndarray  # (n_draws, R or 0): the response's own parameter
+    calibrated: tuple[np.ndarray, np.ndarray]  # eta and scale for predictions
+    word_topic: np.ndarray  # (V, K): counts, summed over the draws
+    doc_topic: np.ndarray  # (n_docs, K): topic counts of the training documents, summed over the draws
+    priors: Priors
+    trace: np.ndarray  # (n_draws, 2): log joint and the response's loss
+    log_joint: list[tuple[int, float]]  # iteration, value
+    seconds: np.ndarray  # (3,): in eta, z, lambda
+
+
+class Chain:
+    """The index-th chain of a plan, and what is kept of it so far."""
+
+    def __init__(self, plan: Plan, source: Source, index: int, n_threads: int):
+        self.plan, self.index, self.priors, self.response = plan, index, plan.priors, plan.response
+        self.engine = Threads(plan, source, n_threads)
+        self.iteration = 0
+        self.last_eta = np.zeros((plan.n_columns, plan.n_topics + plan.n_covariates))
+        self.eta: list[np.ndarray] = []  # a draw each: (R, K + P)
+        self.scale: list[np.ndarray] = []  # a draw each: (R,), or (0,)
+        self.trace: list[np.ndarray] = []  # a draw each: (2,), log joint and the response's loss
+        self.log_joint: list[tuple[int, float]] = []  # iteration, value
+        self.engine.start(make_key(plan.seed, index, 0))
+        self.statistics = self.engine.statistics()
+
+    def __enter__(self) -> "Chain":
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.engine.close()
+
+    def step(self, last: int = 0) -> None:
+        """One iteration; what comes after the burn-in is kept."""
+        self.iteration += 1
+        if self.log_joint and self.log_joint[-1][0] % LOG_JOINT_EVERY:
+            self.log_joint.pop()  # it was the end of a run that goes on now
+        kept, key = self.iteration > self.plan.burn_in, make_key(self.plan.seed, self.index, self.iteration)
+        self.last_eta, self.statistics, self.response = iterate(
+            self.engine, self.statistics, self.response, self.priors, key, kept
+        )
+        shown = self.iteration % LOG_JOINT_EVERY == 0 or self.iteration == last
+        if kept or shown:
+            value = log_joint(self.engine, self.last_eta, self.response, self.priors)
+        if shown:
+            self.log_joint.append((self.iteration, value))
+        if kept:
+            loss = -self.engine.total("log_likelihoods", [replace(self.response, c=1.0)]).sum()
+            self.trace.append(np.array([value, loss]))
+            self.eta.append(self.last_eta)
+            self.scale.append(self.response.scale)
+        elif self.plan.learn and self.iteration > self.plan.burn_in // 4:  # the first topics are as good as random
+            self.priors = learn_priors(self.engine, self.priors)
+
+    def hide(self, share: float) -> None:
+        """Hide the responses of some documents, before the first iteration."""
+        self.engine.ask("hide", share, make_key(self.plan.seed, self.index, HIDE))
+        self.engine.ask("restart", self.response)
+        self.statistics = self.engine.statistics()
+
+    def leave_out(self, n_sweeps: int, last: bool = False) -> None:
+        """Every document as if it were new, to the mean of the kept draws or to the last one, learned without it."""
+        self.engine.leave_out(last, self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
+
+    def finish(self, n_sweeps: int, calibrate: bool) -> Result:
+        """What is kept of the chain, with weights for predictions if they are asked for."""
+        eta, scale, kept = np.array(self.eta), np.array(self.scale), self.engine.counts.draws()
+        calibrated = eta, scale
+        if calibrate:
+            self.leave_out(n_sweeps)
+            key = make_key(self.plan.seed, self.index, CALIBRATE)
+            draws = list(draw_weights(self.engine, self.plan.response.plain(), len(eta), key))
+            calibrated = np.array([eta for eta, _ in draws]), np.array([response.scale for _, response in draws])
+        doc_topic = np.concatenate(self.engine.ask("topic_counts"))
+        seconds, trace = self.engine.total("timings"), np.array(self.trace)
+        return Result(
+            eta, scale, calibrated, kept.word_topic, doc_topic, self.priors, trace, self.log_joint, seconds
+        )
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that `restore` needs to go on bit for bit: what the documents hold, and what is kept so far."""
+        return self.engine.state() | {
+            "iteration": np.array([self.iteration]),
+            "c": np.array([self.response.c]),
+            "response": np.array(self.response.scale),
+            "alpha": self.priors.alpha,
+            "beta": np.array([self.priors.beta]),
+            "last_eta": self.last_eta,
+            "eta": np.array(self.eta),
+            "scale": np.array(self.scale),
+            "trace": np.array(self.trace),
+            "word_topic": self.engine.counts.draws().word_topic.copy(),
+            "log_joint": np.array(self.log_joint),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Be where a chain with this state was."""
+        self.iteration = state["iteration"].item()
+        self.priors = self.priors._replace(alpha=state["alpha"], beta=state["beta"].item())
+        self.response = replace(self.plan.response.with_scale(state["response"]), c=state["c"].item())
+        self.last_eta = state["last_eta"]
+        self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))
+        self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
+        self.engine.restore(state, self.response, self.last_eta)
+        self.engine.counts.restore(state["word_topic"], len(self.eta))
+        self.statistics = self.engine.statistics()

@@ -1,0 +1,62 @@
+"""The paper's Algorithm 1: draw eta, sweep z, draw lambda, for ever."""
+
+import math
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import digamma
+
+from supertopic.kernels.draws import make_key, normals
+from supertopic.kernels.moments import unpack
+from supertopic.sampling.engines import Threads
+from supertopic.sampling.plan import ETA, LAMBDA, SCALE
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Priors, Statistics
+
+LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # of alpha for a topic and beta for a word, where they are learned
+
+
+def iterate(
+    engine: Threads, statistics: Statistics, response: Response, priors: Priors, key: np.uint64, keep: bool = False
+) -> tuple[np.ndarray, Statistics, Response]:
+    """One iteration; the response's own parameter is drawn with lambda integrated out, so before it."""
+    eta = draw_eta(statistics, priors.nu2, make_key(key, ETA))
+    engine.sweep(eta, priors, key, keep)
+    response = response.draw_scale(engine.total, make_key(key, SCALE))
+    return eta, engine.augment(response, make_key(key, LAMBDA)), response
+
+
+def draw_eta(statistics: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
+    """eta_r ~ N(P^-1 shift_r, P^-1) with P = I / nu2 + precision_r: a draw, not the mean. Shape (R, K + P)."""
+    width, n_columns = statistics.shift.shape
+    noise = normals((n_columns, width), key)
+    eta = np.empty((n_columns, width))
+    for r in range(n_columns):
+        P = unpack(statistics.precision, r, width)
+        P.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * P.diagonal().max()  # the latter against rounding only
+        L = np.linalg.cholesky(P)
+        half = solve_triangular(L, statistics.shift[:, r], lower=True, check_finite=False)
+        eta[r] = solve_triangular(L, half + noise[r], lower=True, trans="T", check_finite=False)
+    return eta
+
+
+def learn_priors(engine: Threads, priors: Priors) -> Priors:
+    """One step of Minka's fixed point towards the alpha and beta that make z and the words most likely.
+
+    Every iteration of the burn-in takes one, so that priors and topics settle together.
+    """
+    *topics, lengths = engine.total("alpha_sums", priors.alpha)
+    if lengths == 0.0:  # no words, nothing to learn
+        return priors
+    alpha = np.clip(priors.alpha * topics / lengths, LEAST_PRIOR, MOST_PRIOR)
+    sizes, mass, n_words, beta = engine.counts.sizes(), engine.counts.tokens, engine.plan.n_words, priors.beta
+    grown = np.sum(sizes * (digamma(np.arange(len(sizes)) + beta) - digamma(beta)))
+    whole = n_words * np.sum(digamma(mass + n_words * beta) - digamma(n_words * beta))
+    return priors._replace(alpha=alpha, beta=float(np.clip(beta * grown / whole, LEAST_PRIOR, MOST_PRIOR)))
+
+
+def log_joint(engine: Threads, eta: np.ndarray, response: Response, priors: Priors) -> float:
+    """log p(w, z, eta) + log psi(y | z, eta): topics and proportions integrated out, and so is lambda."""
+    documents = engine.total("log_documents", priors.alpha) + engine.total("log_likelihoods", [response]).sum()
+    prior = -0.5 * float(np.sum(eta**2)) / priors.nu2 - 0.5 * eta.size * math.log(2 * math.pi * priors.nu2)
+    return engine.counts.log_words(priors.beta) + float(documents) + response.log_prior() + prior

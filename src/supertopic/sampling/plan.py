@@ -1,0 +1,74 @@
+"""All that determines a chain, and where its documents come from."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from supertopic.corpus import Tokens, cut, take
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Priors, Target
+
+START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random numbers inside a chain
+SAMPLERS = ("collapsed", "drawn", "delayed")
+SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
+MAX_SHARDS, SHARD_TOKENS = 64, 50_000
+MAX_GROUPS, GROUP_CELLS = 32, 8  # a group has an eighth as many tokens as its statistics have cells, or more
+
+
+class Source(Protocol):
+    """Documents, wherever they are."""
+
+    def read(self, docs: slice) -> tuple[Tokens, Target]:
+        """Some consecutive documents, and what is known of them."""
+
+
+class Arrays(NamedTuple):
+    """Documents in memory."""
+
+    tokens: Tokens
+    target: Target
+
+    def read(self, docs: slice) -> tuple[Tokens, Target]:
+        return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
+
+
+class Plan(NamedTuple):
+    """All that determines a chain but its documents. It pickles, and is small."""
+
+    slices: tuple[slice, ...]  # the documents of each shard: from the corpus and the model, never from the machine
+    groups: tuple[slice, ...]  # shards whose statistics are summed as one, so that few large matrices are in memory
+    n_words: int
+    n_columns: int
+    n_covariates: int
+    response: Response
+    priors: Priors  # at the start
+    learn: bool  # alpha and beta from the data, during the burn-in
+    sampler: str
+    seed: int
+    burn_in: int
+
+    @property
+    def n_topics(self) -> int:
+        return len(self.priors.alpha)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether topics are drawn by the sampler for many topics."""
+        return self.sampler != "collapsed" and self.n_topics >= SPARSE_FROM
+
+
+def make_plan(
+    source: Arrays, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int, burn_in: int
+) -> Plan:
+    """The plan for documents in memory."""
+    tokens, target = source
+    n_tokens, n_columns, n_covariates = len(tokens.word), target.y.shape[1], target.covariates.shape[1]
+    most = 1 if sampler == "collapsed" else MAX_SHARDS
+    slices = cut(tokens, max(1, min(most, n_tokens // SHARD_TOKENS)))
+    cells = (len(priors.alpha) + n_covariates) ** 2 * max(n_columns, 1)
+    n_groups = max(1, min(MAX_GROUPS, len(slices), GROUP_CELLS * n_tokens // cells))
+    edges = np.linspace(0, len(slices), n_groups + 1).astype(int).tolist()
+    groups = tuple(slice(a, b) for a, b in zip(edges, edges[1:], strict=False))
+    return Plan(
+        tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in
+    )

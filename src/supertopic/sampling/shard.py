@@ -1,0 +1,241 @@
+"""A shard: some documents, and all the state that is theirs. It never leaves the place where it was made.
+
+Its verbs are the contract between the chain and whoever runs it: data in, data out. Arrays that come in may be
+read-only; what goes out are sums over documents. Nobody else knows how documents and topics are laid out.
+"""
+
+import time
+
+import numpy as np
+
+from supertopic.corpus import Tokens
+from supertopic.kernels import counts
+from supertopic.kernels.draws import content_streams, document_streams, document_uniforms
+from supertopic.kernels.lanes import padded
+from supertopic.kernels.moments import add_moments, add_row_moments, omegas, row_omegas, sparse_rows, z_omegas
+from supertopic.kernels.sparse import sweep_sparse
+from supertopic.kernels.sweep import sweep
+from supertopic.sampling.inference import count_topics
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import (
+    Kept,
+    Priors,
+    Quadratic,
+    Rows,
+    Statistics,
+    Target,
+    Topics,
+    make_weights,
+    padded_topics,
+)
+
+UNKEPT = np.zeros(0, np.float32)
+BATCH_NUMBERS = 2**18  # of phi that are made at a time for documents that are left out: a megabyte
+
+
+class Shard:
+    """The documents of one slice of the corpus, with their z, kappa and lam."""
+
+    def __init__(self, tokens: Tokens, target: Target, first_doc: int, n_words: int, n_topics: int, response: Response):
+        # kernels are compiled for arrays that can be written to; a copy is made of those that cannot
+        self.tokens = Tokens(own(tokens.word, np.int32), own(tokens.doc_start, np.int64))
+        self.target = Target(*(own(array, np.float64) for array in target))
+        self.first_doc, self.n_docs, self.n_words, self.n_topics = first_doc, len(target.y), n_words, n_topics
+        self.z = np.zeros(len(tokens.word), np.uint16)
+        self.omega = np.zeros(target.y.shape)  # (n_docs, R): with offset and covariates
+        self.kept = UNKEPT  # (n_docs, K), padded and flat: topic counts of every document, summed over kept draws
+        self.rows: Rows | None = None  # the documents' shares as if they were new, while weights are calibrated
+        self.seconds = np.zeros(3)  # in eta, z, lambda
+        self.restart(response)
+
+    def start(self, key: np.uint64) -> None:
+        """Draw every z from the uniform distribution."""
+        streams = document_streams(key, self.first_doc, self.n_docs)
+        counts.start_z(self.z, self.tokens.doc_start, self.n_topics, streams)
+
+    def restart(self, response: Response) -> None:
+        """lam as it is before the first iteration."""
+        self.set_lam(response, response.start_lam(self.target))
+
+    def set_lam(self, response: Response, lam: np.ndarray) -> None:
+        """Take a quadratic in omega as one in omega less its known offset."""
+        kappa = response.kappa(self.target, lam)
+        self.quadratic = Quadratic(kappa - lam * self.target.offset, lam)
+
+    def sweep(self, eta: np.ndarray, topics: Topics, key: np.uint64, keep: bool, n_parts: int) -> np.ndarray:
+        """Sweep z given eta (R, K + P); returns the tokens of each topic, (K,).
+
+        `keep` adds the topic counts of every document to those that are kept. The tokens that moved are sorted into
+        n_parts of the vocabulary, for `add_moves`.
+        """
+        began = time.perf_counter()
+        eta = own(eta, np.float64)
+        weights, (kappa, lam) = make_weights(eta[:, : self.n_topics].copy()), self.quadratic
+        known = self.target.offset
+        if eta.shape[1] > self.n_topics:
+            beside = omegas(self.target.covariates, eta[:, self.n_topics :].copy())
+            kappa, known = kappa - lam * beside, known + beside
+        omega = np.zeros(self.target.y.shape)  # (n_docs, R)
+        if keep and not len(self.kept):
+            self.kept = np.zeros(self.n_docs * len(topics.alpha), np.float32)
+        kept = self.kept if keep else UNKEPT
+        streams = document_streams(key, self.first_doc, self.n_docs)
+        previous = self.z if topics.live else self.z.copy()
+        common = self.tokens, self.z, topics, weights, Quadratic(kappa, lam), streams
+        if len(topics.smooth):
+            sweep_sparse(*common, kept, omega)
+        else:
+            sweep(*common, 1, 0 if keep else 1, kept, omega)
+        self.omega = omega + known
+        if not topics.live:
+            self.moved = previous, *counts.find_moved(self.tokens.word, previous, self.z, n_parts, self.n_words)
+        found = counts.count_topics(self.z, self.n_topics)
+        self.seconds[1] += time.perf_counter() - began
+        return found
+
+    def add_moves(self, word_topic: np.ndarray, part: int) -> None:
+        """Bring the counts of one part of the words up to date with the last sweep."""
+        previous, found, starts = self.moved
+        counts.add_moved(self.tokens.word, previous, self.z, found[starts[part] : starts[part + 1]], word_topic)
+
+    def add_tokens(self, word_topic: np.ndarray) -> np.ndarray:
+        """Add the shard's tokens to the counts; returns the tokens of each topic, (K,)."""
+        counts.add_tokens(self.tokens.word, self.z, word_topic)
+        return counts.count_topics(self.z, self.n_topics)
+
+    def add_shares(self, share: np.ndarray, smooth: np.ndarray) -> None:
+        """Add share (K,) of each token's topic to its word in smooth (V,), whole numbers both."""
+        counts.add_shares(self.tokens.word, self.z, share, smooth)
+
+    def augment(self, response: Response, key: np.uint64) -> None:
+        """Draw lam."""
+        began = time.perf_counter()
+        self.set_lam(response, response.draw_lam(self.target, self.omega, key, self.first_doc))
+        self.seconds[2] += time.perf_counter() - began
+
+    def add_statistics(self, total: Statistics) -> Statistics:
+        """Add to what the next draw of eta needs to know, in place."""
+        began = time.perf_counter()
+        precision, shift = total
+        if self.rows is not None:
+            add_row_moments(self.rows, self.target.covariates, self.quadratic, precision, shift)
+        else:
+            add_moments(self.tokens.doc_start, self.z, self.target.covariates, self.quadratic, precision, shift)
+        self.seconds[0] += time.perf_counter() - began
+        return total
+
+    def log_likelihoods(self, responses: list[Response]) -> np.ndarray:
+        """The log-likelihood of all documents under each of some responses, (n, R)."""
+        return np.array([response.log_likelihood(self.target, self.omega) for response in responses])
+
+    def residuals(self) -> np.ndarray:
+        """The sum of the weights, and that of the weighted squares of y - omega: (2, R)."""
+        weight = self.target.weight
+        return np.array([weight.sum(axis=0), (weight * (self.target.y - self.omega) ** 2).sum(axis=0)])
+
+    def log_documents(self, alpha: np.ndarray) -> float:
+        """log p(z | alpha)."""
+        return counts.log_documents(self.tokens.doc_start, self.z, own(alpha, np.float64))
+
+    def alpha_sums(self, alpha: np.ndarray) -> np.ndarray:
+        """The sums of Minka's fixed point for alpha over the shard's documents: one a topic, then that of lengths."""
+        return counts.alpha_sums(self.tokens.doc_start, self.z, own(alpha, np.float64))
+
+    def leave_out(self, kept: Kept, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
+        """From here on zbar is what it would be if each document were new, to topics that were learned without it.
+
+        `augment` and `add_statistics` then calibrate; `learn` goes back to where the chain was.
+        """
+        n_kept, width = n_sweeps - n_sweeps // 2, padded(self.n_topics)
+        mass = kept.tokens / kept.n_draws + self.n_words * priors.beta
+        starts = self.tokens.doc_start
+        counted = np.zeros((self.n_docs, self.n_topics), np.float32)
+        streams = content_streams(self.tokens, key)
+        first = 0
+        while first < self.n_docs:
+            last = int(np.searchsorted(starts, starts[first] + BATCH_NUMBERS // width, side="right")) - 1
+            last = min(max(last, first + 1), self.n_docs)
+            word, phi = counts.private_topics(
+                self.tokens, self.z, kept.word_topic, kept.n_draws, priors.beta, mass, width, first, last
+            )
+            part = Tokens(word, starts[first : last + 1] - starts[first])
+            topics = padded_topics(phi, priors.alpha)
+            counted[first:last] = count_topics(part, topics, streams[first:last], n_sweeps)
+            first = last
+        lengths = np.diff(starts) * float(n_kept)
+        empty = lengths == 0
+        if empty.any():  # what is believed of a document without words: the shares of all tokens
+            counted[empty] = kept.tokens / max(kept.tokens.sum(), 1)
+            lengths[empty] = 1.0
+        self.rows = Rows(*sparse_rows(counted, self.n_topics, lengths))
+        self.trained = self.quadratic, self.omega
+
+    def learn(self) -> None:
+        """Documents have their own z again."""
+        self.rows, (self.quadratic, self.omega) = None, self.trained
+
+    def regress(self, eta: np.ndarray) -> None:
+        """omega of the documents as if they were new, given eta (R, K + P)."""
+        self.omega = row_omegas(self.rows, self.target.covariates, own(eta, np.float64)) + self.target.offset
+
+    def hide(self, share: float, key: np.uint64) -> None:
+        """Hide the responses of some documents; `foretell` tells how well they are predicted."""
+        chosen = document_uniforms(key, self.first_doc, self.n_docs) < share
+        held = chosen[:, None] & (self.target.weight > 0)
+        self.hidden = self.target._replace(weight=self.target.weight * held)
+        self.target = self.target._replace(weight=self.target.weight * ~held)
+        self.foretold: list[np.ndarray] = []  # of each draw the log density of every response, (n_docs, R)
+        self.losses = np.zeros((0, int(held.any(axis=1).sum())))  # a row for each `judge`
+
+    def foretell(self, response: Response) -> None:
+        """Remember how likely the hidden responses are under one draw."""
+        self.foretold.append(response.log_density(self.hidden.y, self.omega))
+
+    def judge(self) -> None:
+        """One more row of losses of the hidden responses, from the mean over the draws since the last one."""
+        density = np.logaddexp.reduce(self.foretold, axis=0) - np.log(len(self.foretold))
+        loss = -np.sum(self.hidden.weight * density, axis=1)[(self.hidden.weight > 0).any(axis=1)]
+        self.losses, self.foretold = np.vstack([self.losses, loss]), []
+
+    def hidden_losses(self) -> np.ndarray:
+        """The sums and the sums of products of all rows of losses, and the number of hidden responses: (n + 1, n + 1)."""
+        rows = np.vstack([self.losses, np.ones(self.losses.shape[1])])
+        return rows @ rows.T
+
+    def timings(self) -> np.ndarray:
+        """Seconds in eta, z and lambda so far."""
+        return self.seconds
+
+    def topic_counts(self) -> np.ndarray:
+        """The topic counts of every document, summed over the kept draws, (n_docs, K)."""
+        return self.kept.reshape(self.n_docs, -1)[:, : self.n_topics]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that `restore` needs."""
+        state = {"z": self.z, "lam": self.quadratic.lam, "seconds": self.seconds}
+        if len(self.kept):
+            state["kept"] = self.topic_counts()
+        if hasattr(self, "losses"):
+            state["losses"] = self.losses
+        return {name: array.copy() for name, array in state.items()}
+
+    def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
+        """Be where a shard with this state was; eta (R, K + P) is the last that was drawn."""
+        z, lam = state["z"], state["lam"]
+        if z.shape != self.z.shape or (z >= self.n_topics).any() or lam.shape != self.omega.shape:
+            raise ValueError("The checkpoint does not fit these documents.")
+        self.z, self.seconds = own(z, np.uint16), own(state["seconds"], np.float64)
+        if "kept" in state:
+            kept = np.zeros((self.n_docs, padded(self.n_topics)), np.float32)
+            kept[:, : self.n_topics] = state["kept"]
+            self.kept = kept.reshape(-1)
+        if "losses" in state:
+            self.losses = state["losses"]
+        self.set_lam(response, own(lam, np.float64))
+        omega = z_omegas(self.tokens.doc_start, self.z, self.target.covariates, own(eta, np.float64))
+        self.omega = omega + self.target.offset
+
+
+def own(array: np.ndarray, dtype: type) -> np.ndarray:
+    """The array, or a copy of it, of this type, in C's order, and such that it can be written to."""
+    return np.require(array, dtype, ["C", "W"])

@@ -1,0 +1,121 @@
+"""The counts of all documents, as one address space keeps them, and the topics that its shards see."""
+
+import itertools
+
+import numpy as np
+from scipy.special import gammaln
+
+from supertopic.kernels import counts
+from supertopic.kernels.lanes import pad, padded
+from supertopic.sampling.crew import Crew
+from supertopic.sampling.plan import Plan
+from supertopic.sampling.shard import Shard
+from supertopic.sampling.state import NO_PHI, NO_SMOOTH, Kept, Priors, Topics
+
+PHI_WORDS = 2048  # words that are drawn at a time
+ONE = 2**31  # the largest share of a topic, as a whole number: 2**31 tokens of it still fit
+
+
+class Counts:
+    """word_topic, which follows the shards' moves, and its sum over the draws that are kept."""
+
+    def __init__(self, plan: Plan, shards: list[Shard], crew: Crew):
+        self.plan, self.shards, self.crew = plan, shards, crew
+        self.word_topic = np.zeros((plan.n_words, padded(plan.n_topics)), np.int32)
+        self.tokens = np.sum([shard.add_tokens(self.word_topic) for shard in shards], axis=0)  # (K,): of each topic
+        self.kept = np.zeros((plan.n_words, plan.n_topics), np.int32)
+        self.n_draws = 0
+
+    def topics(self, priors: Priors, key: np.uint64) -> Topics:
+        """What the documents see of the topics in the next sweep."""
+        mass, alpha = self.tokens + self.plan.n_words * priors.beta, pad(priors.alpha.astype(np.float32))
+        phi, smooth, inverse = NO_PHI, NO_SMOOTH, pad((1.0 / mass).astype(np.float32))
+        if self.plan.sampler == "drawn":
+            phi, inverse = self.draw_phi(priors.beta, key), np.ones_like(inverse)
+        if self.plan.sparse:
+            smooth = self.smooth_phi(phi, alpha) if len(phi) else self.smooth_counts(priors, mass)
+        live = self.plan.sampler == "collapsed"
+        return Topics(self.word_topic.reshape(-1), mass, inverse, phi, smooth, alpha, priors.beta, live)
+
+    def follow(self, tokens: np.ndarray) -> None:
+        """Bring the counts up to date with a sweep after which there are these tokens of each topic, (K,)."""
+        self.tokens = tokens
+        if self.plan.sampler != "collapsed":  # else they are live
+
+            def add(part: int) -> None:
+                for shard in self.shards:
+                    shard.add_moves(self.word_topic, part)
+
+            self.crew.over(range(self.crew.n_threads), add)
+
+    def keep(self) -> None:
+        """Add the counts of this draw to those that are kept."""
+        self.n_draws += 1
+        if self.n_draws * int(self.tokens.sum()) >= 2**31:
+            self.kept = self.kept.astype(np.int64, copy=False)
+        n_topics = self.plan.n_topics
+
+        def add(part: tuple[int, int]) -> None:
+            self.kept[slice(*part)] += self.word_topic[slice(*part), :n_topics]
+
+        self.crew.over(self.parts(), add)
+
+    def draws(self, last: bool = False) -> Kept:
+        """The sum over the draws that were kept, or the last draw alone."""
+        if last:
+            return Kept(self.word_topic, self.tokens, 1)
+        return Kept(self.kept, self.kept.sum(axis=0, dtype=np.int64), self.n_draws)
+
+    def restore(self, kept: np.ndarray, n_draws: int) -> None:
+        """Take over what was kept."""
+        self.kept, self.n_draws = kept.copy(), n_draws
+
+    def log_words(self, beta: float) -> float:
+        """log p(w | z, beta), the topics integrated out."""
+        n_topics, whole = self.plan.n_topics, self.plan.n_words * beta
+        sums = self.crew.over(self.parts(), lambda part: counts.log_words(self.word_topic, n_topics, beta, *part))
+        return float(np.sum(sums) + n_topics * gammaln(whole) - gammaln(whole + self.tokens).sum())
+
+    def sizes(self) -> np.ndarray:
+        """How many (word, topic) have 0, 1, 2, ... tokens."""
+        return counts.count_sizes(self.word_topic, self.plan.n_topics)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Parts of the words that do not depend on the number of threads."""
+        n_words = len(self.word_topic)
+        return list(itertools.pairwise([*range(0, n_words, PHI_WORDS), n_words]))
+
+    def draw_phi(self, beta: float, key: np.uint64) -> np.ndarray:
+        """phi_k ~ Dirichlet(word_topic_k + beta), flat and padded, as log-gammas that are normalised in the log."""
+        phi, n_topics, width = np.zeros(self.word_topic.size, np.float32), self.plan.n_topics, self.word_topic.shape[1]
+        sums = self.crew.over(
+            self.parts(), lambda part: counts.draw_log_gammas(self.word_topic, n_topics, beta, key, phi, *part)
+        )
+        log_sum = np.logaddexp.reduce(sums, axis=0)
+        self.crew.over(self.parts(), lambda part: counts.normalise(phi, width, log_sum, *part))
+        return phi
+
+    def smooth_phi(self, phi: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """sum_k alpha_k phi_wk, (V,)."""
+        smooth = np.empty(self.plan.n_words, np.float32)
+        self.crew.over(self.parts(), lambda part: counts.add_smooth(phi, alpha, smooth, *part))
+        return smooth
+
+    def smooth_counts(self, priors: Priors, mass: np.ndarray) -> np.ndarray:
+        """The same with phi_wk = (word_topic_wk + beta) / mass_k, from the tokens: their number is less than V K.
+
+        A topic's share alpha_k / mass_k is a whole number of parts of the largest, so that the threads' sums do not
+        depend on who added what.
+        """
+        share = priors.alpha / mass
+        unit = share.max() / ONE
+        whole, n_threads = np.rint(share / unit).astype(np.int64), self.crew.n_threads
+
+        def add(first: int) -> np.ndarray:
+            smooth = np.zeros(self.plan.n_words, np.int64)
+            for shard in self.shards[first::n_threads]:
+                shard.add_shares(whole, smooth)
+            return smooth
+
+        smooth = np.sum(self.crew.over(range(n_threads), add), axis=0)
+        return (smooth * unit + priors.beta * share.sum()).astype(np.float32)
