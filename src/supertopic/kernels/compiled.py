@@ -4,6 +4,8 @@ from numba import njit
 
 # Kernels are called from Python and let other threads run; parts are called from kernels only, which saves compiling
 # their Python side. What is called for every token is inlined: handing over its arrays would cost as much as the work.
+# So little work that handing the interpreter to another thread and back would take longer has its own name.
 kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+brief = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True)
 part = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inlined = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=False)

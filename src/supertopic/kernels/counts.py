@@ -7,10 +7,12 @@ import math
 
 import numpy as np
 
-from supertopic.kernels.compiled import kernel
+from supertopic.kernels.compiled import kernel, part
 from supertopic.kernels.draws import derive, log_gamma, uniform
-from supertopic.kernels.lanes import LANES, load, splat, total
+from supertopic.kernels.lanes import LANES, load, peek, splat, total
 
+BLOCK = 16  # words: threads that count their own blocks do not write to the same cache lines
+U16, U32, LOW = np.uint64(16), np.uint64(32), np.uint64(2**16 - 1)
 ZERO = np.float32(0)
 
 
@@ -23,13 +25,14 @@ def start_z(z, doc_start, n_topics, streams):
 
 
 @kernel
-def add_tokens(word, z, word_topic):
-    """Add tokens to the counts."""
+def add_tokens(word, z, word_topic, n_topics):
+    """Add tokens to the counts; returns the tokens of each topic."""
     for i in range(len(word)):
         word_topic[word[i], z[i]] += 1
+    return count_topics(z, n_topics)
 
 
-@kernel
+@part
 def count_topics(z, n_topics):
     """The tokens of each topic."""
     count = np.zeros(n_topics, np.int64)
@@ -38,34 +41,41 @@ def count_topics(z, n_topics):
     return count
 
 
-@kernel
-def find_moved(word, previous, z, n_parts, n_words):
-    """The tokens that moved, sorted into parts of the vocabulary of equal size, and where each part starts."""
+@part
+def find_moves(word, previous, z, n_parts):
+    """The tokens that moved, as word, old and new topic in 64 bits, sorted into parts of the vocabulary.
+
+    Blocks of words are dealt out to the parts in turn, since frequent words are often neighbours. Returned with the
+    moves is where each part starts.
+    """
     moved, n_moved = np.empty(len(z) + 1, np.uint32), 0
     for i in range(len(z)):  # no branch to guess
         moved[n_moved] = i
         n_moved += previous[i] != z[i]
-    starts, size = np.zeros(n_parts + 2, np.int64), -(-n_words // n_parts)
-    if n_parts == 1:
-        starts[1] = n_moved
-        return moved[:n_moved].copy(), starts[:2]
+    starts = np.zeros(n_parts + 2, np.int64)
     for i in moved[:n_moved]:
-        starts[word[i] // size + 2] += 1
+        starts[word[i] // BLOCK % n_parts + 2] += 1
     starts = np.cumsum(starts)
-    found = np.empty(n_moved, np.uint32)
+    moves = np.empty(n_moved, np.uint64)
     for i in moved[:n_moved]:
-        place = word[i] // size + 1
-        found[starts[place]] = i
+        place = word[i] // BLOCK % n_parts + 1
+        moves[starts[place]] = np.uint64(word[i]) << U32 | np.uint64(previous[i]) << U16 | np.uint64(z[i])
         starts[place] += 1
-    return found, starts[: n_parts + 1]
+    return moves, starts[: n_parts + 1]
 
 
 @kernel
-def add_moved(word, previous, z, found, word_topic):
-    """Bring the counts up to date with the tokens that moved."""
-    for i in found:
-        word_topic[word[i], previous[i]] -= 1
-        word_topic[word[i], z[i]] += 1
+def add_moves(addresses, starts, part, word_topic):
+    """Bring the counts of one part of the words up to date with the moves of all shards.
+
+    Their arrays are at some addresses; row i of starts (n_shards, n_parts + 1) says where the parts of each start.
+    """
+    for i in range(len(addresses)):
+        for m in range(starts[i, part], starts[i, part + 1]):
+            move = peek(addresses[i], m)
+            word = move >> U32
+            word_topic[word, move >> U16 & LOW] -= 1
+            word_topic[word, move & LOW] += 1
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import uint64
 
-from supertopic.kernels.compiled import kernel, part
+from supertopic.kernels.compiled import brief, kernel, part
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
@@ -23,7 +23,7 @@ def mix(x):
     return x ^ (x >> uint64(31))
 
 
-@kernel
+@brief
 def derive(key, index):
     """The key of the index-th stream below a key."""
     return mix(uint64(key) ^ mix(uint64(index) + GOLDEN))
@@ -134,13 +134,13 @@ def polya_gamma(h, z, key):
 
 
 @kernel
-def polya_gammas(h, z, key, first):
-    """PG(h, z) for every document and column; the draw of a document does not depend on which others are here."""
+def polya_gammas(c, h, z, key, first):
+    """PG(c h, z) for every document and column; the draw of a document does not depend on which others are here."""
     lam = np.empty_like(z)  # (n_docs, R)
     for d in range(z.shape[0]):
         stream = derive(key, first + d)
         for r in range(z.shape[1]):
-            lam[d, r] = polya_gamma(h[d, r], z[d, r], derive(stream, r))
+            lam[d, r] = polya_gamma(c * h[d, r], z[d, r], derive(stream, r))
     return lam
 
 
@@ -156,7 +156,7 @@ def inverse_gaussians(a, shape, key, first):
     return lam
 
 
-@kernel
+@brief
 def gammas(shape, key):
     """Gamma(shape, 1) draws for shapes >= 1, numbered."""
     out = np.empty_like(shape)
@@ -165,7 +165,7 @@ def gammas(shape, key):
     return out
 
 
-@kernel
+@brief
 def uniforms(n, key):
     """Numbers in (0, 1)."""
     out = np.empty(n)
@@ -174,7 +174,7 @@ def uniforms(n, key):
     return out
 
 
-@kernel
+@brief
 def normals(shape, key):
     """Standard normals, numbered by row and column."""
     out = np.empty(shape)
@@ -185,7 +185,7 @@ def normals(shape, key):
     return out
 
 
-@kernel
+@brief
 def document_streams(key, first_doc, n_docs):
     """A stream for each document that depends on its number in the corpus."""
     streams = np.empty(n_docs, np.uint64)
@@ -194,7 +194,7 @@ def document_streams(key, first_doc, n_docs):
     return streams
 
 
-@kernel
+@brief
 def document_uniforms(key, first_doc, n_docs):
     """A number in (0, 1) for each document that depends on its number in the corpus."""
     out = np.empty(n_docs)

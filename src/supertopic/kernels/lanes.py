@@ -124,6 +124,17 @@ def prefetch(typingctx, array, index):
 
 
 @intrinsic
+def peek(typingctx, address, index):
+    """The index-th 64-bit number of an array that is at an address: arrays of arrays are nothing that Numba has."""
+
+    def codegen(context, builder, signature, args):
+        numbers = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(numbers, [args[1]]))
+
+    return types.uint64(types.uint64, types.intp), codegen
+
+
+@intrinsic
 def running_sum(typingctx, x):
     """Inclusive prefix sums, by doubling: shifts and adds."""
 
@@ -262,5 +273,6 @@ def padded(n: int) -> int:
 
 def pad(array: np.ndarray) -> np.ndarray:
     """A copy whose last axis is filled up with zeros to whole lanes."""
-    missing = padded(array.shape[-1]) - array.shape[-1]
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
+    wide = np.zeros((*array.shape[:-1], padded(array.shape[-1])), array.dtype)
+    wide[..., : array.shape[-1]] = array
+    return wide

@@ -6,7 +6,7 @@ A symmetric matrix is a packed lower triangle: row j, column k <= j is at j (j +
 
 import numpy as np
 
-from supertopic.kernels.compiled import inlined, kernel
+from supertopic.kernels.compiled import brief, inlined, kernel
 
 
 @kernel
@@ -109,6 +109,16 @@ def add_row_moments(rows, covariates, quadratic, precision, shift):
             x[seen[n_seen]] = rows.share[i]
             n_seen += 1
         add_document(x, seen, n_seen, covariates, kappa, lam, d, starts, precision, shift)
+
+
+@brief
+def affine(constant, slope, lam):
+    """constant + slope lam."""
+    out = np.empty_like(lam)
+    for d in range(len(lam)):
+        for r in range(lam.shape[1]):
+            out[d, r] = constant[d, r] + slope[d, r] * lam[d, r]
+    return out
 
 
 @kernel

@@ -1,5 +1,6 @@
 """Who runs the shards. An engine asks all of them for something; what they say is added up in their order."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from supertopic.sampling.shard import Shard
 from supertopic.sampling.state import Priors, Statistics, no_statistics
 from supertopic.sampling.topics import Counts
 
+PARTS = 4  # of the words for each thread that counts
+PART = 2**15  # numbers that are summed faster by one thread than two threads would agree on who does it
+
 
 class Threads:
     """Threads of one address space: its shards, and one array of counts that follows their moves."""
@@ -22,6 +26,8 @@ class Threads:
         self.shards = [
             Shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in plan.slices
         ]
+        width = plan.n_topics + plan.n_covariates
+        self.sums = [no_statistics(width, plan.n_columns) for _ in plan.groups]  # used again: memory costs time, too
 
     def start(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution, and count."""
@@ -43,7 +49,7 @@ class Threads:
     def sweep(self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool) -> None:
         """Sweep all z given eta and topics from the counts, which then follow; `keep` adds them to the kept ones."""
         topics = self.counts.topics(priors, make_key(key, TOPICS))
-        self.counts.follow(self.total("sweep", eta, topics, make_key(key, SWEEP), keep, self.crew.n_threads))
+        self.counts.follow(self.ask("sweep", eta, topics, make_key(key, SWEEP), keep, PARTS * self.crew.n_threads))
         if keep:
             self.counts.keep()
 
@@ -53,29 +59,34 @@ class Threads:
 
     def statistics(self, *augment: Any) -> Statistics:
         """The sum over all documents: inside a group of shards one after the other, then group after group."""
-        width = self.plan.n_topics + self.plan.n_covariates
 
-        def add_up(group: slice) -> Statistics:
-            total = no_statistics(width, self.plan.n_columns)
-            for shard in self.shards[group]:
+        def add_up(i: int) -> None:
+            for array in self.sums[i]:
+                array[:] = 0.0
+            for shard in self.shards[self.plan.groups[i]]:
                 if augment:
                     shard.augment(*augment)
-                shard.add_statistics(total)
-            return total
+                shard.add_statistics(self.sums[i])
 
-        sums = self.crew.over(self.plan.groups, add_up)
-        total, others = sums[0], sums[1:]
-        edges = np.linspace(0, len(total.precision), self.crew.n_threads + 1).astype(int)
+        self.crew.over(range(len(self.sums)), add_up)
+        first, *others = self.sums
+        total = Statistics(np.empty_like(first.precision), first.shift.copy())
+        edges = np.linspace(0, len(total.precision), self.n_parts(total.precision.size) + 1).astype(int)
 
-        def add(part: int) -> None:
-            rows = slice(edges[part], edges[part + 1])
+        def add(rows: tuple[int, int]) -> None:
+            part = total.precision[slice(*rows)]
+            part[:] = first.precision[slice(*rows)]
             for other in others:
-                total.precision[rows] += other.precision[rows]
+                part += other.precision[slice(*rows)]
 
-        self.crew.over(range(self.crew.n_threads), add)
+        self.crew.over(itertools.pairwise(edges), add)
         for other in others:
             total.shift[:] += other.shift
         return total
+
+    def n_parts(self, size: int) -> int:
+        """Into how many parts a sum of so many numbers is worth being cut."""
+        return min(self.crew.n_threads, 1 + size // PART)
 
     def leave_out(self, last: bool, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """Every document as if it were new, to topics of the kept draws or of the last one, learned without it."""
@@ -96,4 +107,4 @@ class Threads:
     def close(self) -> None:
         """Give threads and documents back."""
         self.crew.close()
-        self.shards = []
+        self.shards, self.sums = [], []

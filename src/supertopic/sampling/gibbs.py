@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.special import digamma
 
 from supertopic.kernels.draws import make_key, normals
@@ -34,9 +34,12 @@ def draw_eta(statistics: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
     for r in range(n_columns):
         P = unpack(statistics.precision, r, width)
         P.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * P.diagonal().max()  # the latter against rounding only
-        L = np.linalg.cholesky(P)
-        half = solve_triangular(L, statistics.shift[:, r], lower=True, check_finite=False)
-        eta[r] = solve_triangular(L, half + noise[r], lower=True, trans="T", check_finite=False)
+        # LAPACK reads columns first: to it the lower triangle of P is an upper one, and L its transpose U
+        U, failed = dpotrf(P.T, lower=False, clean=False, overwrite_a=True)
+        if failed:
+            raise np.linalg.LinAlgError("The precision of eta is not positive definite.")
+        half, _ = dtrtrs(U, statistics.shift[:, r], lower=False, trans=True)
+        eta[r], _ = dtrtrs(U, half + noise[r], lower=False)
     return eta
 
 

@@ -1,5 +1,6 @@
 """All that determines a chain, and where its documents come from."""
 
+import itertools
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from supertopic.sampling.state import Priors, Target
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
-MAX_SHARDS, SHARD_TOKENS = 64, 50_000
+MAX_SHARDS, SHARD_TOKENS, EVEN = 64, 50_000, 16
 MAX_GROUPS, GROUP_CELLS = 32, 8  # a group has an eighth as many tokens as its statistics have cells, or more
 
 
@@ -63,12 +64,14 @@ def make_plan(
     """The plan for documents in memory."""
     tokens, target = source
     n_tokens, n_columns, n_covariates = len(tokens.word), target.y.shape[1], target.covariates.shape[1]
-    most = 1 if sampler == "collapsed" else MAX_SHARDS
-    slices = cut(tokens, max(1, min(most, n_tokens // SHARD_TOKENS)))
+    n_shards = max(1, n_tokens // SHARD_TOKENS)
+    if n_shards > EVEN:  # so that threads, of which machines have 2, 4, 8 or 16, get equally many
+        n_shards = min(-(-n_shards // EVEN) * EVEN, MAX_SHARDS)
+    slices = cut(tokens, 1 if sampler == "collapsed" else n_shards)
     cells = (len(priors.alpha) + n_covariates) ** 2 * max(n_columns, 1)
     n_groups = max(1, min(MAX_GROUPS, len(slices), GROUP_CELLS * n_tokens // cells))
     edges = np.linspace(0, len(slices), n_groups + 1).astype(int).tolist()
-    groups = tuple(slice(a, b) for a, b in zip(edges, edges[1:], strict=False))
+    groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
         tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in
     )

@@ -32,8 +32,8 @@ class Response(ABC):
         """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
 
     @abstractmethod
-    def kappa(self, target: Target, lam: np.ndarray) -> np.ndarray:
-        """The linear part of the quadratic in omega."""
+    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray | float]:
+        """The linear part of the quadratic in omega, as a constant and a slope: kappa = constant + slope lam."""
 
     @abstractmethod
     def start_lam(self, target: Target) -> np.ndarray:
@@ -73,10 +73,10 @@ class Logistic(Response):
     """The paper's response: psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
 
     def draw_lam(self, target, omega, key, first_doc):
-        return polya_gammas(self.c * target.weight, omega, key, first_doc)
+        return polya_gammas(self.c, target.weight, omega, key, first_doc)
 
-    def kappa(self, target, lam):
-        return self.c * target.weight * (target.y - 0.5)
+    def kappa(self, target):
+        return self.c * target.weight * (target.y - 0.5), 0.0
 
     def start_lam(self, target):
         return (target.weight > 0).astype(float)
@@ -96,8 +96,9 @@ class Hinge(Response):
         c, sign = self.c * target.weight, 2.0 * target.y - 1.0
         return inverse_gaussians(c * np.abs(self.margin - sign * omega), c * c, key, first_doc)
 
-    def kappa(self, target, lam):
-        return (2.0 * target.y - 1.0) * (self.c * target.weight + self.margin * lam)
+    def kappa(self, target):
+        sign = 2.0 * target.y - 1.0
+        return sign * self.c * target.weight, sign * self.margin
 
     def start_lam(self, target):
         return (target.weight > 0).astype(float)
@@ -122,8 +123,8 @@ class Gaussian(Response):
     def draw_lam(self, target, omega, key, first_doc):
         return self.c * target.weight / self.sigma2
 
-    def kappa(self, target, lam):
-        return lam * target.y
+    def kappa(self, target):
+        return np.zeros_like(target.y), target.y
 
     def start_lam(self, target):
         return self.c * target.weight / self.sigma2
@@ -168,11 +169,11 @@ class NegativeBinomial(Response):
     given: bool = False  # then it is not even drawn for predictions
 
     def draw_lam(self, target, omega, key, first_doc):
-        h = self.c * target.weight * (target.y + self.r)
-        return polya_gammas(h, omega - np.log(self.r), key, first_doc)
+        h = target.weight * (target.y + self.r)
+        return polya_gammas(self.c, h, omega - np.log(self.r), key, first_doc)
 
-    def kappa(self, target, lam):
-        return 0.5 * self.c * target.weight * (target.y - self.r) + lam * np.log(self.r)
+    def kappa(self, target):
+        return 0.5 * self.c * target.weight * (target.y - self.r), np.log(self.r)
 
     def start_lam(self, target):
         half = np.maximum(np.abs(target.offset - np.log(self.r)) / 2.0, 1e-6)

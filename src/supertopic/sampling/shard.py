@@ -12,13 +12,13 @@ from supertopic.corpus import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, document_uniforms
 from supertopic.kernels.lanes import padded
-from supertopic.kernels.moments import add_moments, add_row_moments, omegas, row_omegas, sparse_rows, z_omegas
-from supertopic.kernels.sparse import sweep_sparse
-from supertopic.kernels.sweep import sweep
+from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
+from supertopic.kernels.passes import pass_dense, pass_sparse
 from supertopic.sampling.inference import count_topics
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import (
     Kept,
+    Moves,
     Priors,
     Quadratic,
     Rows,
@@ -41,7 +41,9 @@ class Shard:
         self.tokens = Tokens(own(tokens.word, np.int32), own(tokens.doc_start, np.int64))
         self.target = Target(*(own(array, np.float64) for array in target))
         self.first_doc, self.n_docs, self.n_words, self.n_topics = first_doc, len(target.y), n_words, n_topics
+        self.has_offset = bool(self.target.offset.any())
         self.z = np.zeros(len(tokens.word), np.uint16)
+        self.response: Response | None = None  # the one that kappa was made for
         self.omega = np.zeros(target.y.shape)  # (n_docs, R): with offset and covariates
         self.kept = UNKEPT  # (n_docs, K), padded and flat: topic counts of every document, summed over kept draws
         self.rows: Rows | None = None  # the documents' shares as if they were new, while weights are calibrated
@@ -58,50 +60,37 @@ class Shard:
         self.set_lam(response, response.start_lam(self.target))
 
     def set_lam(self, response: Response, lam: np.ndarray) -> None:
-        """Take a quadratic in omega as one in omega less its known offset."""
-        kappa = response.kappa(self.target, lam)
-        self.quadratic = Quadratic(kappa - lam * self.target.offset, lam)
+        """Take kappa and lam of omega as those of omega less its known offset."""
+        if response is not self.response:
+            constant, slope = response.kappa(self.target)
+            slope = np.broadcast_to(slope - self.target.offset, lam.shape)
+            self.response, self.kappa = response, (own(constant, np.float64), own(slope, np.float64))
+        self.quadratic = Quadratic(affine(*self.kappa, lam), lam)
 
-    def sweep(self, eta: np.ndarray, topics: Topics, key: np.uint64, keep: bool, n_parts: int) -> np.ndarray:
-        """Sweep z given eta (R, K + P); returns the tokens of each topic, (K,).
-
-        `keep` adds the topic counts of every document to those that are kept. The tokens that moved are sorted into
-        n_parts of the vocabulary, for `add_moves`.
-        """
+    def sweep(self, eta: np.ndarray, topics: Topics, key: np.uint64, keep: bool, n_parts: int) -> Moves:
+        """Sweep z given eta (R, K + P); `keep` adds the topic counts of every document to those that are kept."""
         began = time.perf_counter()
-        eta = own(eta, np.float64)
-        weights, (kappa, lam) = make_weights(eta[:, : self.n_topics].copy()), self.quadratic
-        known = self.target.offset
+        eta, quadratic = own(eta, np.float64), self.quadratic
+        omega = np.zeros(self.target.y.shape)  # (n_docs, R)
+        if self.has_offset:
+            omega += self.target.offset
         if eta.shape[1] > self.n_topics:
             beside = omegas(self.target.covariates, eta[:, self.n_topics :].copy())
-            kappa, known = kappa - lam * beside, known + beside
-        omega = np.zeros(self.target.y.shape)  # (n_docs, R)
+            quadratic, omega = quadratic._replace(kappa=quadratic.kappa - quadratic.lam * beside), omega + beside
         if keep and not len(self.kept):
             self.kept = np.zeros(self.n_docs * len(topics.alpha), np.float32)
-        kept = self.kept if keep else UNKEPT
-        streams = document_streams(key, self.first_doc, self.n_docs)
-        previous = self.z if topics.live else self.z.copy()
-        common = self.tokens, self.z, topics, weights, Quadratic(kappa, lam), streams
-        if len(topics.smooth):
-            sweep_sparse(*common, kept, omega)
-        else:
-            sweep(*common, 1, 0 if keep else 1, kept, omega)
-        self.omega = omega + known
-        if not topics.live:
-            self.moved = previous, *counts.find_moved(self.tokens.word, previous, self.z, n_parts, self.n_words)
-        found = counts.count_topics(self.z, self.n_topics)
+        one_pass = pass_sparse if len(topics.smooth) else pass_dense
+        moves = one_pass(
+            self.tokens, self.z, topics, make_weights(eta[:, : self.n_topics].copy()), quadratic, key, self.first_doc,
+            keep, self.kept if keep else UNKEPT, omega, n_parts,
+        )  # fmt: skip
+        self.omega = omega
         self.seconds[1] += time.perf_counter() - began
-        return found
-
-    def add_moves(self, word_topic: np.ndarray, part: int) -> None:
-        """Bring the counts of one part of the words up to date with the last sweep."""
-        previous, found, starts = self.moved
-        counts.add_moved(self.tokens.word, previous, self.z, found[starts[part] : starts[part + 1]], word_topic)
+        return Moves(*moves)
 
     def add_tokens(self, word_topic: np.ndarray) -> np.ndarray:
         """Add the shard's tokens to the counts; returns the tokens of each topic, (K,)."""
-        counts.add_tokens(self.tokens.word, self.z, word_topic)
-        return counts.count_topics(self.z, self.n_topics)
+        return counts.add_tokens(self.tokens.word, self.z, word_topic, self.n_topics)
 
     def add_shares(self, share: np.ndarray, smooth: np.ndarray) -> None:
         """Add share (K,) of each token's topic to its word in smooth (V,), whole numbers both."""
@@ -184,6 +173,7 @@ class Shard:
         held = chosen[:, None] & (self.target.weight > 0)
         self.hidden = self.target._replace(weight=self.target.weight * held)
         self.target = self.target._replace(weight=self.target.weight * ~held)
+        self.response = None
         self.foretold: list[np.ndarray] = []  # of each draw the log density of every response, (n_docs, R)
         self.losses = np.zeros((0, int(held.any(axis=1).sum())))  # a row for each `judge`
 

@@ -52,6 +52,14 @@ def no_statistics(width: int, n_columns: int) -> Statistics:
     return Statistics(np.zeros((width * (width + 1) // 2, n_columns)), np.zeros((width, n_columns)))
 
 
+class Moves(NamedTuple):
+    """What a sweep did to a shard, for whoever keeps count."""
+
+    tokens: np.ndarray  # (K,) int64: the tokens of each topic after it
+    moves: np.ndarray  # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
+    starts: np.ndarray  # (n_parts + 1,): where each part starts
+
+
 class Rows(NamedTuple):
     """Shares of topics, as what is not 0: document d has topic[start[d]:start[d + 1]]."""
 

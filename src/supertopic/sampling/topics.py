@@ -10,7 +10,7 @@ from supertopic.kernels.lanes import pad, padded
 from supertopic.sampling.crew import Crew
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.shard import Shard
-from supertopic.sampling.state import NO_PHI, NO_SMOOTH, Kept, Priors, Topics
+from supertopic.sampling.state import NO_PHI, NO_SMOOTH, Kept, Moves, Priors, Topics
 
 PHI_WORDS = 2048  # words that are drawn at a time
 ONE = 2**31  # the largest share of a topic, as a whole number: 2**31 tokens of it still fit
@@ -37,16 +37,14 @@ class Counts:
         live = self.plan.sampler == "collapsed"
         return Topics(self.word_topic.reshape(-1), mass, inverse, phi, smooth, alpha, priors.beta, live)
 
-    def follow(self, tokens: np.ndarray) -> None:
-        """Bring the counts up to date with a sweep after which there are these tokens of each topic, (K,)."""
-        self.tokens = tokens
+    def follow(self, moves: list[Moves]) -> None:
+        """Bring the counts up to date with what a sweep did to the shards."""
+        self.tokens = np.sum([move.tokens for move in moves], axis=0)
         if self.plan.sampler != "collapsed":  # else they are live
-
-            def add(part: int) -> None:
-                for shard in self.shards:
-                    shard.add_moves(self.word_topic, part)
-
-            self.crew.over(range(self.crew.n_threads), add)
+            addresses = np.array([move.moves.__array_interface__["data"][0] for move in moves], np.uint64)
+            starts = np.array([move.starts for move in moves])
+            parts = range(starts.shape[1] - 1)
+            self.crew.over(parts, lambda part: counts.add_moves(addresses, starts, part, self.word_topic))
 
     def keep(self) -> None:
         """Add the counts of this draw to those that are kept."""
