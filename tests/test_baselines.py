@@ -10,7 +10,7 @@ from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, Variationa
 from supertopic.baselines.meanfield import digamma, infer, softmax_objective
 from supertopic.corpus import check_counts
 from supertopic.datasets import make_corpus
-from supertopic.draws import kernel
+from supertopic.kernels.compiled import kernel
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
+from small import engine_of, flat, plan_of
 from supertopic import LDA, SLDAClassifier
-from supertopic.calibration import NU2, draw_weights
-from supertopic.corpus import check_counts
 from supertopic.datasets import make_corpus
-from supertopic.draws import make_key
-from supertopic.gibbs import Priors
-from supertopic.inference import infer_left_out, infer_shares
-from supertopic.responses import Gaussian, make_target
+from supertopic.kernels.draws import make_key
+from supertopic.sampling import choice
+from supertopic.sampling.calibration import NU2, draw_weights
+from supertopic.sampling.inference import infer_shares
+from supertopic.sampling.responses import Gaussian, Logistic
+from supertopic.sampling.state import Kept, Priors, Rows, fixed_topics, make_target
 
 
 @pytest.fixture(scope="module")
@@ -20,24 +21,30 @@ def corpus():
 
 
 def test_a_document_is_left_out_of_the_topics():
-    """The same as inference under topics from which its tokens were taken by hand."""
+    """The same as inference under topics from which its tokens were taken by hand, an empty document among them."""
     rng = np.random.default_rng(0)
-    X = check_counts(rng.poisson(0.7, (30, 12)))
-    n_topics, beta, alpha = 3, 0.2, np.array([0.3, 0.5, 0.2])
-    word = np.repeat(X.indices, X.data)
-    z = rng.integers(0, n_topics, len(word)).astype(np.uint16)
-    counts = np.zeros((12, n_topics), np.int32)
-    np.add.at(counts, (word, z), 1)
-    found = infer_left_out(X, z, 3 * counts, 3, Priors(alpha, beta, 1.0), 40, 7, 0, 1)
-    starts = np.concatenate([[0], np.cumsum(X.sum(axis=1))]).astype(int)
-    for d in range(30):
-        own = np.zeros_like(counts)
-        np.add.at(own, (word[starts[d] : starts[d + 1]], z[starts[d] : starts[d + 1]]), 1)
+    n_topics, n_words, beta, alpha = 3, 12, 0.2, np.array([0.3, 0.5, 0.2])
+    docs = [sorted(rng.integers(0, n_words, n)) for n in [*rng.integers(1, 16, 29), 0]]
+    tokens, z = flat(docs, [rng.integers(0, n_topics, len(words)) for words in docs])
+    counts = np.zeros((n_words, n_topics), np.int32)
+    np.add.at(counts, (tokens.word, z), 1)
+    priors, target = Priors(alpha, beta, 1.0), make_target(np.zeros((30, 1)), np.ones((30, 1)))
+    plan, source = plan_of(docs, n_words, Logistic(1.0), target, priors, "delayed", 3)
+    engine = engine_of(plan, source, z, Logistic(1.0), target.y, np.zeros((1, n_topics)), 2)
+    key = make_key(7, 0)
+    engine.ask("leave_out", Kept(3 * counts, 3 * counts.sum(axis=0), 3), priors, 40, key)
+    found = np.zeros((30, n_topics))
+    for shard in engine.shards:
+        for d in range(shard.n_docs):
+            part = slice(shard.rows.start[d], shard.rows.start[d + 1])
+            found[shard.first_doc + d, shard.rows.topic[part]] = shard.rows.share[part]
+    np.testing.assert_allclose(found[29], counts.sum(axis=0) / counts.sum(), rtol=1e-6)
+    for d in range(29):
+        own, tokens_of_d = np.zeros_like(counts), slice(tokens.doc_start[d], tokens.doc_start[d + 1])
+        np.add.at(own, (tokens.word[tokens_of_d], z[tokens_of_d]), 1)
         phi = (counts - own + beta) / (counts - own + beta).sum(axis=0)
-        expected = infer_shares(X[[d]], phi, alpha, 40, 7, 0, 1)[0]
+        expected = infer_shares(flat([docs[d]], [[]])[0], fixed_topics(phi, alpha), 40, key, 1)[0]
         np.testing.assert_allclose(found[d], expected, atol=0.02)
-    threads = infer_left_out(X, z, 3 * counts, 3, Priors(alpha, beta, 1.0), 40, 7, 0, 4)
-    np.testing.assert_array_equal(threads, found)
 
 
 def test_weights_have_the_posterior_of_a_regression():
@@ -45,11 +52,19 @@ def test_weights_have_the_posterior_of_a_regression():
     rng = np.random.default_rng(1)
     x, weight, offset = rng.dirichlet(np.ones(3), 40), np.ones((40, 1)), rng.normal(size=(40, 1))
     weight[::5] = 0
-    y = x @ [[1.0], [-2.0], [0.5]] + offset + 0.3 * rng.normal(size=(40, 1))
-    target = make_target(y, weight, offset)
-    eta, _ = draw_weights(x, Gaussian(1.0, np.full(1, 0.09), False), target, 4000, make_key(3))
-    P = np.eye(3) / NU2 + (x * weight).T @ x / 0.09
-    mean = np.linalg.solve(P, x.T @ (weight * (y - offset)) / 0.09).ravel()
+    covariates = rng.normal(size=(40, 1))
+    both = np.hstack([x, covariates])
+    y = both @ [[1.0], [-2.0], [0.5], [0.8]] + offset + 0.3 * rng.normal(size=(40, 1))
+    target, response = make_target(y, weight, offset, covariates), Gaussian(1.0, np.full(1, 0.09), False)
+    docs, priors = [[0]] * 40, Priors(np.ones(3), 0.1, 1.0)
+    plan, source = plan_of(docs, 1, response, target, priors, "delayed", 2)
+    engine = engine_of(plan, source, np.zeros(40), response, weight / 0.09, np.zeros((1, 4)))
+    for shard in engine.shards:
+        own = x[shard.first_doc : shard.first_doc + shard.n_docs]
+        shard.rows = Rows(np.arange(0, own.size + 1, 3), np.tile(np.arange(3, dtype=np.uint16), len(own)), own.ravel())
+    eta = np.array([eta for eta, _ in draw_weights(engine, response, 4000, make_key(3))])
+    P = np.eye(4) / NU2 + (both * weight).T @ both / 0.09
+    mean = np.linalg.solve(P, both.T @ (weight * (y - offset)) / 0.09).ravel()
     sd = np.sqrt(np.diag(np.linalg.inv(P)))
     assert (np.abs(eta[:, 0].mean(axis=0) - mean) / (sd / np.sqrt(4000))).max() < 4
     np.testing.assert_allclose(eta[:, 0].std(axis=0), sd, rtol=0.06)
@@ -65,7 +80,7 @@ def test_calibration_makes_probabilities_better_and_intervals_wider(corpus):
     assert losses[1] < 0.9 * losses[0]
     narrow, wide = (np.mean(np.subtract(*honest.coef_interval(0.9, calibrated)[::-1])) for calibrated in (False, True))
     assert wide > 2 * narrow
-    lower, upper = honest.predict_proba_interval(corpus.X[200:], 0.9)
+    lower, upper = honest.predict_interval(corpus.X[200:], 0.9)
     p = corpus.probability[200:]
     assert 0.75 < np.mean((lower[:, 1] <= p) & (p <= upper[:, 1])) < 0.99
     assert ((lower >= 0) & (lower <= upper) & (upper <= 1)).all()
@@ -81,18 +96,27 @@ def test_priors_are_learned():
     np.testing.assert_allclose(fixed.alpha_, 2.0)
 
 
-def test_c_is_chosen(corpus, monkeypatch):
+def test_c_is_chosen(corpus):
     model = SLDAClassifier(4, c="auto", burn_in=10, n_draws=5, random_state=0).fit(corpus.X, corpus.y)
     assert [step["c"] for step in model.c_path_] == [1, 4, 16, 64, 256] and model.c_ in (1, 4, 16, 64, 256)
     assert all(step["loss"] > 0 and step["se"] > 0 for step in model.c_path_)
     fixed = SLDAClassifier(4, c=model.c_, burn_in=10, n_draws=5, random_state=0).fit(corpus.X, corpus.y)
     np.testing.assert_array_equal(fixed.coef_draws_, model.coef_draws_)
-    # the largest within a standard error of the best: 4 is best, 16 as good as that, 64 and 256 are not
+
+
+def test_the_largest_c_within_a_standard_error_of_the_best():
+    """4 is best, 16 as good as that, 64 and 256 are not."""
     noise = np.random.default_rng(0).normal(size=200)
     losses = np.array([1.5 + 0 * noise, 1.0 + 0 * noise, 1.0 + 0.1 * noise, 1.2 + 0.1 * noise, 1.3 + 0.1 * noise])
     losses[2] -= losses[2].mean() - 1.001
-    monkeypatch.setattr(SLDAClassifier, "_walk", lambda *arguments: losses)
-    assert SLDAClassifier(4, c="auto", burn_in=1, n_draws=1, random_state=0).fit(corpus.X, corpus.y).c_ == 16
+    rows = np.vstack([losses, np.ones(200)])
+    path = (1.0, 4.0, 16.0, 64.0, 256.0)
+    c, table = choice.choose(path, rows @ rows.T)
+    assert c == 16
+    for row, loss in zip(table, losses, strict=True):
+        assert row["loss"] == pytest.approx(loss.mean()) and row["se"] == pytest.approx(
+            loss.std() / np.sqrt(200), abs=1e-7
+        )
 
 
 def test_two_documents_are_enough_to_choose_c():

@@ -1,6 +1,7 @@
 """Checkpoints: kill it, run the same call again, and the model is that of an undisturbed run, bit for bit."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,18 +10,19 @@ import time
 import numpy as np
 import pytest
 
-import supertopic.checkpoint
 from supertopic import LDA, SLDAClassifier, SLDARegressor
 from supertopic.datasets import make_corpus
-from supertopic.run import Run
+from supertopic.files import checkpoint as checkpoints
+from supertopic.files.container import read_file
+from supertopic.sampling.chain import Chain
 
 N_KILLS = int(os.environ.get("SUPERTOPIC_KILLS", "2"))  # for each model
 CODE = """
 import sys
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
-from supertopic import run
-run.SHARD_TOKENS = 2000  # so that this small corpus has many shards
+from supertopic.sampling import plan
+plan.SHARD_TOKENS = 2000  # so that this small corpus has many shards
 b = make_corpus(n_docs=300, n_topics=3, random_state=0)
 print("ready", flush=True)
 model = eval(sys.argv[1])
@@ -69,8 +71,7 @@ def test_killed_at_random_moments(tmp_path, model):
         n_kills += killed
         assert out == undisturbed.removeprefix("ready\n")
         assert os.listdir(tmp_path) == ["c"]
-        for name in os.listdir(tmp_path):
-            os.unlink(tmp_path / name)
+        shutil.rmtree(tmp_path / "c")
 
 
 def test_control_c_writes_the_checkpoint(tmp_path):
@@ -81,8 +82,8 @@ def test_control_c_writes_the_checkpoint(tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode != 0 and "goes on from the checkpoint" in err
-    _, tensors = supertopic.files.read_file(tmp_path / "c", "checkpoint")
-    assert tensors["0/iteration"] > 1 and tensors["1/iteration"] > 1
+    for name in ("chain-0", "chain-1"):
+        assert read_file(tmp_path / "c" / name, "checkpoint")[1]["iteration"] > 1
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_a_finished_one_returns_at_once_and_more_draws_continue_it(corpus, tmp_p
     kind = {"burn_in": 7, "n_chains": 2, "random_state": 1}
     first = SLDAClassifier(3, n_draws=4, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "step", None)
+        patch.setattr(Chain, "step", None)
         again = SLDAClassifier(3, n_draws=4, n_jobs=2, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
     np.testing.assert_array_equal(again.calibrated_draws_, first.calibrated_draws_)
     more = SLDAClassifier(3, n_draws=9, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
@@ -127,8 +128,8 @@ def test_another_fits_checkpoint_is_refused(corpus, tmp_path):
     ):
         with pytest.raises(ValueError, match="another fit"):
             other.fit(X, corpus.y, checkpoint=path, **more)
-    data = path.read_bytes()
-    path.write_bytes(data[:-9])
+    data = (path / "fit").read_bytes()
+    (path / "fit").write_bytes(data[:-9])
     with pytest.raises(ValueError, match="damaged"):
         model.fit(corpus.X, corpus.y, checkpoint=path)
     with pytest.raises(ValueError, match="seconds"):
@@ -139,17 +140,19 @@ def test_a_place_that_cannot_be_written_is_noticed_at_the_start(corpus, tmp_path
     model = SLDAClassifier(3, burn_in=2, n_draws=2, random_state=0)
     with pytest.raises(OSError):
         model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "no" / "such" / "folder")
-    with pytest.raises(OSError):
-        model.fit(corpus.X, corpus.y, checkpoint=tmp_path)
-    write, calls = supertopic.checkpoint.write_file, []
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file"):
+        with pytest.raises(ValueError, match="a folder"):
+            model.fit(corpus.X, corpus.y, checkpoint=path)
+    write, calls = checkpoints.write_file, []
 
     def full_disk(*arguments):
         calls.append(arguments)
-        if len(calls) > 1:
+        if len(calls) > 2:
             raise OSError("No space left on device")
         write(*arguments)
 
-    monkeypatch.setattr(supertopic.checkpoint, "write_file", full_disk)
+    monkeypatch.setattr(checkpoints, "write_file", full_disk)
     with pytest.warns(UserWarning, match="No space left"):
         model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
     assert model.coef_draws_.shape == (1, 2, 1, 3)

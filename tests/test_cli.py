@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import supertopic
-from supertopic.cli import main
+from supertopic.command.cli import main
 
 ROWS = [
     ("goal match team win", "sport"),
@@ -179,7 +179,7 @@ def test_demo_beats_lda(command):
 
 def test_control_c(tmp_path):
     data, checkpoint = write(tmp_path, "csv"), tmp_path / "run.ckpt"
-    code = "from supertopic.cli import main; main()"
+    code = "from supertopic.command.cli import main; main()"
     arguments = ["fit", data, "--text", "text", "--label", "label", "-o", tmp_path / "m", "--burn-in", "1000000"]
     command = [sys.executable, "-c", code, *map(str, arguments), "--checkpoint", str(checkpoint)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

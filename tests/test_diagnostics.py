@@ -9,9 +9,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
 
+import supertopic
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load
 from supertopic.datasets import load_docstrings, make_corpus
-from supertopic.diagnostics import coherence, ess, rhat
+from supertopic.report.diagnostics import coherence, ess, rhat
 
 RUN = {"burn_in": 40, "n_draws": 20, "n_chains": 2, "random_state": 0}
 
@@ -100,7 +101,7 @@ def test_arviz_takes_the_dataset(corpus, fitted, tmp_path):
     summary = az.summary(data)
     assert {"mean", "sd", "r_hat", "ess_bulk"} <= set(summary.columns) and len(summary) == 10
     assert az.convert_to_inference_data(data).posterior["coef"].shape == (2, 20, 1, 4)
-    fitted.save(tmp_path / "m")
+    supertopic.save(fitted, tmp_path / "m")
     assert load(tmp_path / "m").to_xarray().equals(data)
     assert set(LDA(3, **RUN).fit(corpus.X).to_xarray().data_vars) == {"log_joint"}
 

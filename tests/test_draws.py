@@ -7,7 +7,7 @@ from polyagamma import random_polyagamma
 from scipy import stats
 
 import naive
-from supertopic.draws import bits, derive, inverse_gaussian, log_gamma, make_key, normals, polya_gammas, uniform
+from supertopic.kernels.draws import bits, derive, inverse_gaussian, log_gamma, make_key, normals, polya_gammas, uniform
 
 
 @njit
@@ -39,7 +39,7 @@ def first_uniforms(n, key):
 
 
 def polya_gamma(n, h, z, seed):
-    return polya_gammas(np.full((n, 1), float(h)), np.full((n, 1), float(z)), make_key(seed), 0)[:, 0]
+    return polya_gammas(0.5, np.full((n, 1), 2.0 * h), np.full((n, 1), float(z)), make_key(seed), 0)[:, 0]
 
 
 def moments(h, z):
@@ -121,6 +121,6 @@ def test_polya_gamma_zero_is_zero():
 
 def test_a_document_draws_the_same_alone():
     h, z = np.full((6, 2), 2.0), np.linspace(-3, 3, 12).reshape(6, 2)
-    together = polya_gammas(h, z, make_key(9), 10)
-    alone = polya_gammas(h[4:5], z[4:5], make_key(9), 14)
+    together = polya_gammas(1.0, h, z, make_key(9), 10)
+    alone = polya_gammas(1.0, h[4:5], z[4:5], make_key(9), 14)
     np.testing.assert_array_equal(together[4:5], alone)

@@ -133,18 +133,21 @@ def test_log_joint_is_the_definition():
     """From the last draw of a short run, by the slow truth."""
     import naive
     from supertopic.corpus import check_counts, make_tokens
-    from supertopic.gibbs import Priors
-    from supertopic.responses import Logistic, make_target
-    from supertopic.run import Job, Run
+    from supertopic.sampling.chain import Chain
+    from supertopic.sampling.plan import Arrays, make_plan
+    from supertopic.sampling.responses import Logistic
+    from supertopic.sampling.state import Priors, make_target
 
     corpus = make_corpus(n_docs=20, n_words=12, n_topics=3, doc_length=6, eta=np.ones((2, 3)), random_state=0)
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.array([0.2, 0.5, 0.1]), 0.3, 1.7)
     target = make_target(corpus.y.astype(float), np.ones(corpus.y.shape))
-    run = Run(Job(tokens, 12, Logistic(2.5), target, priors, False, "collapsed", 5, 0), 0, 1)
-    for _ in range(4):
-        run.step(last=4)
-    ((_, value),), (shard,), eta = run.log_joint, run.shards, run.eta[-1]
-    docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, shard.z.astype(int)))
+    source = Arrays(tokens, target)
+    plan = make_plan(source, 12, Logistic(2.5), priors, False, "collapsed", 5, 0)
+    with Chain(plan, source, 0, 1) as chain:
+        for _ in range(4):
+            chain.step(last=4)
+        ((_, value),), eta, (state,) = chain.log_joint, chain.eta[-1], chain.engine.ask("state")
+    docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, state["z"].astype(int)))
     omega = naive.zbars(z, 3) @ eta.T
     expected = naive.log_words(docs, z, 12, 3, 0.3) + naive.log_documents(z, priors.alpha)
     expected += naive.logistic(2.5)(target.y, omega).sum()

@@ -3,11 +3,11 @@
 import numpy as np
 from scipy import stats
 
-from supertopic.draws import make_key
-from supertopic.engines import Threads
-from supertopic.gibbs import draw_eta, draw_phi
-from supertopic.lanes import pad
-from supertopic.shard import Statistics
+from small import engine_of, plan_of
+from supertopic.kernels.draws import make_key
+from supertopic.sampling.gibbs import draw_eta
+from supertopic.sampling.responses import Logistic
+from supertopic.sampling.state import Priors, Statistics, make_target
 
 
 def test_eta_has_the_mean_and_the_covariance_of_its_posterior():
@@ -15,7 +15,7 @@ def test_eta_has_the_mean_and_the_covariance_of_its_posterior():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(2, 6, 3)) * [3.0, 1.0, 0.3]
     precision, shift, nu2 = np.einsum("rij,rik->jkr", A, A), rng.normal(size=(3, 2)), 0.7
-    total = Statistics(np.tril(np.ones((3, 3)))[:, :, None] * precision, shift, np.zeros(3))
+    total = Statistics(precision[np.tril_indices(3)], shift)
     n = 20_000
     draws = np.array([draw_eta(total, nu2, make_key(1, i)) for i in range(n)])  # (n, R, K)
     for r in range(2):
@@ -31,10 +31,14 @@ def test_eta_has_the_mean_and_the_covariance_of_its_posterior():
 
 def test_phi_is_dirichlet():
     counts = np.array([[0, 3], [5, 0], [1, 1], [0, 0]], np.int32)
-    with Threads([], 1) as engine:
-        draws = np.array([
-            draw_phi(engine, pad(counts), 2, 0.5, make_key(3, i)).reshape(4, -1) for i in range(4000)
-        ])  # fmt: skip
+    docs = [[w] * n for w, row in enumerate(counts) for n in row]
+    z = [k for row in counts for k, n in enumerate(row) for _ in range(n)]
+    nothing = np.zeros((len(docs), 0))
+    plan, source = plan_of(
+        docs, 4, Logistic(1.0), make_target(nothing, nothing), Priors(np.ones(2), 0.5, 1.0), "drawn"
+    )
+    engine = engine_of(plan, source, z, Logistic(1.0), nothing, np.zeros((0, 2)))
+    draws = np.array([engine.counts.draw_phi(0.5, make_key(3, i)).reshape(4, -1) for i in range(4000)])
     assert (draws[:, :, 2:] == 0).all()
     np.testing.assert_allclose(draws.sum(axis=1)[:, :2], 1, rtol=1e-5)
     for k in range(2):

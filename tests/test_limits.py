@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, model
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
-from supertopic.engines import one_blas_thread
+from supertopic.estimators import base
+from supertopic.sampling.crew import one_blas_thread
 
 QUICK = {"burn_in": 3, "n_draws": 2, "predict_sweeps": 4, "random_state": 0}
 
@@ -58,7 +59,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     X = sp.csr_array((np.ones(2, int), ([0, 1], [0, 9_999_999])), shape=(2, 10**7))
     with pytest.raises(MemoryError, match=r"needs at least [\d,.]+ GiB.*n_topics=60000"):
         SLDAClassifier(60_000, **QUICK).fit(X, [0, 1])
-    monkeypatch.setattr(model, "free_memory", lambda: 100.0)
+    monkeypatch.setattr(base, "free_memory", lambda: 100.0)
     with pytest.raises(MemoryError, match="min_df"):
         LDA(3, **QUICK).fit(ODD["documents of one word"])
 
@@ -167,6 +168,6 @@ def test_random_input_through_everything(problem):
     before = getattr(model, method)(X)
     assert np.isfinite(before).all()
     with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "m")
+        save(model, Path(folder) / "m")
         after = getattr(load(Path(folder) / "m"), method)(X)
     np.testing.assert_array_equal(before, after)

@@ -6,13 +6,12 @@ from scipy import stats
 from scipy.special import expit
 
 import naive
-from supertopic import gibbs
-from supertopic.corpus import Tokens
-from supertopic.draws import make_key
-from supertopic.engines import Threads
-from supertopic.gibbs import Priors, iterate, start
-from supertopic.responses import Gaussian, Hinge, Logistic, NegativeBinomial, make_target
-from supertopic.shard import Shard
+from small import engine_of, flat, plan_of, z_of
+from supertopic.kernels.draws import make_key
+from supertopic.sampling import plan as plans
+from supertopic.sampling.gibbs import iterate
+from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.sampling.state import Priors, make_target
 
 DOCS = [[0, 1, 2], [0, 0], [], [2]]
 N_WORDS, BETA = 3, 0.5
@@ -22,28 +21,19 @@ N_WORDS, BETA = 3, 0.5
 def sampler(request, monkeypatch):
     """Every exact sampler; the sparse one is for many topics, so here it is told that few are many."""
     name, _, sparse = request.param.partition(", ")
-    monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
     return name
 
 
-def make_shard(docs, z, n_topics, response, target):
-    word = np.array([w for words in docs for w in words], np.int32)
-    starts = np.cumsum([0] + [len(words) for words in docs]).astype(np.int64)
-    shard = Shard(Tokens(word, starts), 0, n_topics, response, target)
-    shard.z[:] = [k for topics in z for k in topics]
-    return shard
-
-
-def run(shard, response, priors, sampler, key, n_iterations):
-    """Some iterations of Algorithm 1 from the shard's own z and lam; returns the last eta and response."""
-    with Threads([shard], 1) as engine:
-        state = start(engine, N_WORDS, priors, response)
-        for i in range(n_iterations):
-            eta, state = iterate(engine, state, priors, sampler, make_key(key, i))
-    check = np.zeros_like(state.word_topic)
-    shard.add_counts(check)
-    assert (check == state.word_topic).all()  # counts are conserved
-    return eta, state.response
+def run(engine, response, priors, key, n_iterations):
+    """Some iterations of Algorithm 1 from the shards' own z and lam; returns the last eta and response, and z."""
+    statistics = engine.statistics()
+    for i in range(n_iterations):
+        eta, statistics, response = iterate(engine, statistics, response, priors, make_key(key, i))
+    followed = engine.counts.word_topic.copy()
+    engine.count()
+    assert (engine.counts.word_topic == followed).all()  # counts are conserved
+    return eta, response, z_of(engine)
 
 
 def compare(counts, p, drawn, grid, etas):
@@ -117,21 +107,24 @@ def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
     rng = np.random.default_rng([n_topics, int(10 * response.c), len(case)])
     index = {tuple(k for t in z for k in t): s for s, z in enumerate(states)}
     cumulated = etas.cumsum(axis=2)
+    priors = Priors(alpha, BETA, nu2)
+    n_shards = 2 if sampler == "drawn" else 1  # exact for any number of shards
+    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards)
     counts, drawn = np.zeros(len(p)), []
     for replicate in range(n_replicates):
         s = rng.choice(len(p), p=p)
-        begin = response
-        shard = make_shard(DOCS, states[s], n_topics, response, target)
+        begin, lam, eta = response, y, np.zeros((y.shape[1], n_topics + target.covariates.shape[1]))
         if y.shape[1]:  # an exact start: z from its marginal, eta and scale given z, lam given all
             places = [min(np.searchsorted(row, rng.random()), len(row) - 1) for row in cumulated[s]]
             eta, scale = grid[places, :-1], grid[places, -1]
             begin = response.with_scale(scale)
             omega = np.hstack([naive.zbars(states[s], n_topics), target.covariates]) @ eta.T + target.offset
-            shard.set_quadratic(begin.augment(target, omega, make_key(replicate, 1), 0))
-        eta, end = run(shard, begin, Priors(alpha, BETA, nu2), sampler, make_key(replicate, 2), 3)
+            lam = begin.draw_lam(target, omega, make_key(replicate, 1), 0)
+        engine = engine_of(plan, source, flat(DOCS, states[s])[1], begin, lam, eta)
+        eta, end, z = run(engine, begin, priors, make_key(replicate, 2), 3)
         scale = end.scale if len(end.scale) else np.ones(len(eta))
         drawn.append(np.hstack([eta, scale[:, None]]))
-        counts[index[tuple(shard.z.tolist())]] += 1
+        counts[index[tuple(z.tolist())]] += 1
     compare(counts, p, np.array(drawn), grid, etas)
 
 
@@ -196,10 +189,11 @@ def test_geweke(sampler, kind):
         # from this exact joint draw, a few rounds of (Gibbs, new data) must lead to another one
         for i in range(3):
             target = make_target(y, np.ones_like(y))
-            shard = make_shard(docs, z, n_topics, response, target)
-            shard.set_quadratic(response.augment(target, omega, make_key(len(prior), 1, i), 0))
-            eta, response = run(shard, response, priors, sampler, make_key(len(prior), 2, i), 1)
-            z = [list(map(int, t)) for t in np.split(shard.z, np.cumsum(lengths)[:-1])]
+            plan, source = plan_of(docs, N_WORDS, response, target, priors, sampler)
+            lam = response.draw_lam(target, omega, make_key(len(prior), 1, i), 0)
+            engine = engine_of(plan, source, flat(docs, z)[1], response, lam, eta)
+            eta, response, flat_z = run(engine, response, priors, make_key(len(prior), 2, i), 1)
+            z = [list(map(int, t)) for t in np.split(flat_z, np.cumsum(lengths)[:-1])]
             omega = naive.zbars(z, n_topics) @ eta.T
             docs, y = new_words(z), new_y(rng, omega, response.scale)
         posterior.append(summary(docs, z, eta, response, y))

@@ -9,10 +9,13 @@ import pytest
 from scipy import stats
 
 import naive
+from small import put
 from supertopic.corpus import Tokens
-from supertopic.gibbs import Draw, Priors, log_joint
-from supertopic.responses import Gaussian, Logistic, NegativeBinomial, make_target
-from supertopic.run import Job, Run
+from supertopic.sampling.chain import Chain
+from supertopic.sampling.gibbs import log_joint
+from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
+from supertopic.sampling.state import Priors, make_target
 
 N_TOPICS, N_WORDS, LENGTHS, BETA, NU2 = 3, 8, [6, 9, 1, 12, 7, 5, 8, 10], 0.3, 2.0
 ALPHA = np.array([0.5, 0.5, 0.5])
@@ -47,25 +50,24 @@ def test_ranks_are_uniform(kind, sampler):
         omega = naive.zbars(z, N_TOPICS) @ eta.T
         target = make_target(new_y(rng, omega), np.ones_like(omega))
         tokens = Tokens(word, np.cumsum([0, *LENGTHS]).astype(np.int64))
-        run = Run(Job(tokens, N_WORDS, response, target, priors, False, sampler, replicate, 10**9), 0, 1)
-        (shard,) = run.shards
+        source = Arrays(tokens, target)
+        plan = make_plan(source, N_WORDS, response, priors, False, sampler, replicate, 10**9)
+        with Chain(plan, source, 0, 1) as chain:
 
-        def quantities(eta, run=run, shard=shard):
-            counts = np.zeros((N_WORDS, N_TOPICS), np.int32)
-            shard.add_counts(counts)
-            joint = log_joint(run.engine, Draw(eta, response, counts), priors)
-            return np.concatenate([shard.omega[:4, 0], [joint], np.sort(eta[0])])
+            def quantities(eta, chain=chain):
+                (shard,) = chain.engine.shards
+                joint = log_joint(chain.engine, eta, response, priors)
+                return np.concatenate([shard.omega[:4, 0], [joint], np.sort(eta[0])])
 
-        fresh = shard.z.copy()
-        shard.z[:], shard.omega = np.concatenate(z), omega
-        truth = quantities(eta)
-        shard.z[:], shard.omega = fresh, np.zeros_like(omega)
-        draws = []
-        for i in range(BURN_IN + N_DRAWS * THIN):
-            run.step()
-            if i >= BURN_IN and (i - BURN_IN) % THIN == 0:
-                draws.append(quantities(run.last_eta))
-        run.close()
+            fresh, lam = chain.engine.ask("state")[0]["z"], np.ones_like(omega)
+            put(chain.engine, plan, source, np.concatenate(z), response, lam, eta)
+            truth = quantities(eta)
+            put(chain.engine, plan, source, fresh, response, response.start_lam(target), np.zeros_like(eta))
+            draws = []
+            for i in range(BURN_IN + N_DRAWS * THIN):
+                chain.step()
+                if i >= BURN_IN and (i - BURN_IN) % THIN == 0:
+                    draws.append(quantities(chain.last_eta))
         draws = np.array(draws)
         ties = rng.random(draws.shape) < 0.5
         ranks.append(((draws < truth) | ((draws == truth) & ties)).sum(axis=0))

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 import supertopic
 from supertopic import LDA, SLDAClassifier
 from supertopic.datasets import make_corpus
-from supertopic.files import read_file, write_file
+from supertopic.files.container import read_file, write_file
 
 TEXTS = ["goal match team win", "vote law senate party", "atom star orbit planet", "naïve café 星 goal"] * 6
 LABELS = np.array(["sport", "politics", "space", "spört"] * 6)
@@ -51,7 +51,7 @@ def test_estimators_round_trip(tmp_path):
         LDA(3, alpha=np.array([0.1, 0.2, 0.3]), **QUICK).fit(corpus.X),
         SLDAClassifier(3, **QUICK).fit(corpus.X, np.column_stack([corpus.y, 1 - corpus.y])),
     ):
-        model.save(tmp_path / "model")
+        supertopic.save(model, tmp_path / "model")
         again = supertopic.load(tmp_path / "model")
         assert type(again) is type(model)
         np.testing.assert_array_equal(again.transform(corpus.X), model.transform(corpus.X))
@@ -60,7 +60,7 @@ def test_estimators_round_trip(tmp_path):
 
 def test_the_file_holds_no_documents_and_says_what_it_is(tmp_path):
     corpus = make_corpus(n_docs=30, random_state=0)
-    LDA(3, **QUICK).fit(corpus.X).save(tmp_path / "model")
+    supertopic.save(LDA(3, **QUICK).fit(corpus.X), tmp_path / "model")
     with safe_open(tmp_path / "model", framework="numpy") as file:
         header = json.loads(file.metadata()["supertopic"])
         assert not any(30 in file.get_slice(name).get_shape() for name in file.keys())  # noqa: SIM118
@@ -71,11 +71,11 @@ def test_the_file_holds_no_documents_and_says_what_it_is(tmp_path):
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     corpus = make_corpus(n_docs=30, random_state=0)
     model = LDA(3, **QUICK).fit(corpus.X)
-    model.save(tmp_path / "model")
+    supertopic.save(model, tmp_path / "model")
     before = (tmp_path / "model").read_bytes()
     monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
-        model.save(tmp_path / "model")
+        supertopic.save(model, tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == before
     assert os.listdir(tmp_path) == ["model"]
 

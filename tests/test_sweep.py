@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 import naive
-from supertopic.corpus import Tokens
-from supertopic.draws import make_key
-from supertopic.gibbs import NO_PHI
-from supertopic.inference import fixed_topics
-from supertopic.lanes import pad
-from supertopic.shard import document_streams
-from supertopic.sweep import Quadratic, make_weights, sweep
+from small import flat
+from supertopic.kernels.draws import document_streams, make_key
+from supertopic.kernels.lanes import pad
+from supertopic.kernels.sweep import sweep
+from supertopic.sampling.state import NO_PHI, Quadratic, fixed_topics, make_weights
 
 N_WORDS, BETA = 30, 0.01
 
@@ -24,12 +22,6 @@ def random_problem(n_topics, n_columns, c, rng):
     lam = c * rng.random((len(docs), n_columns)) / 4
     kappa[5], lam[5] = 0, 0  # an unknown label
     return docs, z, eta, kappa, lam, rng.random(n_topics) / n_topics + 0.01
-
-
-def flat(docs, z):
-    starts = np.cumsum([0] + [len(words) for words in docs]).astype(np.int64)
-    tokens = Tokens(np.array([w for words in docs for w in words], np.int32), starts)
-    return tokens, np.array([k for topics in z for k in topics], np.uint16)
 
 
 @pytest.mark.parametrize("c", [1.0, 25.0, 256.0])
@@ -49,16 +41,15 @@ def test_kernel_draws_what_the_definition_says(kind, n_topics, n_columns, c):
     mass = count.sum(axis=0) + N_WORDS * BETA
     inverse = pad((1 / mass).astype(np.float32))
     if kind == "fixed":
-        topics = fixed_topics(pad(phi.astype(np.float32)), phi.shape[1])
+        topics = fixed_topics(phi, alpha)
     else:
-        topics = fixed_topics(np.zeros((0, wide.shape[1]), np.float32), n_topics)
+        topics = fixed_topics(np.zeros((0, n_topics)), alpha)
         topics = topics._replace(
             word_topic=wide.reshape(-1), mass=mass, inverse=inverse, beta=BETA, live=kind == "live"
         )
     omega = np.zeros((len(docs), n_columns))
     kept = np.zeros(len(docs) * wide.shape[1], np.float32)
-    wide_alpha = pad(alpha.astype(np.float32))
-    sweep(tokens, flat_z, topics, make_weights(eta), Quadratic(kappa, lam), wide_alpha, streams, 1, 0, kept, omega)
+    sweep(tokens, flat_z, topics, make_weights(eta), Quadratic(kappa, lam), streams, 1, 0, kept, omega)
 
     seen = None if kind == "fixed" else count.copy()
     fixed = phi if kind == "fixed" else None
@@ -82,10 +73,10 @@ def test_a_topic_that_wins_by_far_does_not_overflow():
     eta = np.array([[50.0, -50.0, 49.0]])
     tokens, z = flat([[0], [0]], [[1], [1]])
     phi = np.full((1, 3), 1.0)
-    topics = fixed_topics(pad(phi.astype(np.float32)), phi.shape[1])
+    topics = fixed_topics(phi, np.full(3, 0.1))
     quadratic = Quadratic(np.array([[1e6], [-1e6]]), np.array([[1e3], [1e3]]))
-    alpha, streams = pad(np.full(3, 0.1, np.float32)), document_streams(make_key(1), 0, 2)
-    sweep(tokens, z, topics, make_weights(eta), quadratic, alpha, streams, 1, 1, NO_PHI, np.zeros((2, 1)))
+    streams = document_streams(make_key(1), 0, 2)
+    sweep(tokens, z, topics, make_weights(eta), quadratic, streams, 1, 1, NO_PHI, np.zeros((2, 1)))
     assert z.tolist() == [0, 1]
 
 
@@ -96,14 +87,14 @@ def test_a_steep_document_takes_its_own_count_out():
     counts = pad(np.tile(np.array([1, 0, 0], np.int32), (n_docs, 1)))
     mass = counts.sum(axis=0)[:3] + n_docs * BETA
     mass[1] = mass[0] - 1
-    topics = fixed_topics(np.zeros((0, counts.shape[1]), np.float32), 3)
+    topics = fixed_topics(np.zeros((0, 3)), np.full(3, 0.1))
     topics = topics._replace(
         word_topic=counts.reshape(-1), mass=mass, inverse=pad((1 / mass).astype(np.float32)), beta=BETA
     )
     quadratic = Quadratic(np.full((n_docs, 1), 20.0), np.full((n_docs, 1), 1.0))
-    alpha, streams = pad(np.full(3, 0.1, np.float32)), document_streams(make_key(1), 0, n_docs)
+    streams = document_streams(make_key(1), 0, n_docs)
     omega = np.zeros((n_docs, 1))
-    sweep(tokens, z, topics, make_weights(eta), quadratic, alpha, streams, 1, 1, NO_PHI, omega)
+    sweep(tokens, z, topics, make_weights(eta), quadratic, streams, 1, 1, NO_PHI, omega)
     assert abs((z == 1).sum() - n_docs / 2) < 4 * np.sqrt(n_docs) / 2
 
 
@@ -113,8 +104,7 @@ def test_every_topic_stays_in_range(n_topics):
     docs = [list(rng.integers(0, N_WORDS, 5000))]
     tokens, z = flat(docs, [[0] * 5000])
     phi = rng.dirichlet(np.full(N_WORDS, 0.05), n_topics).T.clip(1e-37)
-    topics = fixed_topics(pad(phi.astype(np.float32)), phi.shape[1])
-    alpha, none = pad(np.full(n_topics, 1e-6, np.float32)), np.zeros((1, 0))
+    topics, none = fixed_topics(phi, np.full(n_topics, 1e-6)), np.zeros((1, 0))
     streams, eta = document_streams(make_key(1), 0, 1), np.zeros((0, n_topics))
-    sweep(tokens, z, topics, make_weights(eta), Quadratic(none, none), alpha, streams, 20, 20, NO_PHI, none)
+    sweep(tokens, z, topics, make_weights(eta), Quadratic(none, none), streams, 20, 20, NO_PHI, none)
     assert z.max() < n_topics

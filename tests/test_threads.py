@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from supertopic import LDA, SLDAClassifier, gibbs, model, run
+from supertopic import LDA, SLDAClassifier
+from supertopic.corpus import cut
 from supertopic.datasets import make_corpus
-from supertopic.responses import Logistic, make_target
+from supertopic.estimators import base
+from supertopic.sampling import plan
 
 
 @pytest.fixture(scope="module")
@@ -16,19 +18,20 @@ def corpus():
 @pytest.mark.parametrize("sampler", ["delayed", "drawn", "collapsed"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, sparse):
-    monkeypatch.setattr(run, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
-    monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
-    fits = []
+    monkeypatch.setattr(plan, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
+    monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
+    fits, cuts = [], []
+    monkeypatch.setattr(plan, "cut", lambda *arguments: cuts.append(cut(*arguments)) or cuts[-1])
     for n_jobs in (1, 2, 7):
         slda = SLDAClassifier(6, sampler=sampler, burn_in=8, n_draws=4, n_chains=2, n_jobs=n_jobs, random_state=1)
         fits.append(slda.fit(corpus.X, corpus.y))
-        job = slda._job(corpus.X, Logistic(1.0), make_target(corpus.y, corpus.y))
-        assert (run.n_shards(job) > 10) == (sampler != "collapsed")
+    assert cuts[0] == cuts[1] == cuts[2] and (len(cuts[0]) > 10) == (sampler != "collapsed")
     for other in fits[1:]:
         np.testing.assert_array_equal(other.coef_draws_, fits[0].coef_draws_)
         np.testing.assert_array_equal(other._word_topic, fits[0]._word_topic)
         np.testing.assert_array_equal(other.doc_topic_, fits[0].doc_topic_)
         np.testing.assert_array_equal(other.log_joint_, fits[0].log_joint_)
+        np.testing.assert_array_equal(other.calibrated_draws_, fits[0].calibrated_draws_)
         np.testing.assert_array_equal(other.predict_proba(corpus.X[:40]), fits[0].predict_proba(corpus.X[:40]))
 
 
@@ -36,8 +39,8 @@ def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, spa
 @pytest.mark.parametrize("sparse", [False, True])
 def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
     corpus = make_corpus(n_docs=400, n_topics=4, random_state=1)
-    monkeypatch.setattr(run, "SHARD_TOKENS", 5000)
-    monkeypatch.setattr(gibbs, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(plan, "SHARD_TOKENS", 5000)
+    monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
     fits = [
         SLDAClassifier(4, c=10, sampler=sampler, burn_in=60, n_draws=20, random_state=s).fit(corpus.X, corpus.y)
         for s in range(3)
@@ -49,7 +52,7 @@ def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
 
 
 def test_auto_looks_at_the_corpus_only(corpus, monkeypatch):
-    monkeypatch.setattr(model, "COLLAPSED_UP_TO", 10)
+    monkeypatch.setattr(base, "COLLAPSED_UP_TO", 10)
     chosen = {LDA(3, burn_in=1, n_draws=1, n_jobs=n).fit(corpus.X).sampler_ for n in (1, 2, -1)}
     assert chosen == {"delayed"}
 

@@ -70,12 +70,12 @@ def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJso
         ),
         "linear SVM on tf-idf (no topics)": make_pipeline(TfidfVectorizer(stop_words="english"), LinearSVC()),
     }
-    results = []
+    first, results = next(iter(models)), []
     for name, model in models.items():
         began = time.perf_counter()
         accuracy = model.fit(train, y).score(test, y_test)
         results.append({"model": name, "accuracy": accuracy, "seconds": time.perf_counter() - began})
-    topics = describe_topics(next(iter(models.values())))
+    topics = describe_topics(ours, models[first][0].get_feature_names_out())
     if as_json:
         print(json.dumps({"results": results, "topics": topics}))
         return

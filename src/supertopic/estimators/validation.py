@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
-TOKENS_A_TOPIC = 5  # with fewer, most topics are noise
+TOKENS_A_TOPIC, FEW_TOPICS = 5, 10  # with fewer tokens a topic most topics are noise; a few topics do no harm
 
 
 def check_number(name: str, value: Any, words: tuple[str, ...] = ()) -> None:
@@ -41,7 +41,7 @@ def refuse_text(X: Any) -> None:
 
 def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:
     """Tell that K is beyond what the corpus can tell apart."""
-    if n_topics > max(n_docs, 2) or n_topics * TOKENS_A_TOPIC > max(n_tokens, 2 * TOKENS_A_TOPIC):
+    if n_topics > max(min(n_docs, n_tokens // TOKENS_A_TOPIC), FEW_TOPICS):
         warnings.warn(
             f"n_topics={n_topics:,} is more than {n_docs:,} documents with {n_tokens:,} words in all can tell apart: "
             "most topics will be noise, and the fit will take long. Use fewer topics.",

@@ -1,0 +1,44 @@
+"""Small corpora given as lists, as engines and plans: what tests of the sampler start from."""
+
+import numpy as np
+
+from supertopic.corpus import Tokens
+from supertopic.sampling.engines import Threads
+from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.state import Priors
+
+
+def flat(docs, z):
+    """Tokens and z of documents that are lists of words and lists of topics."""
+    starts = np.cumsum([0] + [len(words) for words in docs]).astype(np.int64)
+    tokens = Tokens(np.array([w for words in docs for w in words], np.int32), starts)
+    return tokens, np.array([k for topics in z for k in topics], np.uint16)
+
+
+def plan_of(docs, n_words, response, target, priors: Priors, sampler, n_shards=1, **more):
+    """A plan and its source; the documents are cut into shards of equally many."""
+    source = Arrays(flat(docs, [[0] * len(words) for words in docs])[0], target)
+    plan = make_plan(source, n_words, response, priors, False, sampler, 0, 10**9)
+    edges = np.linspace(0, len(docs), n_shards + 1).astype(int).tolist()
+    slices = tuple(slice(a, b) for a, b in zip(edges, edges[1:], strict=False))
+    return plan._replace(slices=slices, groups=tuple(slice(i, i + 1) for i in range(n_shards)), **more), source
+
+
+def engine_of(plan, source, z, response, lam, eta, n_threads=1, kind=Threads):
+    """An engine whose shards are where they are told to be: through the contract's own `restore`."""
+    engine = kind(plan, source, n_threads)
+    put(engine, plan, source, z, response, lam, eta)
+    return engine
+
+
+def put(engine, plan, source, z, response, lam, eta):
+    starts, state = source.tokens.doc_start, {}
+    for i, docs in enumerate(plan.slices):
+        state[f"{i}/z"] = np.asarray(z, np.uint16)[starts[docs.start] : starts[docs.stop]]
+        state[f"{i}/lam"], state[f"{i}/seconds"] = np.asarray(lam)[docs], np.zeros(3)
+    engine.restore(state, response, eta)
+
+
+def z_of(engine):
+    """The topic of every token."""
+    return np.concatenate([state["z"] for state in engine.ask("state")])

@@ -1,0 +1,291 @@
+"""The contract of engines and shards: every verb against its definition, and bit for bit against one thread.
+
+An engine is added by naming it in ENGINES. Data that crosses the contract is pickled on its way here and comes in
+read-only, as it would from another process.
+"""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import digamma, log_expit
+
+import naive
+from small import engine_of, plan_of, z_of
+from supertopic.kernels.draws import document_streams, document_uniforms, make_key
+from supertopic.sampling import plan as plans
+from supertopic.sampling.engines import Threads
+from supertopic.sampling.gibbs import iterate, log_joint
+from supertopic.sampling.plan import SWEEP, TOPICS
+from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.sampling.state import Priors, make_target
+
+
+class Sealed(Threads):
+    """Threads whose data is pickled and read-only."""
+
+    def ask(self, verb, *data):
+        return super().ask(verb, *(seal(value) for value in data))
+
+    def sweep(self, eta, *more):
+        super().sweep(seal(eta), *more)
+
+
+def seal(value):
+    if isinstance(value, tuple) and hasattr(value, "live"):
+        return value  # topics are made in the shards' own address space
+    value = pickle.loads(pickle.dumps(value))
+    for array in value if isinstance(value, tuple) else [value]:
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    return value
+
+
+ENGINES = {"one thread": (Threads, 1), "three threads": (Threads, 3), "sealed": (Sealed, 2)}
+N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
+PRIORS = Priors(np.array([0.3, 0.2, 0.5, 0.1, 0.4]), BETA, 1.5)
+LENGTHS = [7, 1, 0, 30, 12, 3, 25, 9, 0, 14, 2]
+RESPONSES = {
+    "logistic": Logistic(3.0),
+    "hinge": Hinge(2.0, 1.5),
+    "Gaussian": Gaussian(2.0, np.array([0.5, 2.0])),
+    "negative binomial": NegativeBinomial(1.5, np.array([0.7, 3.0])),
+}
+KEY = make_key(11, 3)
+
+
+class Problem:
+    """A random corpus with all that a response may have, and an engine that holds it."""
+
+    def __init__(self, engine="one thread", kind="logistic", sampler="delayed"):
+        rng = np.random.default_rng(5)
+        self.docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in LENGTHS]
+        self.z = [rng.integers(0, N_TOPICS, n).tolist() for n in LENGTHS]
+        n_docs, self.response = len(LENGTHS), RESPONSES[kind]
+        y = rng.integers(0, 2, (n_docs, N_COLUMNS)).astype(float)
+        if kind not in ("logistic", "hinge"):
+            y *= 3.0
+        weight = rng.choice([0.0, 1.0, 2.5], (n_docs, N_COLUMNS))
+        self.target = make_target(y, weight, rng.normal(size=(n_docs, 1)), rng.normal(size=(n_docs, 1)))
+        self.eta = rng.normal(size=(N_COLUMNS, N_TOPICS + 1))
+        n_shards = 1 if sampler == "collapsed" else 4
+        self.plan, source = plan_of(self.docs, N_WORDS, self.response, self.target, PRIORS, sampler, n_shards)
+        self.lam = self.response.draw_lam(self.target, self.omega(), make_key(1), 0)
+        cls, n_threads = ENGINES[engine]
+        flat_z = [k for topics in self.z for k in topics]
+        self.engine = engine_of(self.plan, source, flat_z, self.response, self.lam, self.eta, n_threads, cls)
+
+    @property
+    def x(self):
+        return np.hstack([naive.zbars(self.z, N_TOPICS), self.target.covariates])
+
+    def omega(self, x=None):
+        return (self.x if x is None else x) @ self.eta.T + self.target.offset
+
+    def take_z(self):
+        self.z = [part.tolist() for part in np.split(z_of(self.engine), np.cumsum(LENGTHS)[:-1])]
+
+    def omegas(self):
+        return np.concatenate([shard.omega for shard in self.engine.shards])
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return request.param
+
+
+def test_a_plan_pickles_and_holds_no_documents():
+    plan = Problem().plan
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.slices == plan.slices and again.response == plan.response and again.sparse == plan.sparse
+    assert len(pickle.dumps(plan)) < 3000
+
+
+def test_start(engine):
+    problem = Problem(engine)
+    problem.engine.start(KEY)
+    z = z_of(problem.engine)
+    assert (np.bincount(z, minlength=N_TOPICS) == problem.engine.counts.tokens).all() and len(set(z.tolist())) == 5
+    alone = Problem()
+    alone.engine.start(KEY)
+    np.testing.assert_array_equal(z, z_of(alone.engine))
+    assert problem.engine.counts.word_topic.sum() == sum(LENGTHS)
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "delayed", "drawn"])
+def test_sweep(engine, sampler):
+    """z is what the definition says on the same uniforms; counts, omega and what is kept follow."""
+    problem = Problem(engine, sampler=sampler)
+    engine = problem.engine
+    count = engine.counts.word_topic[:, :N_TOPICS].copy()
+    phi = None
+    if sampler == "drawn":
+        phi = engine.counts.draw_phi(BETA, make_key(KEY, TOPICS)).reshape(N_WORDS, -1)[:, :N_TOPICS].astype(float)
+    kappa = problem.lam * 0.0 + problem.response.kappa(problem.target)[0]
+    known = problem.target.offset + problem.target.covariates @ problem.eta[:, N_TOPICS:].T
+    streams = document_streams(make_key(KEY, SWEEP), 0, len(LENGTHS))
+    expected = naive.sweep(
+        problem.docs, problem.z, None if sampler == "drawn" else count, phi, problem.eta[:, :N_TOPICS],
+        kappa - problem.lam * known, problem.lam, PRIORS.alpha, BETA, streams, sampler == "collapsed",
+    )  # fmt: skip
+    engine.sweep(problem.eta, PRIORS, KEY, True)
+    assert z_of(engine).tolist() == [k for topics in expected for k in topics]
+    problem.take_z()
+    np.testing.assert_allclose(problem.omegas(), problem.omega(), atol=1e-12)
+    followed = engine.counts.word_topic.copy()
+    kept, tokens = engine.counts.draws(), engine.counts.tokens
+    lengths = np.array(LENGTHS)[:, None]
+    np.testing.assert_allclose(
+        np.concatenate(engine.ask("topic_counts")), naive.zbars(problem.z, N_TOPICS) * lengths, atol=1e-5
+    )
+    engine.count()
+    np.testing.assert_array_equal(engine.counts.word_topic, followed)
+    np.testing.assert_array_equal(engine.counts.tokens, tokens)
+    np.testing.assert_array_equal(kept.word_topic, followed[:, :N_TOPICS])
+    assert kept.n_draws == 1 and (kept.tokens == tokens).all()
+
+
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+def test_smooth_is_the_sum_over_topics(engine, sampler, monkeypatch):
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1)
+    counts = Problem(engine, sampler=sampler).engine.counts
+    topics = counts.topics(PRIORS, KEY)
+    count, mass = counts.word_topic[:, :N_TOPICS], counts.tokens + N_WORDS * BETA
+    phi = (count + BETA) / mass if sampler == "delayed" else topics.phi.reshape(N_WORDS, -1)[:, :N_TOPICS]
+    np.testing.assert_allclose(topics.smooth, phi @ PRIORS.alpha, rtol=1e-6)
+    np.testing.assert_array_equal(topics.smooth, Problem(sampler=sampler).engine.counts.topics(PRIORS, KEY).smooth)
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_augment_and_statistics(engine, kind):
+    problem = Problem(engine, kind)
+    response, target, x = problem.response, problem.target, problem.x
+    statistics = problem.engine.augment(response, KEY)
+    lam = np.concatenate([state["lam"] for state in problem.engine.ask("state")])
+    np.testing.assert_array_equal(lam, response.draw_lam(target, problem.omegas(), KEY, 0))
+    constant, slope = response.kappa(target)
+    kappa = constant + (slope - target.offset) * lam
+    np.testing.assert_allclose(statistics.shift, x.T @ kappa, atol=1e-10)
+    precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
+    np.testing.assert_allclose(statistics.precision, precision, atol=1e-10)
+    np.testing.assert_array_equal(statistics.precision, Problem(kind=kind).engine.augment(response, KEY).precision)
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_sums(engine, kind):
+    problem = Problem(engine, kind)
+    engine, target, omega = problem.engine, problem.target, problem.omega()
+    others = [problem.response, problem.response.plain()]
+    expected = [other.c * (target.weight * other.log_density(target.y, omega)).sum(axis=0) for other in others]
+    np.testing.assert_allclose(engine.total("log_likelihoods", others), expected)
+    squares = (target.weight * (target.y - omega) ** 2).sum(axis=0)
+    np.testing.assert_allclose(engine.total("residuals"), [target.weight.sum(axis=0), squares])
+    assert engine.total("log_documents", PRIORS.alpha) == pytest.approx(naive.log_documents(problem.z, PRIORS.alpha))
+    n = np.array([np.bincount(topics, minlength=N_TOPICS) for topics in problem.z if topics])
+    grown = (digamma(n + PRIORS.alpha) - digamma(PRIORS.alpha)).sum(axis=0)
+    lengths = (digamma(n.sum(axis=1) + PRIORS.alpha.sum()) - digamma(PRIORS.alpha.sum())).sum()
+    np.testing.assert_allclose(engine.total("alpha_sums", PRIORS.alpha), [*grown, lengths])
+    words = naive.log_words(problem.docs, problem.z, N_WORDS, N_TOPICS, BETA)
+    assert engine.counts.log_words(BETA) == pytest.approx(words)
+    count = engine.counts.word_topic[:, :N_TOPICS]
+    np.testing.assert_array_equal(engine.counts.sizes(), np.bincount(count.ravel()))
+
+
+def test_leave_out_regress_and_learn(engine):
+    """Calibration sees shares as new documents have them, and the chain goes on as if nothing had happened."""
+    problem = Problem(engine)
+    engine = problem.engine
+    before = engine.statistics(), problem.omegas()
+    engine.leave_out(True, PRIORS, 20, KEY)
+    shares = np.zeros((len(LENGTHS), N_TOPICS))
+    for shard in engine.shards:
+        for d in range(shard.n_docs):
+            part = slice(shard.rows.start[d], shard.rows.start[d + 1])
+            shares[shard.first_doc + d, shard.rows.topic[part]] = shard.rows.share[part]
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+    x = np.hstack([shares, problem.target.covariates])
+    engine.ask("regress", problem.eta)
+    np.testing.assert_allclose(problem.omegas(), problem.omega(x), rtol=1e-6)
+    statistics = engine.augment(problem.response, KEY)
+    lam = problem.response.draw_lam(problem.target, problem.omegas(), KEY, 0)
+    precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
+    np.testing.assert_allclose(statistics.precision, precision, rtol=1e-6, atol=1e-10)
+    engine.ask("learn")
+    after = engine.statistics(), problem.omegas()
+    np.testing.assert_array_equal(after[0].precision, before[0].precision)
+    np.testing.assert_array_equal(after[0].shift, before[0].shift)
+    np.testing.assert_array_equal(after[1], before[1])
+    alone = Problem()
+    alone.engine.leave_out(True, PRIORS, 20, KEY)
+    alone.engine.ask("regress", problem.eta)
+    engine.ask("regress", problem.eta) if engine.shards[0].rows else engine.leave_out(True, PRIORS, 20, KEY)
+    engine.ask("regress", problem.eta)
+    np.testing.assert_array_equal(alone.omegas(), problem.omegas())
+
+
+def test_hidden_responses_are_not_seen_and_their_losses_add_up(engine):
+    problem = Problem(engine)
+    engine, target = problem.engine, problem.target
+    held = (document_uniforms(KEY, 0, len(LENGTHS)) < 0.5)[:, None] & (target.weight > 0)
+    assert 0 < held.any(axis=1).sum() < len(LENGTHS)
+    engine.ask("hide", 0.5, KEY)
+    engine.ask("restart", problem.response)
+    statistics = engine.statistics()
+    lam = problem.response.start_lam(target) * ~held
+    precision = np.einsum("dr,dj,dk->jkr", lam, problem.x, problem.x)[np.tril_indices(N_TOPICS + 1)]
+    np.testing.assert_allclose(statistics.precision, precision, atol=1e-10)
+    for n_draws in (1, 3):
+        for _ in range(n_draws):
+            engine.ask("foretell", Logistic(1.0))
+        engine.ask("judge")
+    density = log_expit(np.where(target.y > 0.5, problem.omega(), -problem.omega()))
+    loss = -(held * target.weight * density).sum(axis=1)[held.any(axis=1)]
+    rows = np.array([loss, loss, np.ones_like(loss)])
+    np.testing.assert_allclose(engine.total("hidden_losses"), rows @ rows.T)
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@pytest.mark.parametrize("sampler", ["collapsed", "delayed", "drawn"])
+def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sampler):
+    """Bit for bit those of one thread; a restored engine goes on as the first one does, log joint included."""
+
+    def run(engine, response, key, n):
+        statistics = engine.statistics()
+        for i in range(n):
+            eta, statistics, response = iterate(engine, statistics, response, PRIORS, make_key(key, i), True)
+        return eta, response, z_of(engine), log_joint(engine, eta, response, PRIORS)
+
+    def same(a, b):
+        for one, other in zip((a[0], a[1].scale, a[2]), (b[0], b[1].scale, b[2]), strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert a[3] == pytest.approx(b[3], rel=1e-12)
+
+    problem, alone = Problem(engine, kind, sampler), Problem("one thread", kind, sampler)
+    first = run(problem.engine, problem.response, make_key(KEY, 1), 3)
+    same(first, run(alone.engine, alone.response, make_key(KEY, 1), 3))
+    state = problem.engine.state()
+    second = run(problem.engine, first[1], make_key(KEY, 2), 2)
+    again = Problem(engine, kind, sampler)
+    again.engine.restore(state, first[1], first[0])
+    assert log_joint(again.engine, first[0], first[1], PRIORS) == pytest.approx(first[3], rel=1e-12)
+    same(second, run(again.engine, first[1], make_key(KEY, 2), 2))
+    for one, other in zip(problem.engine.ask("topic_counts"), again.engine.ask("topic_counts"), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_does_not_fit_is_refused():
+    problem = Problem()
+    for name, wrong in (("z", np.zeros(3, np.uint16)), ("z", None), ("lam", np.zeros((1, 1)))):
+        state = problem.engine.state()
+        state[f"0/{name}"] = np.full_like(state["0/z"], N_TOPICS) if wrong is None else wrong
+        with pytest.raises(ValueError, match="does not fit"):
+            problem.engine.restore(state, problem.response, problem.eta)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_a_shard_that_fails_stops_the_others(n_threads):
+    problem = Problem("three threads" if n_threads == 3 else "one thread")
+    with pytest.raises(AttributeError, match="no_such_verb"):
+        problem.engine.ask("no_such_verb")
+    assert problem.engine.total("residuals").shape == (2, N_COLUMNS)  # and goes on
+    problem.engine.close()
