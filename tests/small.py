@@ -1,5 +1,7 @@
 """Small corpora given as lists, as engines and plans: what tests of the sampler start from."""
 
+import itertools
+
 import numpy as np
 
 from supertopic.corpus import Tokens
@@ -20,7 +22,7 @@ def plan_of(docs, n_words, response, target, priors: Priors, sampler, n_shards=1
     source = Arrays(flat(docs, [[0] * len(words) for words in docs])[0], target)
     plan = make_plan(source, n_words, response, priors, False, sampler, 0, 10**9)
     edges = np.linspace(0, len(docs), n_shards + 1).astype(int).tolist()
-    slices = tuple(slice(a, b) for a, b in zip(edges, edges[1:], strict=False))
+    slices = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return plan._replace(slices=slices, groups=tuple(slice(i, i + 1) for i in range(n_shards)), **more), source
 
 

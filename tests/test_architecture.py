@@ -42,7 +42,10 @@ def imports(path: Path) -> list[str]:
             assert node.level == 0, f"{path}: relative import"
             assert node.module is not None
             submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            found += [name if (SOURCE.parent / (name.replace(".", "/") + ".py")).exists() else node.module for name in submodules]
+            found += [
+                name if (SOURCE.parent / (name.replace(".", "/") + ".py")).exists() else node.module
+                for name in submodules
+            ]
     return found
 
 
@@ -72,8 +75,16 @@ def test_an_upward_import_is_noticed():
 
 @pytest.mark.parametrize(
     ("package", "only"),
-    [("numba", "kernels"), ("llvmlite", "kernels"), ("safetensors", "files"), ("pyarrow", "command"), ("typer", "command")],
+    [
+        ("numba", "kernels"),
+        ("llvmlite", "kernels"),
+        ("safetensors", "files"),
+        ("pyarrow", "command"),
+        ("typer", "command"),
+    ],
 )
 def test_a_package_is_imported_in_one_room(package, only):
-    users = {path.relative_to(SOURCE).parts[0] for path in FILES if any(n.split(".")[0] == package for n in imports(path))}
+    users = {
+        path.relative_to(SOURCE).parts[0] for path in FILES if any(n.split(".")[0] == package for n in imports(path))
+    }
     assert users <= {only, "baselines"} and only in users

@@ -5,16 +5,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 import pytest
 
 from supertopic import LDA, SLDAClassifier, SLDARegressor
+from supertopic.corpus import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.files import checkpoint as checkpoints
 from supertopic.files.container import read_file
+from supertopic.sampling import choice
 from supertopic.sampling.chain import Chain
+from supertopic.sampling.plan import Arrays
+from supertopic.sampling.responses import Logistic
+from supertopic.sampling.state import make_target
 
 N_KILLS = int(os.environ.get("SUPERTOPIC_KILLS", "2"))  # for each model
 CODE = """
@@ -128,8 +134,8 @@ def test_another_fits_checkpoint_is_refused(corpus, tmp_path):
     ):
         with pytest.raises(ValueError, match="another fit"):
             other.fit(X, corpus.y, checkpoint=path, **more)
-    data = (path / "fit").read_bytes()
-    (path / "fit").write_bytes(data[:-9])
+    data = (path / "chain-0").read_bytes()
+    (path / "chain-0").write_bytes(data[:-9])
     with pytest.raises(ValueError, match="damaged"):
         model.fit(corpus.X, corpus.y, checkpoint=path)
     with pytest.raises(ValueError, match="seconds"):
@@ -156,3 +162,70 @@ def test_a_place_that_cannot_be_written_is_noticed_at_the_start(corpus, tmp_path
     with pytest.warns(UserWarning, match="No space left"):
         model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
     assert model.coef_draws_.shape == (1, 2, 1, 3)
+
+
+def test_identity_is_in_the_bytes(corpus, tmp_path):
+    """Two arrays that look alike when printed: NumPy's repr leaves the middle of 1,500 numbers out."""
+    alpha = np.full(1500, 0.1)
+    other = alpha.copy()
+    other[700] = 0.2
+    assert repr(alpha) == repr(other)
+    plan, source = None, None
+
+    def identity(value):
+        nonlocal plan, source
+        model = LDA(1500, alpha=value, burn_in=0, n_draws=1, random_state=0)
+        model.seed_ = 0
+        nothing = np.zeros((corpus.X.shape[0], 0))
+        source = source or Arrays(make_tokens(check_counts(corpus.X)), make_target(nothing, nothing))
+        plan = model._plan(source, corpus.X.shape[1], Logistic(1.0))
+        return checkpoints.identify(plan, source, {"alpha": value})
+
+    assert identity(alpha) == identity(alpha.copy()) != identity(other)
+    assert checkpoints.identify(plan, source, {"c": 1.0}) != checkpoints.identify(plan, source, {"c": 1})
+
+
+def test_a_tick_writes_its_own_chain_only(corpus, tmp_path, monkeypatch):
+    written, write = [], checkpoints.write_file
+    monkeypatch.setattr(checkpoints, "write_file", lambda path, *rest: written.append(path.name) or write(path, *rest))
+    model = SLDAClassifier(3, burn_in=3, n_draws=2, n_chains=3, random_state=0)
+    model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
+    assert [written.count(f"chain-{i}") for i in range(3)] == [5, 5, 5] and written.count("fit") == 2
+
+
+def test_a_walk_that_was_stopped_goes_on(corpus, tmp_path, monkeypatch):
+    """What was finished of c="auto" is not done again, and the model is the same."""
+    model = {"c": "auto", "burn_in": 3, "n_draws": 2, "random_state": 0}
+    undisturbed = SLDAClassifier(3, **model).fit(corpus.X, corpus.y)
+    steps, step = [], Chain.step
+
+    def counted(self, last=0):
+        steps.append(self.index)
+        if len(steps) == 150:  # in the second walk
+            raise MemoryError("stopped")
+        step(self, last)
+
+    monkeypatch.setattr(Chain, "step", counted)
+    with pytest.raises(MemoryError):
+        SLDAClassifier(3, **model).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=1e9)
+    assert sorted(os.listdir(tmp_path / "c")) == ["fit", "walk-0", "walk-1"]
+    before, n_threads = len(steps), threading.active_count()
+    again = SLDAClassifier(3, **model).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+    n_iterations = choice.FIRST_STEP + 4 * choice.STEP
+    assert 150 - n_iterations < 2 * choice.STEP + choice.FIRST_STEP  # so that less than half of it was lost
+    redone = len(steps) - before - 5 - 3 * n_iterations  # of walks 1 to 4, and five iterations of the chain
+    assert 0 < redone <= n_iterations - choice.FIRST_STEP
+    assert again.c_path_ == undisturbed.c_path_
+    np.testing.assert_array_equal(again.calibrated_draws_, undisturbed.calibrated_draws_)
+    assert threading.active_count() == n_threads
+
+
+def test_control_c_without_a_checkpoint(tmp_path):
+    """Chains in threads stop between two iterations: within seconds, not at the end of the fit."""
+    process = run(MODELS[0].replace("burn_in=60", "burn_in=30000"), "")
+    process.stdout.readline()
+    time.sleep(3)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode != 0 and "KeyboardInterrupt: stopped" in err and time.monotonic() - began < 10

@@ -5,7 +5,9 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import supertopic
+from supertopic import SLDAClassifier
 from supertopic.command.cli import main
 
 ROWS = [
@@ -129,7 +132,9 @@ def test_counts_with_exposure_weights_and_covariates(command, tmp_path):
     assert "SLDACountRegressor" in found and "age" in found and "c: " in found
     rows = list(csv.DictReader(command("predict", model, data, "--text", "text", "--exposure", "hours").splitlines()))
     assert all(float(row["lower"]) <= float(row["prediction"]) <= float(row["upper"]) for row in rows)
-    assert "no column 'age'" in command("predict", model, write(tmp_path, "tsv"), "--text", "text", code=1)
+    predict = ["predict", model, write(tmp_path, "tsv"), "--text", "text"]
+    assert "no column 'age'" in command(*predict, "--exposure", "text", code=1)
+    assert "fitted with an exposure" in " ".join(command(*predict, code=1).split())
     fit = ["fit", data, "--text", "text", "--label", "label", "-o", model]
     assert "--loss hinge does not go" in command(*fit, "--loss", "hinge", code=1)
     assert "--exposure does not go" in command(*fit, "--response", "rating", "--exposure", "hours", code=1)
@@ -190,3 +195,50 @@ def test_control_c(tmp_path):
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in stderr
     assert "goes on from" in stderr.replace("\n", " ") and not (tmp_path / "m").exists()
+
+
+def test_a_place_for_the_model_is_looked_for_first(command, tmp_path, monkeypatch):
+    fit = ["fit", write(tmp_path, "csv"), "--text", "text", "--label", "label", *FAST]
+    monkeypatch.setattr(SLDAClassifier, "fit", None)  # it does not come to that
+    assert "no folder" in command(*fit, "-o", tmp_path / "absent" / "m", code=1)
+    assert "a folder; give the name" in " ".join(command(*fit, "-o", tmp_path, code=1).split())
+
+
+def test_a_model_whose_place_has_gone_is_written_elsewhere(command, tmp_path, monkeypatch):
+    data, folder = write(tmp_path, "csv"), tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    real = SLDAClassifier.fit
+
+    def fit(self, *arguments, **more):
+        folder.rmdir()
+        return real(self, *arguments, **more)
+
+    monkeypatch.setattr(SLDAClassifier, "fit", fit)
+    text = command("fit", data, "--text", "text", "--label", "label", "-o", folder / "m", *FAST, code=1)
+    path = Path("".join(text.split()).rpartition("itisin")[2].rstrip("."))
+    assert "could not be written" in text and supertopic.load(path)
+
+
+def test_na_is_unknown(command, tmp_path):
+    rows = [(text, "NA" if i == 0 else label) for i, (text, label) in enumerate(ROWS)]
+    data = write(tmp_path, "csv", rows)
+    fit = ["fit", data, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST, "--json"]
+    found = json.loads(command(*fit))
+    assert found["classes"] == ["politics", "sport"] and found["unlabelled"] == 1
+    assert json.loads(command(*fit, "--missing", "none"))["classes"] == ["NA", "politics", "sport"]
+    assert "one class only" in command(*fit, "--missing", "NA", "--missing", "sport", code=1)
+
+
+def test_held_out_documents_follow_the_seed(command, tmp_path, monkeypatch):
+    fit = ["fit", write(tmp_path, "csv"), "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST]
+    seen, real = [], SLDAClassifier.fit
+
+    def fit_and_see(self, X, y, **more):
+        seen.append(X.sum())
+        return real(self, X, y, **more)
+
+    monkeypatch.setattr(SLDAClassifier, "fit", fit_and_see)
+    for seed in (0, 0, 1, 2, 3):
+        command(*fit, "--hold-out", "0.25", "--seed", seed, "--json")
+    assert seen[0] == seen[1] and len(set(seen)) > 1

@@ -218,7 +218,7 @@ def test_leave_out_regress_and_learn(engine):
     alone = Problem()
     alone.engine.leave_out(True, PRIORS, 20, KEY)
     alone.engine.ask("regress", problem.eta)
-    engine.ask("regress", problem.eta) if engine.shards[0].rows else engine.leave_out(True, PRIORS, 20, KEY)
+    engine.leave_out(True, PRIORS, 20, KEY)
     engine.ask("regress", problem.eta)
     np.testing.assert_array_equal(alone.omegas(), problem.omegas())
 

@@ -158,3 +158,22 @@ def test_bad_coherence(fitted):
     with pytest.raises(ValueError, match="no text"):
         fitted.coherence([])
     assert np.isnan(coherence([["a", "nowhere"]], [["a", "b"]], "c_npmi")).all()
+
+
+def test_a_model_without_a_response_has_diagnostics_too():
+    corpus = make_corpus(n_docs=60, random_state=0)
+    model = LDA(3, burn_in=5, n_draws=6, n_chains=2, random_state=0).fit(corpus.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = model.diagnose(corpus.X, corpus.y)
+    assert found["perplexity"].keys() == {"chain 0", "chain 1"} and "rhat" in found["log joint"]
+    assert found["perplexity"]["chain 1"] == model.perplexity(corpus.X, chains=[1])
+    frame = model.coefficient_frame()
+    assert len(frame) == 0 and list(frame) == ["column", "topic", "mean", "sd", "lower", "upper", "p_positive"]
+
+
+def test_raw_texts_have_no_coherence():
+    corpus = make_corpus(n_docs=20, random_state=0)
+    model = LDA(2, burn_in=2, n_draws=2, random_state=0).fit(corpus.X)
+    with pytest.raises(TypeError, match="build_analyzer"):
+        model.coherence(["x0 x1 x2", "x3"])

@@ -1,15 +1,21 @@
 """The estimators: scikit-learn's contract, what is fitted, repeatability, bad input."""
 
+import inspect
 import pickle
+import re
 import subprocess
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -329,7 +335,7 @@ GOOD = np.array([[1, 2, 0], [0, 1, 3], [2, 0, 1], [1, 1, 1]])
         (GOOD, [0.5, 1.5, 2.5, 0.1], "continuous"),
         (GOOD, [np.nan] * 4, "unknown"),
         (GOOD, [[0, 2], [1, 0], [1, 1], [0, 0]], "indicator"),
-        (np.array([["a", "b"], ["c", "d"]]), [0, 1], "numeric"),
+        (np.array([["a", "b"], ["c", "d"]]), [0, 1], "CountVectorizer"),
     ],
 )
 def test_bad_data(X, y, message):
@@ -363,3 +369,114 @@ def test_bad_calls(corpus, fitted):
     for method in ("predict", "predict_proba", "decision_function", "transform"):
         with pytest.raises(Exception, match="not fitted"):
             getattr(SLDAClassifier(2), method)(GOOD)
+
+
+@pytest.mark.parametrize(
+    "X", ["a text", ["a text", "another"], np.array(["a text"]), pd.Series(["a text"]), pd.DataFrame({"text": ["a b"]})]
+)
+def test_raw_text_is_told_what_to_do(X):
+    for model in (LDA(2, **QUICK), SLDAClassifier(2, **QUICK)):
+        with pytest.raises(TypeError, match=r"got text such as 'a.*CountVectorizer"):
+            model.fit(X, [0])
+
+
+@pytest.mark.parametrize("dtype", ["string", "boolean", "Int64", "category"])
+def test_pandas_types_with_na(corpus, dtype):
+    y = pd.Series(np.where(corpus.y == 1, 1, 0))
+    typed = y.astype(str).astype(dtype) if dtype in ("string", "category") else y.astype(dtype)
+    typed[:5] = None
+    a = SLDAClassifier(3, **QUICK).fit(corpus.X, typed)
+    known = y.astype(float)
+    known[:5] = np.nan
+    b = SLDAClassifier(3, **QUICK).fit(corpus.X, known)
+    np.testing.assert_array_equal(a.coef_draws_, b.coef_draws_)
+    assert len(a.classes_) == 2
+    labels = pd.DataFrame({"a": y.astype("boolean"), "b": y.astype("boolean")})
+    labels.loc[:5, "a"] = None
+    assert SLDAClassifier(3, **QUICK).fit(corpus.X, labels).classes_.tolist() == ["a", "b"]
+    if dtype != "category":
+        assert np.isfinite(SLDARegressor(3, **QUICK).fit(corpus.X, typed).predict(corpus.X)).all()
+
+
+def test_more_topics_than_the_corpus_can_tell():
+    X = np.eye(30, dtype=int) * 20
+    with pytest.warns(UserWarning, match=r"n_topics=50 is more than 30 documents with 600 words"):
+        LDA(50, **QUICK).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LDA(20, **QUICK).fit(X)
+
+
+def test_scores_with_covariates_and_exposure(corpus):
+    """By hand, and by scikit-learn's metadata routing through cross_val_score and GridSearchCV."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(len(corpus.y), 2)), corpus.y
+    loud = (Z[:, 0] > 0).astype(int)  # the covariate says it all
+    model = SLDAClassifier(3, **QUICK).fit(corpus.X, loud, covariates=Z)
+    assert model.score(corpus.X, loud, covariates=Z) == np.mean(model.predict(corpus.X, covariates=Z) == loud) > 0.9
+    rating = SLDARegressor(3, **QUICK).fit(corpus.X, Z[:, 0], covariates=Z)
+    assert rating.score(corpus.X, Z[:, 0], covariates=Z) > 0.9
+    exposure = rng.uniform(1, 50, len(y))
+    count = SLDACountRegressor(3, **QUICK).fit(corpus.X, np.rint(3 * exposure), exposure=exposure)
+    assert count.score(corpus.X, np.rint(3 * exposure), exposure=exposure) > 0.9
+    with sklearn.config_context(enable_metadata_routing=True):
+        asks = SLDAClassifier(3, **QUICK).set_fit_request(covariates=True).set_score_request(covariates=True)
+        assert cross_val_score(asks, corpus.X, loud, params={"covariates": Z}, cv=3).mean() > 0.85
+        search = GridSearchCV(asks, {"n_topics": [2, 3]}, cv=2).fit(corpus.X, loud, covariates=Z)
+        assert search.best_score_ > 0.8
+        asks = SLDACountRegressor(3, **QUICK).set_fit_request(exposure=True).set_score_request(exposure=True)
+        scores = cross_val_score(asks, corpus.X, np.rint(3 * exposure), params={"exposure": exposure}, cv=3)
+        assert scores.mean() > 0.8
+
+
+def test_one_way_to_ask_for_uncertainty(corpus):
+    """predict_interval for every estimator; the prediction's own shape; wider at a higher level."""
+    labels = np.column_stack([corpus.y, 1 - corpus.y])
+    three = np.arange(len(corpus.y)) % 3
+    fits = {
+        "predict_proba": [SLDAClassifier(3, **QUICK).fit(corpus.X, y) for y in (corpus.y, three, labels)],
+        "decision_function": [MedLDAClassifier(3, **QUICK).fit(corpus.X, y) for y in (corpus.y, three, labels)],
+        "predict": [
+            SLDARegressor(3, **QUICK).fit(corpus.X, three.astype(float)),
+            SLDARegressor(3, **QUICK).fit(corpus.X, labels.astype(float)),
+            SLDACountRegressor(3, **QUICK).fit(corpus.X, three),
+        ],
+    }
+    for method, models in fits.items():
+        for model in models:
+            middle = getattr(model, method)(corpus.X[:9])
+            (low, high), (lower, upper) = (model.predict_interval(corpus.X[:9], level) for level in (0.5, 0.9))
+            assert low.shape == high.shape == middle.shape
+            assert (lower <= low).all() and (low <= high).all() and (high <= upper).all()
+            with pytest.raises(ValueError, match="level"):
+                model.predict_interval(corpus.X[:9], 1.5)
+
+
+def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
+    model = pickle.loads(pickle.dumps(fitted))
+    calls, phi = [], type(model)._phi
+    monkeypatch.setattr(type(model), "_phi", lambda self, chain: calls.append(chain) or phi(self, chain))
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: model.predict_proba(corpus.X[:3]), range(16)))
+    assert calls == list(range(len(model._word_topic)))
+    for answer in answers:
+        np.testing.assert_array_equal(answer, fitted.predict_proba(corpus.X[:3]))
+    assert len(model._frozen) and not pickle.loads(pickle.dumps(model))._frozen
+    again = model.fit(corpus.X, 1 - corpus.y).predict_proba(corpus.X[:3])  # another fit, other topics
+    assert (again != answers[0]).any()
+
+
+@pytest.mark.parametrize("kind", [LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor])
+def test_every_parameter_and_attribute_is_documented(corpus, kind):
+    """help() shows all of them; nothing says "as in"."""
+    text = kind.__doc__
+    assert "As in" not in text and "others :" not in text and "    ...\n" not in text
+    documented = {
+        name for names in re.findall(r"^    (\w+(?:, \w+)*) :", text, re.MULTILINE) for name in names.split(", ")
+    }
+    assert documented >= set(inspect.signature(kind).parameters)
+    model = kind(2, **QUICK).fit(corpus.X, corpus.y)
+    public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    inner = {"alpha_", "beta_", "trace_", "n_features_in_", "multilabel_", "multioutput_", "n_covariates_", "unit_"}
+    inner |= {"covariate_mean_", "covariate_scale_", "exposed_"} | ({"coef_draws_"} if kind is LDA else set())
+    assert documented >= public - inner

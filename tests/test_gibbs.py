@@ -34,9 +34,7 @@ def test_phi_is_dirichlet():
     docs = [[w] * n for w, row in enumerate(counts) for n in row]
     z = [k for row in counts for k, n in enumerate(row) for _ in range(n)]
     nothing = np.zeros((len(docs), 0))
-    plan, source = plan_of(
-        docs, 4, Logistic(1.0), make_target(nothing, nothing), Priors(np.ones(2), 0.5, 1.0), "drawn"
-    )
+    plan, source = plan_of(docs, 4, Logistic(1.0), make_target(nothing, nothing), Priors(np.ones(2), 0.5, 1.0), "drawn")
     engine = engine_of(plan, source, z, Logistic(1.0), nothing, np.zeros((0, 2)))
     draws = np.array([engine.counts.draw_phi(0.5, make_key(3, i)).reshape(4, -1) for i in range(4000)])
     assert (draws[:, :, 2:] == 0).all()

@@ -10,8 +10,8 @@ from sklearn.metrics import r2_score
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
-from supertopic.kernels.draws import make_key
 from supertopic.estimators.regressors import quantile
+from supertopic.kernels.draws import make_key
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
 from supertopic.sampling.state import make_target
 
@@ -289,3 +289,36 @@ QUICK = {"burn_in": 2, "n_draws": 2, "random_state": 0}
 def test_bad_input(model, y, more, message):
     with pytest.raises(ValueError, match=message):
         model.set_params(**QUICK).fit(GOOD, y, **more)
+
+
+def test_a_rating_lies_in_its_interval(corpus):
+    """New ratings, of documents that were held out, lie in 90 % intervals nine times out of ten."""
+    rng = np.random.default_rng(0)
+    y = 50 + 10 * corpus.doc_topic[:, 0] + rng.normal(size=len(corpus.doc_topic))
+    half = len(y) // 2
+    model = SLDARegressor(4, n_chains=2, **RUN).fit(corpus.X[:half], y[:half])
+    lower, upper = model.predict_interval(corpus.X[half:], 0.9)
+    assert 0.84 < np.mean((lower <= y[half:]) & (y[half:] <= upper)) < 0.96
+    mean, std = model.predict(corpus.X[half:], return_std=True)
+    np.testing.assert_allclose((lower + upper) / 2, mean, atol=0.2)
+    np.testing.assert_allclose((upper - lower) / 2, 1.645 * std, rtol=0.1)
+
+
+def test_an_exposure_is_not_forgotten(corpus):
+    exposure = np.full(corpus.X.shape[0], 7.0)
+    model = SLDACountRegressor(3, **RUN).fit(corpus.X, np.full(len(exposure), 14), exposure=exposure)
+    with pytest.raises(ValueError, match="fitted with an exposure"):
+        model.predict(corpus.X)
+    with pytest.raises(ValueError, match="fitted with an exposure"):
+        model.predict_interval(corpus.X)
+    np.testing.assert_allclose(model.predict(corpus.X, exposure=np.ones(len(exposure))), 2.0, rtol=0.2)
+    SLDACountRegressor(3, **RUN).fit(corpus.X, np.full(len(exposure), 14)).predict(corpus.X)
+
+
+def test_columns_of_a_regressor_keep_their_names(corpus):
+    y = pd.DataFrame({"food": corpus.doc_topic[:, 0], "service": corpus.doc_topic[:, 1]})
+    model = SLDARegressor(3, **RUN).fit(corpus.X, y)
+    assert model.response_names_.tolist() == ["food", "service"]
+    assert set(model.coefficient_frame()["column"]) == {"food", "service"}
+    assert SLDARegressor(3, **RUN).fit(corpus.X, y["food"]).coefficient_frame()["column"][0] == "food"
+    assert SLDARegressor(3, **RUN).fit(corpus.X, y.to_numpy()).response_names_.tolist() == ["0", "1"]

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,3 +207,12 @@ def test_any_change_of_the_contents_loads_or_is_refused(model_file, tmp_path, da
     if isinstance(model, Pipeline) and model[-1].predict_sweeps < 1000:
         with contextlib.suppress(ValueError):
             model.predict(["goal match", ""])
+
+
+def test_a_file_of_version_0_1_still_loads():
+    """Model files go by class name: what was written before the package had rooms predicts as it did."""
+    model = supertopic.load(Path(__file__).parent / "files" / "version-0.1.model")
+    texts = ["goal match team", "team match win", "vote law senate", "law vote party"]
+    told = [0.9467974177265718, 0.9414425680832141, 0.029490748857226617, 0.029490748857226617]
+    np.testing.assert_allclose(model.predict_proba(texts)[:, 1], told, rtol=1e-9)
+    assert model[-1].classes_.tolist() == ["politics", "sport"]

@@ -35,6 +35,12 @@ def read_response(cells: list, response: str, separator: str) -> Column:
     return Column(response, why, y, known, names)
 
 
+def without_missing(cells: list, words: list[str]) -> tuple[list, int]:
+    """The cells with None where one of some words stands, and how many these are."""
+    missing = [isinstance(cell, str) and cell.strip() in words for cell in cells]
+    return [None if gone else cell for cell, gone in zip(cells, missing, strict=True)], sum(missing)
+
+
 def guess(cells: list, separator: str) -> tuple[str, str]:
     """What the cells look like, and why."""
     known = [cell for cell in cells if cell is not None]

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import sys
+import tempfile
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +21,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
-from supertopic.command.cells import RESPONSES, as_number, as_numbers, as_text, read_response
+from supertopic.command.cells import RESPONSES, as_number, as_numbers, as_text, read_response, without_missing
 from supertopic.command.show import answers, covariate_tables, judge, topic_table
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
@@ -120,6 +122,10 @@ def fit(
     multiclass: Annotated[Multiclass, typer.Option(help="For three classes or more.")] = Multiclass.SHARED,
     balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes the same weight in all.")] = False,
     separator: Annotated[str, typer.Option(help="What stands between labels in one cell.")] = ";",
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(help="A response that means unknown, as an empty cell does; may be repeated.", show_default="NA"),
+    ] = None,
     weight: Annotated[str | None, typer.Option(help="The column with the weight of each document.")] = None,
     exposure: Annotated[str | None, typer.Option(help="For counts: the column with the exposure.")] = None,
     covariate: Annotated[
@@ -142,7 +148,9 @@ def fit(
 
     Example: supertopic fit tickets.csv --text body --label team -o tickets.model
     """
+    check_place(output)
     rows, cells, *more = read(data, [text, label, *filter(None, (weight, exposure)), *(covariate or ())])
+    cells, n_missing = without_missing(cells, ["NA"] if missing is None else missing)
     numbers = iter(more)
     arrays = {}
     for name, wanted in (("sample_weight", weight), ("exposure", exposure)):
@@ -158,17 +166,21 @@ def fit(
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
     if not as_json:
         err.print(f"[bold]response[/bold]: {column.response} ({escape(column.why)})", highlight=False)
+        if n_missing and missing is None:
+            err.print(
+                f"{n_missing} responses are 'NA' and count as unknown; --missing says what does.", highlight=False
+            )
     texts = np.array([as_text(t) for t in rows], dtype=object)
     train, test = np.arange(len(texts)), np.zeros(0, int)
     if hold_out:
-        _, test = train_test_split(np.flatnonzero(column.known), test_size=hold_out, random_state=0)
+        _, test = train_test_split(np.flatnonzero(column.known), test_size=hold_out, random_state=seed)
         train = np.setdiff1d(train, test)
     began = time.perf_counter()
     vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
     X = vectorizer.fit_transform(texts[train])
-    known = {name: values[train] for name, values in arrays.items()}
+    beside = {name: values[train] for name, values in arrays.items()}
     try:
-        model.fit(X, column.y[train], checkpoint=checkpoint, **known)
+        model.fit(X, column.y[train], checkpoint=checkpoint, **beside)
     except KeyboardInterrupt:
         if checkpoint:
             err.print(f"Stopped. The same command goes on from {escape(str(checkpoint))}.", highlight=False)
@@ -193,18 +205,19 @@ def fit(
         summary["c"] = model.c_
     summary |= {"sampler": model.sampler_, "seed": model.seed_, "seconds": round(time.perf_counter() - began, 2)}
     if hold_out:
-        known = {name: values[test] for name, values in arrays.items() if name != "sample_weight"}
-        predicted = model.predict(vectorizer.transform(texts[test]), **known)
+        beside = {name: values[test] for name, values in arrays.items() if name != "sample_weight"}
+        predicted = model.predict(vectorizer.transform(texts[test]), **beside)
         summary |= judge(column.response, column.y[test], predicted)
-    supertopic.save(pipeline, output)
+    save_somewhere(pipeline, output)
+    topics = describe_topics(model, vectorizer.get_feature_names_out())
     if as_json:
-        print(json.dumps(summary | {"topics": describe_topics(model, vectorizer.get_feature_names_out()), "covariates": describe_covariates(model)}))
+        print(json.dumps(summary | {"topics": topics, "covariates": describe_covariates(model)}))
         return
     for name, value in summary.items():
         if name not in ("response", "why"):
             shown = f"{value:.4g}" if isinstance(value, float) else escape(str(value))
             out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {shown}", highlight=False)
-    out.print(topic_table(describe_topics(model, vectorizer.get_feature_names_out())), *covariate_tables(model))
+    out.print(topic_table(topics), *covariate_tables(model))
 
 
 def make_model(response: str, n_topics: int, loss: str, multiclass: str, balanced: bool, exposure, options: dict):
@@ -243,18 +256,22 @@ def predict(
     Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ratings with a standard
     deviation, counts with the ends of a 90 % interval.
     """
+    if output:
+        check_place(output)
     vectorizer, estimator = (step for _, step in load(model).steps)
     if exposure is not None and not isinstance(estimator, SLDACountRegressor):
         raise ValueError(f"--exposure goes with a model of counts, but {model} is a {type(estimator).__name__}.")
+    if getattr(estimator, "exposed_", False) and exposure is None:
+        raise ValueError(f"{model} was fitted with an exposure; --exposure names its column here.")
     covariates: list[str] = covariate or list(getattr(estimator, "covariate_names_", ()))
     texts, *more = read(data, [text, *covariates, *filter(None, [exposure])])
-    known: dict[str, np.ndarray] = {}
+    beside: dict[str, np.ndarray] = {}
     if covariates:
         pairs = zip(more, covariates, strict=False)
-        known["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
+        beside["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
     if exposure:
-        known["exposure"] = as_numbers(more[-1], exposure)
-    predictions, columns = answers(estimator, vectorizer.transform([as_text(t) for t in texts]), known)
+        beside["exposure"] = as_numbers(more[-1], exposure)
+    predictions, columns = answers(estimator, vectorizer.transform([as_text(t) for t in texts]), beside)
     rows = zip(predictions, *(values.tolist() for values in columns.values()), strict=True)
     file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout  # noqa: SIM115
     try:
@@ -291,6 +308,26 @@ def read(path: Path, names: list[str]) -> list[list]:
     from supertopic.command.tables import read_columns
 
     return read_columns(path, names)
+
+
+def check_place(path: Path) -> None:
+    """Notice before the work that there is no place for its result."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent} cannot be written to.")
+
+
+def save_somewhere(pipeline: Pipeline, path: Path) -> None:
+    """Write the model; if its place has gone, write it elsewhere rather than lose it, and say so."""
+    try:
+        supertopic.save(pipeline, path)
+    except OSError as error:
+        other = Path(tempfile.mkdtemp(prefix="supertopic-")) / path.name
+        supertopic.save(pipeline, other)
+        raise OSError(f"The model could not be written to {path} ({error}); it is in {other}.") from error
 
 
 def load(path: Path) -> Pipeline:

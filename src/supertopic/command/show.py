@@ -10,20 +10,20 @@ from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.report.summary import describe_covariates
 
 
-def answers(model, X, extra: dict) -> tuple[list, dict[str, np.ndarray]]:
+def answers(model, X, beside: dict) -> tuple[list, dict[str, np.ndarray]]:
     """The predictions, and columns of numbers that say how sure they are."""
     if isinstance(model, SLDARegressor):
-        mean, std = model.predict(X, return_std=True, **extra)
+        mean, std = model.predict(X, return_std=True, **beside)
         return mean.tolist(), {"std": std}
     if isinstance(model, SLDACountRegressor):
-        lower, upper = model.predict_interval(X, 0.9, **extra)
-        return model.predict(X, **extra).tolist(), {"lower": lower, "upper": upper}
+        lower, upper = model.predict_interval(X, 0.9, **beside)
+        return model.predict(X, **beside).tolist(), {"lower": lower, "upper": upper}
     names, word = model.classes_.tolist(), "score"
     if isinstance(model, SLDAClassifier):
-        values, word = model.predict_proba(X, **extra), "p"
+        values, word = model.predict_proba(X, **beside), "p"
         predicted = model._decide(model._logits(values))
     else:
-        score = model.decision_function(X, **extra)
+        score = model.decision_function(X, **beside)
         values, predicted = score.reshape(X.shape[0], -1), model._decide(score)
         names = names[1:] if values.shape[1] == 1 else names
     labels = [[names[i] for i in np.flatnonzero(row)] for row in predicted] if model.multilabel_ else predicted.tolist()

@@ -32,7 +32,12 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         names = getattr(y, "columns", [getattr(y, "name", None)])
         y = check_array(
-            without_na(y), dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", ensure_min_samples=0, input_name="y"
+            without_na(y),
+            dtype=np.float64,
+            ensure_2d=False,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=0,
+            input_name="y",
         )
         if y.ndim > 2:
             raise ValueError(f"y must have one or two dimensions, got shape {y.shape}.")
@@ -108,6 +113,8 @@ class SLDARegressor(TopicRegressor):
         The mean of y.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of eta: intercept_ + coef_[0, k] is the rating of a document that is all topic k.
+    response_names_ : ndarray of shape (n_columns,)
+        The names of y's columns, or their numbers.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of sigma2 that predictions use.
     ...
@@ -211,6 +218,8 @@ class SLDACountRegressor(TopicRegressor):
         The log of the mean count, or of counts by exposure.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of eta: exp(coef_[0, k]) is how many times the mean count a document has that is all topic k.
+    response_names_ : ndarray of shape (n_columns,)
+        The names of y's columns, or their numbers.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of r that predictions use.
     ...
@@ -316,7 +325,7 @@ class SLDACountRegressor(TopicRegressor):
         """The known part of the log mean of new documents, (n_docs, R)."""
         if self.exposed_ and exposure is None:
             raise ValueError(
-                "The model was fitted with an exposure; pass exposure= here, too (np.ones(n_docs) for counts by exposure)."
+                "The model was fitted with an exposure; pass exposure= here, too (1 for each document gives rates)."
             )
         return self.intercept_ + log_exposure(exposure, _num_samples(X))
 

@@ -100,7 +100,8 @@ class SupervisedTopicModel(TopicModel, ABC):
     ) -> tuple[float, list[dict[str, float]]]:
         """The c of the path that foretells hidden responses best, and how well each did."""
         n_known = int((source.target.weight > 0).any(axis=1).sum())
-        plan, n_threads, sums = plan_walk(plan, self._path), effective_n_jobs(self.n_jobs), 0.0
+        plan, n_threads = plan_walk(plan, self._path), effective_n_jobs(self.n_jobs)
+        sums = np.zeros((len(self._path) + 1, len(self._path) + 1))
         with one_blas_thread, interruptible() as stop:
             for i in range(count_walks(n_known)):
                 name = f"walk-{i}"

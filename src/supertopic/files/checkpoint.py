@@ -1,4 +1,4 @@
-"""Checkpoints: a folder with the state of every chain of a fit, from which the fit goes on as if nothing had happened."""
+"""Checkpoints: a folder with the state of every chain of a fit, from which it goes on as if nothing had happened."""
 
 import hashlib
 import os

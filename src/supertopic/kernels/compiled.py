@@ -8,4 +8,6 @@ from numba import njit
 kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 brief = njit(cache=True, error_model="numpy", no_cfunc_wrapper=True)
 part = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inlined = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=False)
+inlined = njit(
+    cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=False
+)

@@ -194,7 +194,7 @@ def alpha_sums(doc_start, z, alpha):
 def private_topics(tokens, z, word_topic, n_draws, beta, mass, width, first_doc, last_doc):
     """Topics for some documents as if they had been learned without each: a vocabulary of its own for each document.
 
-    word_topic (V, K) and mass (K,), its sum plus V beta, are means over n_draws of which word_topic is the sum; z is the
+    word_topic (V, K) is the sum of n_draws, mass (K,) the tokens of each topic in their mean, plus V beta. z is the
     last of them: a document's own tokens are taken out as if they had always been there. Returns the tokens' new words,
     and phi, flat.
     """

@@ -44,7 +44,11 @@ def take_token(present, n_present, j):
     if present.n[here] == ZERO:
         n_present -= 1
         last = present.topic[n_present]
-        present.topic[here], present.n[here], present.scaled[here] = last, present.n[n_present], present.scaled[n_present]
+        present.topic[here], present.n[here], present.scaled[here] = (
+            last,
+            present.n[n_present],
+            present.scaled[n_present],
+        )
         present.place[last] = here
         present.place[j] = -1
     return n_present

@@ -200,10 +200,10 @@ def count_document(state, width, z, start, stop):
 @inlined
 def has_response(quadratic, d):
     """Whether anything is known of the document's response."""
+    known = False
     for r in range(quadratic.lam.shape[1]):
-        if quadratic.lam[d, r] != 0.0 or quadratic.kappa[d, r] != 0.0:
-            return True
-    return False
+        known |= quadratic.lam[d, r] != 0.0 or quadratic.kappa[d, r] != 0.0
+    return known
 
 
 @inlined

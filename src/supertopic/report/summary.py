@@ -36,8 +36,9 @@ class Summary:
         Returns
         -------
         dict
-            For each quantity {"rhat": ..., "ess": ...}, rank-normalised (Vehtari and others, 2021); "score" holds the
-            score of each chain instead, "perplexity" its perplexity. R-hat needs four draws or more; its halves of one chain stand for two.
+            For each quantity {"rhat": ..., "ess": ...}, rank-normalised (Vehtari and others, 2021); "score" and
+            "perplexity" hold a number for each chain instead. R-hat needs four draws or more; its halves of one chain
+            stand for two.
 
         A ConvergenceWarning with advice comes if an R-hat is above 1.05, or if chains' scores differ by more than 0.05.
         """

@@ -95,9 +95,7 @@ class Chain:
             calibrated = np.array([eta for eta, _ in draws]), np.array([response.scale for _, response in draws])
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
         seconds, trace = self.engine.total("timings"), np.array(self.trace)
-        return Result(
-            eta, scale, calibrated, kept.word_topic, doc_topic, self.priors, trace, self.log_joint, seconds
-        )
+        return Result(eta, scale, calibrated, kept.word_topic, doc_topic, self.priors, trace, self.log_joint, seconds)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that `restore` needs to go on bit for bit: what the documents hold, and what is kept so far."""

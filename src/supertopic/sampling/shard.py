@@ -188,7 +188,7 @@ class Shard:
         self.losses, self.foretold = np.vstack([self.losses, loss]), []
 
     def hidden_losses(self) -> np.ndarray:
-        """The sums and the sums of products of all rows of losses, and the number of hidden responses: (n + 1, n + 1)."""
+        """The sums of products of all rows of losses and, last, of ones: sums and a number, (n + 1, n + 1)."""
         rows = np.vstack([self.losses, np.ones(self.losses.shape[1])])
         return rows @ rows.T
 

@@ -56,7 +56,9 @@ class Moves(NamedTuple):
     """What a sweep did to a shard, for whoever keeps count."""
 
     tokens: np.ndarray  # (K,) int64: the tokens of each topic after it
-    moves: np.ndarray  # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
+    moves: (
+        np.ndarray
+    )  # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
     starts: np.ndarray  # (n_parts + 1,): where each part starts
 
 
