@@ -16,7 +16,7 @@ from supertopic.kernels.draws import document_streams, document_uniforms, make_k
 from supertopic.sampling import plan as plans
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, log_joint
-from supertopic.sampling.plan import SWEEP, TOPICS
+from supertopic.sampling.plan import LAMBDA, SWEEP, TOPICS
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import Priors, make_target
 
@@ -27,8 +27,8 @@ class Sealed(Threads):
     def ask(self, verb, *data):
         return super().ask(verb, *(seal(value) for value in data))
 
-    def sweep(self, eta, *more):
-        super().sweep(seal(eta), *more)
+    def sum_up(self, verbs):
+        return super().sum_up([tuple(seal(value) for value in verb) for verb in verbs])
 
 
 def seal(value):
@@ -162,7 +162,7 @@ def test_augment_and_statistics(engine, kind):
     response, target, x = problem.response, problem.target, problem.x
     statistics = problem.engine.augment(response, KEY)
     lam = np.concatenate([state["lam"] for state in problem.engine.ask("state")])
-    np.testing.assert_array_equal(lam, response.draw_lam(target, problem.omegas(), KEY, 0))
+    np.testing.assert_array_equal(lam, response.draw_lam(target, problem.omegas(), make_key(KEY, LAMBDA), 0))
     constant, slope = response.kappa(target)
     kappa = constant + (slope - target.offset) * lam
     np.testing.assert_allclose(statistics.shift, x.T @ kappa, atol=1e-10)
@@ -207,7 +207,7 @@ def test_leave_out_regress_and_learn(engine):
     engine.ask("regress", problem.eta)
     np.testing.assert_allclose(problem.omegas(), problem.omega(x), rtol=1e-6)
     statistics = engine.augment(problem.response, KEY)
-    lam = problem.response.draw_lam(problem.target, problem.omegas(), KEY, 0)
+    lam = problem.response.draw_lam(problem.target, problem.omegas(), make_key(KEY, LAMBDA), 0)
     precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
     np.testing.assert_allclose(statistics.precision, precision, rtol=1e-6, atol=1e-10)
     engine.ask("learn")

@@ -13,7 +13,7 @@ import numpy as np
 from supertopic.kernels.draws import make_key
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import draw_eta
-from supertopic.sampling.plan import ETA, LAMBDA, SCALE
+from supertopic.sampling.plan import ETA, SCALE
 from supertopic.sampling.responses import Response
 
 NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
@@ -30,6 +30,6 @@ def draw_weights(
         eta = draw_eta(statistics, NU2, make_key(key, i, ETA))
         engine.ask("regress", eta)
         response = response.draw_scale(engine.total, make_key(key, i, SCALE))
-        statistics = engine.augment(response, make_key(key, i, LAMBDA))
+        statistics = engine.augment(response, make_key(key, i))
         if i >= BURN_IN:
             yield eta, response

@@ -7,7 +7,7 @@ import numpy as np
 
 from supertopic.kernels.draws import make_key
 from supertopic.sampling.crew import Crew
-from supertopic.sampling.plan import START, SWEEP, TOPICS, Plan, Source
+from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan, Source
 from supertopic.sampling.responses import Response
 from supertopic.sampling.shard import Shard
 from supertopic.sampling.state import Priors, Statistics, no_statistics
@@ -15,6 +15,8 @@ from supertopic.sampling.topics import Counts
 
 PARTS = 4  # of the words for each thread that counts
 PART = 2**15  # numbers that are summed faster by one thread than two threads would agree on who does it
+
+Verb = tuple[Any, ...]  # a verb's name, then its data
 
 
 class Threads:
@@ -46,26 +48,45 @@ class Threads:
         """The sum of what the shards answer, added in their order."""
         return np.sum(self.ask(verb, *data), axis=0)
 
-    def sweep(self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool) -> None:
-        """Sweep all z given eta and topics from the counts, which then follow; `keep` adds them to the kept ones."""
+    def sweep(self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None):
+        """Sweep all z given eta and topics from the counts, which then follow; `keep` adds them to the kept ones.
+
+        Where the next response is known already, lam is drawn on the same way, and what `augment` would return comes
+        back: every time that all threads wait for each other costs.
+        """
         topics = self.counts.topics(priors, make_key(key, TOPICS))
-        self.counts.follow(self.ask("sweep", eta, topics, make_key(key, SWEEP), keep, PARTS * self.crew.n_threads))
+        verbs: list[Verb] = [("sweep", eta, topics, make_key(key, SWEEP), keep, PARTS * self.crew.n_threads)]
+        if response is None:
+            statistics, moves = None, self.ask(*verbs[0])
+        else:
+            statistics, moves = self.sum_up([*verbs, ("augment", response, make_key(key, LAMBDA))])
+        self.counts.follow(moves)
         if keep:
             self.counts.keep()
+        return statistics
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
         """Draw lam, and sum up what the next draw of eta needs to know."""
-        return self.statistics(response, key)
+        return self.sum_up([("augment", response, make_key(key, LAMBDA))])[0]
 
-    def statistics(self, *augment: Any) -> Statistics:
-        """The sum over all documents: inside a group of shards one after the other, then group after group."""
+    def statistics(self) -> Statistics:
+        """What the next draw of eta needs to know."""
+        return self.sum_up([])[0]
+
+    def sum_up(self, verbs: list[Verb]) -> tuple[Statistics, list]:
+        """The statistics of all documents after some verbs, and what the shards answered to the first of these.
+
+        Statistics are summed inside a group of shards one after the other, then group after group.
+        """
+        answers: list[Any] = [None] * len(self.shards)
 
         def add_up(i: int) -> None:
             for array in self.sums[i]:
                 array[:] = 0.0
-            for shard in self.shards[self.plan.groups[i]]:
-                if augment:
-                    shard.augment(*augment)
+            for place in range(len(self.shards))[self.plan.groups[i]]:
+                shard = self.shards[place]
+                told = [getattr(shard, verb)(*data) for verb, *data in verbs]
+                answers[place] = told[0] if told else None
                 shard.add_statistics(self.sums[i])
 
         self.crew.over(range(len(self.sums)), add_up)
@@ -82,7 +103,7 @@ class Threads:
         self.crew.over(itertools.pairwise(edges), add)
         for other in others:
             total.shift[:] += other.shift
-        return total
+        return total, answers
 
     def n_parts(self, size: int) -> int:
         """Into how many parts a sum of so many numbers is worth being cut."""

@@ -9,7 +9,7 @@ from scipy.special import digamma
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import unpack
 from supertopic.sampling.engines import Threads
-from supertopic.sampling.plan import ETA, LAMBDA, SCALE
+from supertopic.sampling.plan import ETA, SCALE
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Priors, Statistics
 
@@ -21,21 +21,23 @@ def iterate(
 ) -> tuple[np.ndarray, Statistics, Response]:
     """One iteration; the response's own parameter is drawn with lambda integrated out, so before it."""
     eta = draw_eta(statistics, priors.nu2, make_key(key, ETA))
+    if not response.drawn:
+        return eta, engine.sweep(eta, priors, key, keep, response), response
     engine.sweep(eta, priors, key, keep)
     response = response.draw_scale(engine.total, make_key(key, SCALE))
-    return eta, engine.augment(response, make_key(key, LAMBDA)), response
+    return eta, engine.augment(response, key), response
 
 
 def draw_eta(statistics: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
-    """eta_r ~ N(P^-1 shift_r, P^-1) with P = I / nu2 + precision_r: a draw, not the mean. Shape (R, K + P)."""
+    """eta_r ~ N(A^-1 shift_r, A^-1) with A = I / nu2 + precision_r: a draw, not the mean. Shape (R, K + P)."""
     width, n_columns = statistics.shift.shape
     noise = normals((n_columns, width), key)
     eta = np.empty((n_columns, width))
     for r in range(n_columns):
-        P = unpack(statistics.precision, r, width)
-        P.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * P.diagonal().max()  # the latter against rounding only
-        # LAPACK reads columns first: to it the lower triangle of P is an upper one, and L its transpose U
-        U, failed = dpotrf(P.T, lower=False, clean=False, overwrite_a=True)
+        A = unpack(statistics.precision, r, width)
+        A.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * A.diagonal().max()  # the latter against rounding only
+        # LAPACK reads columns first: to it the lower triangle of A is an upper one, and its factor L is U = L'
+        U, failed = dpotrf(A.T, lower=False, clean=False, overwrite_a=True)
         if failed:
             raise np.linalg.LinAlgError("The precision of eta is not positive definite.")
         half, _ = dtrtrs(U, statistics.shift[:, r], lower=False, trans=True)

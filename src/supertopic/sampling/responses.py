@@ -48,6 +48,11 @@ class Response(ABC):
         return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
 
     @property
+    def drawn(self) -> bool:
+        """Whether the response has a parameter of its own that is drawn between z and lambda."""
+        return False
+
+    @property
     def scale(self) -> np.ndarray:
         """The response's own parameter, one a column, or none."""
         return np.zeros(0)
