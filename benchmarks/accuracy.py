@@ -2,10 +2,10 @@
 
 Settings were picked on parts held out of the training documents, never on test documents; the functions below say
 which. Every figure is over five seeds, with its sd; for corpora without a split, over five seeds of five folds each.
-Results go to accuracy.json; a table that is there already is not made again.
+A table that is named is made, whatever there is; without a name all of them are shown as they were made last, and what
+is missing is made. Results are added to accuracy.json, where earlier ones stay.
 """
 
-import json
 import sys
 import time
 import warnings
@@ -24,7 +24,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from benchmarks import corpora
+from benchmarks import corpora, history
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 
 SEEDS = range(5)
@@ -228,14 +228,17 @@ def show(name: str, table: Table) -> str:
 
 def main() -> None:
     warnings.filterwarnings("ignore", message="Label not")
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    wrong = [name for name in sys.argv[1:] if name not in TABLES]
+    if wrong:
+        sys.exit(f"There is no table {wrong[0]!r}; there are {', '.join(TABLES)}.")
+    made = {run["name"]: run["table"] for run in history.read(RESULTS)}
     for name in sys.argv[1:] or TABLES:
-        if name not in results:
+        if name in sys.argv[1:] or name not in made:
             began = time.perf_counter()
-            results[name] = TABLES[name]()
-            RESULTS.write_text(json.dumps(results, indent=1))
+            made[name] = TABLES[name]()
+            history.append(RESULTS, {"name": name, "table": made[name]})
             print(f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
-        print(show(name, results[name]), "\n", flush=True)
+        print(show(name, made[name]), "\n", flush=True)
 
 
 if __name__ == "__main__":

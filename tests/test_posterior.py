@@ -97,10 +97,15 @@ def log_uniform(low, high, n, prior):
     ids=lambda value: value if isinstance(value, str) else type(value).__name__ * hasattr(value, "c"),
 )  # fmt: skip
 def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
+    check_exactly(sampler, case, response, log_psi, alpha, more)
+
+
+def check_exactly(sampler, case, response, log_psi, alpha, more):
+    """Start replicates from exact draws, run a few iterations, and compare with the enumeration."""
     y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
     target = make_target(y, weight, more.get("offset"), more.get("covariates"))
     alpha, nu2, n_replicates, n_topics = np.array(alpha), 2.0, 4000, len(alpha)
-    fine = 161 if isinstance(response, Hinge) else 41  # the hinge has a kink
+    fine = 41 if isinstance(response, Logistic | Gaussian | NegativeBinomial) else 161  # the hinge has a kink
     points = np.linspace(-8, 8, fine if n_topics + target.covariates.shape[1] == 2 else 23)
     grids = {name: more[name] for name in ("scales", "log_scale") if name in more}
     states, p, grid, etas = naive.exact_posterior(DOCS, target, N_WORDS, alpha, BETA, nu2, log_psi, points, **grids)

@@ -1,5 +1,6 @@
 """Model files: what a fitted model is, in a file of data, and back. Whatever is read is checked before it is used."""
 
+import inspect
 import json
 import os
 from typing import Any
@@ -9,15 +10,19 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.estimators.base import LDA, TopicModel
-from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier, TopicClassifier
-from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor, TopicRegressor
+from supertopic.estimators import base, classifiers, regressors
+from supertopic.estimators.base import TopicModel
+from supertopic.estimators.classifiers import TopicClassifier
+from supertopic.estimators.regressors import TopicRegressor
 from supertopic.estimators.supervised import SupervisedTopicModel
 from supertopic.files.container import read_file, write_file
 
 FORMAT = 2
-KINDS: dict[str, type[TopicModel]] = {
-    kind.__name__: kind for kind in (LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
+KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
+    name: kind
+    for module in (base, classifiers, regressors)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, TopicModel) and hasattr(kind, "fit") and not inspect.isabstract(kind)
 }
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
@@ -150,7 +155,7 @@ def _expect(sound: Any, what: str) -> None:
 
 
 def _parts(obj) -> tuple[CountVectorizer | None, TopicModel, list[str] | None]:
-    if isinstance(obj, TopicModel) and type(obj).__name__ in KINDS:
+    if isinstance(obj, TopicModel) and KINDS.get(type(obj).__name__) is type(obj):
         return None, obj, None
     if isinstance(obj, Pipeline):
         names, steps = zip(*obj.steps, strict=True)

@@ -13,7 +13,7 @@ from supertopic.sampling.shard import Shard
 from supertopic.sampling.state import Priors, Statistics, no_statistics
 from supertopic.sampling.topics import Counts
 
-PARTS = 4  # of the words for each thread that counts
+PARTS = 2  # of the words for each thread that counts
 PART = 2**15  # numbers that are summed faster by one thread than two threads would agree on who does it
 
 Verb = tuple[Any, ...]  # a verb's name, then its data
@@ -51,19 +51,21 @@ class Threads:
     def sweep(self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None):
         """Sweep all z given eta and topics from the counts, which then follow; `keep` adds them to the kept ones.
 
-        Where the next response is known already, lam is drawn on the same way, and what `augment` would return comes
-        back: every time that all threads wait for each other costs.
+        Where the next response is known already, lam is drawn, too, and what `augment` would return comes back. Small
+        statistics are summed on the same way: every time that all threads wait for each other costs. Large ones are
+        not: they would be out of the cache by then.
         """
         topics = self.counts.topics(priors, make_key(key, TOPICS))
-        verbs: list[Verb] = [("sweep", eta, topics, make_key(key, SWEEP), keep, PARTS * self.crew.n_threads)]
-        if response is None:
-            statistics, moves = None, self.ask(*verbs[0])
+        sweep: Verb = ("sweep", eta, topics, make_key(key, SWEEP), keep, PARTS * self.crew.n_threads)
+        statistics = None
+        if response is not None and len(self.sums) == len(self.shards):
+            statistics, moves = self.sum_up([sweep, ("augment", response, make_key(key, LAMBDA))])
         else:
-            statistics, moves = self.sum_up([*verbs, ("augment", response, make_key(key, LAMBDA))])
+            moves = self.ask(*sweep)
         self.counts.follow(moves)
         if keep:
             self.counts.keep()
-        return statistics
+        return statistics if statistics or not response else self.augment(response, key)
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
         """Draw lam, and sum up what the next draw of eta needs to know."""
@@ -83,11 +85,12 @@ class Threads:
         def add_up(i: int) -> None:
             for array in self.sums[i]:
                 array[:] = 0.0
-            for place in range(len(self.shards))[self.plan.groups[i]]:
-                shard = self.shards[place]
-                told = [getattr(shard, verb)(*data) for verb, *data in verbs]
+            places = range(len(self.shards))[self.plan.groups[i]]
+            for place in places:
+                told = [getattr(self.shards[place], verb)(*data) for verb, *data in verbs]
                 answers[place] = told[0] if told else None
-                shard.add_statistics(self.sums[i])
+            for place in places:
+                self.shards[place].add_statistics(self.sums[i])
 
         self.crew.over(range(len(self.sums)), add_up)
         first, *others = self.sums

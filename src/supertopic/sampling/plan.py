@@ -13,7 +13,7 @@ START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random number
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
 MAX_SHARDS, SHARD_TOKENS, EVEN = 64, 50_000, 16
-MAX_GROUPS, GROUP_CELLS = 32, 8  # a group has an eighth as many tokens as its statistics have cells, or more
+FEW_NUMBERS, MOST_NUMBERS, GROUPS = 2**22, 2**26, 16  # of the statistics of all shards; groups where these are many
 
 
 class Source(Protocol):
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     """All that determines a chain but its documents. It pickles, and is small."""
 
     slices: tuple[slice, ...]  # the documents of each shard: from the corpus and the model, never from the machine
-    groups: tuple[slice, ...]  # shards whose statistics are summed as one, so that few large matrices are in memory
+    groups: tuple[slice, ...]  # shards whose statistics are summed as one: large matrices are few
     n_words: int
     n_columns: int
     n_covariates: int
@@ -68,8 +68,10 @@ def make_plan(
     if n_shards > EVEN:  # so that threads, of which machines have 2, 4, 8 or 16, get equally many
         n_shards = min(-(-n_shards // EVEN) * EVEN, MAX_SHARDS)
     slices = cut(tokens, 1 if sampler == "collapsed" else n_shards)
-    cells = (len(priors.alpha) + n_covariates) ** 2 * max(n_columns, 1)
-    n_groups = max(1, min(MAX_GROUPS, len(slices), GROUP_CELLS * n_tokens // cells))
+    width = len(priors.alpha) + n_covariates
+    numbers, n_groups = width * (width + 1) // 2 * max(n_columns, 1), len(slices)
+    if n_groups * numbers > FEW_NUMBERS:
+        n_groups = max(1, min(n_groups, GROUPS, MOST_NUMBERS // numbers))
     edges = np.linspace(0, len(slices), n_groups + 1).astype(int).tolist()
     groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
