@@ -1,7 +1,8 @@
 """`python -m benchmarks`: supertopic against tomotopy and scikit-learn, both sides in one run.
 
 Prints a table, adds the run to results.json and draws results.svg beside this file. `pip install '.[benchmark]'`
-installs the peers. Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians are shown.
+installs the peers. Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians
+are shown.
 """
 
 import os

@@ -35,7 +35,7 @@ def coverage(seed: int, c: float, length: int, n_draws: int) -> list[float] | No
     for calibrated in (False, True):
         lower, upper = model.coef_interval(0.9, calibrated)
         inside.append(float(np.mean((lower[0, found] <= eta) & (eta <= upper[0, found]))))
-    lower, upper = model.predict_proba_interval(corpus.X[500:])
+    lower, upper = model.predict_interval(corpus.X[500:])
     p = corpus.probability[500:]
     return [*inside, float(np.mean((lower[:, 1] <= p) & (p <= upper[:, 1])))]
 

@@ -94,7 +94,7 @@ class Chain:
             draws = list(draw_weights(self.engine, self.plan.response.plain(), len(eta), key))
             calibrated = np.array([eta for eta, _ in draws]), np.array([response.scale for _, response in draws])
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
-        seconds, trace = self.engine.total("timings"), np.array(self.trace)
+        seconds, trace = self.engine.timings(), np.array(self.trace)
         return Result(eta, scale, calibrated, kept.word_topic, doc_topic, self.priors, trace, self.log_joint, seconds)
 
     def state(self) -> dict[str, np.ndarray]:
@@ -109,7 +109,8 @@ class Chain:
             "eta": np.array(self.eta),
             "scale": np.array(self.scale),
             "trace": np.array(self.trace),
-            "word_topic": self.engine.counts.draws().word_topic.copy(),
+            "word_topic": self.engine.counts.kept.copy(),
+            "seconds": self.engine.seconds.copy(),
             "log_joint": np.array(self.log_joint),
         }
 
@@ -123,4 +124,5 @@ class Chain:
         self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
         self.engine.restore(state, self.response, self.last_eta)
         self.engine.counts.restore(state["word_topic"], len(self.eta))
+        self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()

@@ -23,7 +23,7 @@ class Threads:
     """Threads of one address space: its shards, and one array of counts that follows their moves."""
 
     def __init__(self, plan: Plan, source: Source, n_threads: int):
-        self.plan = plan
+        self.plan, self.seconds = plan, np.zeros(3)  # in eta, z, lambda, beside what the shards need
         self.crew = Crew(min(n_threads, len(plan.slices)))
         self.shards = [
             Shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in plan.slices
@@ -115,6 +115,10 @@ class Threads:
     def leave_out(self, last: bool, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """Every document as if it were new, to topics of the kept draws or of the last one, learned without it."""
         self.ask("leave_out", self.counts.draws(last), priors, n_sweeps, key)
+
+    def timings(self) -> np.ndarray:
+        """Seconds of all threads in eta, z and lambda so far."""
+        return self.seconds + self.total("timings")
 
     def state(self) -> dict[str, np.ndarray]:
         """The state of every shard, by its number."""

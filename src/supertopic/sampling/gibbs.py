@@ -1,6 +1,7 @@
 """The paper's Algorithm 1: draw eta, sweep z, draw lambda, for ever."""
 
 import math
+import time
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
@@ -20,7 +21,9 @@ def iterate(
     engine: Threads, statistics: Statistics, response: Response, priors: Priors, key: np.uint64, keep: bool = False
 ) -> tuple[np.ndarray, Statistics, Response]:
     """One iteration; the response's own parameter is drawn with lambda integrated out, so before it."""
+    began = time.perf_counter()
     eta = draw_eta(statistics, priors.nu2, make_key(key, ETA))
+    engine.seconds[0] += time.perf_counter() - began
     if not response.drawn:
         return eta, engine.sweep(eta, priors, key, keep, response), response
     engine.sweep(eta, priors, key, keep)
