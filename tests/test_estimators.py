@@ -470,7 +470,7 @@ def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
 def test_every_parameter_and_attribute_is_documented(corpus, kind):
     """help() shows all of them; nothing says "as in"."""
     text = kind.__doc__
-    assert "As in" not in text and "others :" not in text and "    ...\n" not in text
+    assert "As in" not in text and "others :" not in text and "\n...\n" not in text
     documented = {
         name for names in re.findall(r"^    (\w+(?:, \w+)*) :", text, re.MULTILINE) for name in names.split(", ")
     }

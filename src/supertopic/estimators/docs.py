@@ -5,67 +5,67 @@ import re
 from typing import TypeVar
 
 T = TypeVar("T", bound=type)
-ENTRY = re.compile(r"^    (\w+(?:, \w+)*) :.*\n(?:        .*\n|\n(?=        ))*", re.MULTILINE)
-HERE = "    ...\n"  # where the shared entries come
+ENTRY = re.compile(r"^(\w+(?:, \w+)*) :.*\n(?:    .*\n)*", re.MULTILINE)
+HERE = "...\n"  # where the shared entries come
 
 PARAMETERS = """\
-    n_topics : int, default=20
-        Number of topics K.
-    class_weight : "balanced", dict or None, default=None
-        Multiplies c by a number for each class; "balanced" gives all classes the same weight in all. With labels,
-        "balanced" does so for having and not having each label.
-    calibrate : bool, default=True
-        Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
-        tell them: see `calibrated_draws_`. Otherwise with the chain's own, `coef_draws_`, which are too sure.
-    alpha : float or array-like of shape (n_topics,), default=1.0
-        Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
-    beta : float, default=0.01
-        Dirichlet prior of a topic's words, for each word.
-    optimize_priors : bool, default=False
-        Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
-    nu2 : float, default=1.0
-        Prior variance of the weights eta.
-    burn_in, n_draws : int, default=100 and 20
-        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
-    n_chains : int, default=1
-        Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
-    sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
-        Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
-    predict_sweeps : int, default=40
-        Sweeps over a new document; the second half is averaged.
-    missing_label : object, optional
-        The value of y that means "unknown", for example -1. NaN, None and pandas' NA always do. Such a document adds
-        its words only.
-    n_jobs : int, optional
-        Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
-    random_state : int, RandomState or None
-        The seed; None takes fresh entropy, and `seed_` keeps what was used.
-    verbose : bool, default=False
-        Show a progress bar.
+n_topics : int, default=20
+    Number of topics K.
+class_weight : "balanced", dict or None, default=None
+    Multiplies c by a number for each class; "balanced" gives all classes the same weight in all. With labels,
+    "balanced" does so for having and not having each label.
+calibrate : bool, default=True
+    Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
+    tell them: see `calibrated_draws_`. Otherwise with the chain's own, `coef_draws_`, which are too sure.
+alpha : float or array-like of shape (n_topics,), default=1.0
+    Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
+beta : float, default=0.01
+    Dirichlet prior of a topic's words, for each word.
+optimize_priors : bool, default=False
+    Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
+nu2 : float, default=1.0
+    Prior variance of the weights eta.
+burn_in, n_draws : int, default=100 and 20
+    A chain runs burn_in + n_draws iterations; the last n_draws are kept.
+n_chains : int, default=1
+    Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
+sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
+    Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
+predict_sweeps : int, default=40
+    Sweeps over a new document; the second half is averaged.
+missing_label : object, optional
+    The value of y that means "unknown", for example -1. NaN, None and pandas' NA always do. Such a document adds
+    its words only.
+n_jobs : int, optional
+    Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
+random_state : int, RandomState or None
+    The seed; None takes fresh entropy, and `seed_` keeps what was used.
+verbose : bool, default=False
+    Show a progress bar.
 """
 ATTRIBUTES = """\
-    coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of the weights that predictions use, in the best chain.
-    calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws behind it. Topics of different chains are not matched.
-    coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-        The draws of eta in the chains that learned the topics, where the response weighs c.
-    c_, c_path_ : float, list of dict
-        The c that was used and, with c="auto", the held-out loss of each c that was tried.
-    covariate_coef_, covariate_coef_draws_ : ndarray
-        The same for covariates, for a unit of each; the mean is over all chains.
-    covariate_names_ : ndarray of shape (n_covariates,)
-        The covariates' names, which are those of a DataFrame's columns, or numbers.
-    components_ : ndarray of shape (n_topics, n_words)
-        Pseudo-counts of each word in each topic, as in scikit-learn.
-    topic_word_ : ndarray of shape (n_topics, n_words)
-        The topics: rows sum to 1.
-    doc_topic_ : ndarray of shape (n_docs, n_topics)
-        The mean zbar of the training documents, which has seen the response; `transform` has not.
-    log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
-        The log joint density and the iterations at which it was taken.
-    best_chain_, sampler_, seed_, timings_ : int, str, int, dict
-        The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
+coef_ : ndarray of shape (n_columns, n_topics)
+    Posterior mean of the weights that predictions use, in the best chain.
+calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+    The draws behind it. Topics of different chains are not matched.
+coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+    The draws of eta in the chains that learned the topics, where the response weighs c.
+c_, c_path_ : float, list of dict
+    The c that was used and, with c="auto", the held-out loss of each c that was tried.
+covariate_coef_, covariate_coef_draws_ : ndarray
+    The same for covariates, for a unit of each; the mean is over all chains.
+covariate_names_ : ndarray of shape (n_covariates,)
+    The covariates' names, which are those of a DataFrame's columns, or numbers.
+components_ : ndarray of shape (n_topics, n_words)
+    Pseudo-counts of each word in each topic, as in scikit-learn.
+topic_word_ : ndarray of shape (n_topics, n_words)
+    The topics: rows sum to 1.
+doc_topic_ : ndarray of shape (n_docs, n_topics)
+    The mean zbar of the training documents, which has seen the response; `transform` has not.
+log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
+    The log joint density and the iterations at which it was taken.
+best_chain_, sampler_, seed_, timings_ : int, str, int, dict
+    The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
 """
 LDA_HAS_NOT = ("coef_", "calibrated_draws_", "coef_draws_", "c_", "covariate_coef_", "covariate_names_")
 
@@ -77,7 +77,8 @@ def documented(kind: T) -> T:
         supervised = "c" in wanted
         shared = [(names, text) for names, text in entries(PARAMETERS) if names[0] in wanted]
         results = [(names, text) for names, text in entries(ATTRIBUTES) if supervised or names[0] not in LDA_HAS_NOT]
-        first, second, rest = kind.__doc__.split(HERE)
+        # without the indentation, which Python 3.13 takes away and others leave
+        first, second, rest = (inspect.cleandoc(kind.__doc__) + "\n").split(HERE)
         own = {name for names, _ in entries(first) for name in names}
         told = {name for names, _ in entries(second) for name in names}
         kind.__doc__ = (
