@@ -471,9 +471,7 @@ def test_every_parameter_and_attribute_is_documented(corpus, kind):
     """help() shows all of them; nothing says "as in"."""
     text = kind.__doc__
     assert "As in" not in text and "others :" not in text and "\n...\n" not in text
-    documented = {
-        name for names in re.findall(r"^    (\w+(?:, \w+)*) :", text, re.MULTILINE) for name in names.split(", ")
-    }
+    documented = {name for names in re.findall(r"^(\w+(?:, \w+)*) :", text, re.MULTILINE) for name in names.split(", ")}
     assert documented >= set(inspect.signature(kind).parameters)
     model = kind(2, **QUICK).fit(corpus.X, corpus.y)
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}

@@ -2,9 +2,11 @@
 
 import inspect
 import re
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 T = TypeVar("T", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
 ENTRY = re.compile(r"^(\w+(?:, \w+)*) :.*\n(?:    .*\n)*", re.MULTILINE)
 HERE = "...\n"  # where the shared entries come
 
@@ -67,28 +69,50 @@ log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
 best_chain_, sampler_, seed_, timings_ : int, str, int, dict
     The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
 """
+FIT = """\
+X : array-like or sparse matrix of shape (n_docs, n_words)
+    Word counts.
+y : array-like of shape (n_docs,) or (n_docs, n_columns)
+    The response: for classifiers classes of any kind, or a 0/1 indicator matrix of labels, of which a DataFrame's
+    columns are the names; for regressors numbers. NaN, None and pandas' NA (and a classifier's `missing_label`) mean
+    unknown, and such a document adds its words only.
+sample_weight : array-like of shape (n_docs,), optional
+    Multiplies c for each document; 0 makes its response unknown.
+covariates : array-like of shape (n_docs, n_covariates), optional
+    Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+checkpoint, checkpoint_every : path and seconds, optional
+    The folder to which the state of the chains is written, and how often. The same call goes on from there after it
+    was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+"""
 LDA_HAS_NOT = ("coef_", "calibrated_draws_", "coef_draws_", "c_", "covariate_coef_", "covariate_names_")
 
 
 def documented(kind: T) -> T:
     """Fill up the lists of parameters and attributes of a class where its docstring says `...`."""
-    if kind.__doc__:
-        wanted = list(inspect.signature(kind).parameters)
-        supervised = "c" in wanted
-        shared = [(names, text) for names, text in entries(PARAMETERS) if names[0] in wanted]
-        results = [(names, text) for names, text in entries(ATTRIBUTES) if supervised or names[0] not in LDA_HAS_NOT]
-        # without the indentation, which Python 3.13 takes away and others leave
-        first, second, rest = (inspect.cleandoc(kind.__doc__) + "\n").split(HERE)
-        own = {name for names, _ in entries(first) for name in names}
-        told = {name for names, _ in entries(second) for name in names}
-        kind.__doc__ = (
-            first
-            + "".join(text for names, text in shared if not own & set(names))
-            + second
-            + "".join(text for names, text in results if not told & set(names))
-            + rest
-        )
+    wanted = list(inspect.signature(kind).parameters)
+    parameters = [text for names, text in entries(PARAMETERS) if names[0] in wanted]
+    attributes = [text for names, text in entries(ATTRIBUTES) if "c" in wanted or names[0] not in LDA_HAS_NOT]
+    kind.__doc__ = fill(kind.__doc__, parameters, attributes)
     return kind
+
+
+def documented_fit(fit: F) -> F:
+    """The same for the parameters of a supervised model's `fit`."""
+    fit.__doc__ = fill(fit.__doc__, [text for _, text in entries(FIT)])
+    return fit
+
+
+def fill(doc: str | None, *lists: list[str]) -> str | None:
+    """Put entries into the places of a docstring, but for those that it has itself."""
+    if doc is None:
+        return None
+    # without the indentation, which Python 3.13 takes away and others leave
+    parts = (inspect.cleandoc(doc) + "\n").split(HERE)
+    filled = ""
+    for part, texts in zip(parts, [*lists, []], strict=True):
+        own = {name for names, _ in entries(part) for name in names}
+        filled += part + "".join(text for text in texts if not own & set(entries(text)[0][0]))
+    return filled
 
 
 def entries(text: str) -> list[tuple[list[str], str]]:

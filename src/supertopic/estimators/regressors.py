@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
-from supertopic.estimators.docs import documented
+from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
 from supertopic.report.diagnostics import average
@@ -238,6 +238,7 @@ class SLDACountRegressor(TopicRegressor):
         super()._check_parameters()
         check_number("dispersion", self.dispersion, ("drawn",))
 
+    @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
         covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
@@ -248,8 +249,7 @@ class SLDACountRegressor(TopicRegressor):
         ----------
         exposure : array-like of shape (n_docs,), optional
             What the mean is proportional to, such as the time for which each document was counted.
-        X, y, sample_weight, covariates, checkpoint, checkpoint_every :
-            As in SLDARegressor.
+        ...
         """
         return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure)
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from supertopic.corpus import make_tokens
 from supertopic.estimators.base import TopicModel, pause
+from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.validation import MOST, check_covariates, check_number
 from supertopic.files.checkpoint import Checkpoint
 from supertopic.kernels.draws import make_key
@@ -35,6 +36,7 @@ class SupervisedTopicModel(TopicModel, ABC):
     nu2: float
     calibrate: bool
 
+    @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
         covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
@@ -43,19 +45,7 @@ class SupervisedTopicModel(TopicModel, ABC):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
-        y : array-like of shape (n_docs,) or (n_docs, n_columns)
-            The response: for classifiers classes of any kind, or a 0/1 indicator matrix of labels, of which a
-            DataFrame's columns are the names; for regressors numbers. NaN (and a classifier's `missing_label`) means
-            unknown, and such a document adds its words only.
-        sample_weight : array-like of shape (n_docs,), optional
-            Multiplies c for each document; 0 makes its response unknown.
-        covariates : array-like of shape (n_docs, n_covariates), optional
-            Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
-        checkpoint, checkpoint_every : path and seconds, optional
-            Where the state of the chains is written, and how often. The same call goes on from there after it was
-            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+        ...
         """
         return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
 
