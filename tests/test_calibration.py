@@ -10,6 +10,7 @@ from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.sampling import choice
 from supertopic.sampling.calibration import NU2, draw_weights
+from supertopic.sampling.chain import Chain
 from supertopic.sampling.inference import infer_shares
 from supertopic.sampling.responses import Gaussian, Logistic
 from supertopic.sampling.state import Kept, Priors, Rows, fixed_topics, make_target
@@ -94,6 +95,17 @@ def test_priors_are_learned():
     fixed = LDA(4, **start).fit(corpus.X)
     assert model.perplexity(corpus.X) < fixed.perplexity(corpus.X)
     np.testing.assert_allclose(fixed.alpha_, 2.0)
+
+
+def test_every_c_of_the_path_has_its_iterations(monkeypatch):
+    """40 at the first one, 15 at each later one."""
+    seen, step = [], Chain.step
+    monkeypatch.setattr(
+        Chain, "step", lambda self, last=0: seen.append((self.index, self.response.c)) or step(self, last)
+    )
+    SLDAClassifier(2, c="auto", burn_in=1, n_draws=1, random_state=0).fit([[1, 0], [0, 1]] * 8, [0, 1] * 8)
+    walk = [c for index, c in seen if index == choice.CHOOSE]
+    assert walk == [1.0] * 40 + [4.0] * 15 + [16.0] * 15 + [64.0] * 15 + [256.0] * 15
 
 
 def test_c_is_chosen(corpus):

@@ -70,6 +70,8 @@ class Problem:
         self.eta = rng.normal(size=(N_COLUMNS, N_TOPICS + 1))
         n_shards = 1 if sampler == "collapsed" else 4
         self.plan, source = plan_of(self.docs, N_WORDS, self.response, self.target, PRIORS, sampler, n_shards)
+        if kind in ("hinge", "Gaussian") and n_shards == 4:  # statistics of two shards in one sum
+            self.plan = self.plan._replace(groups=(slice(0, 2), slice(2, 4)))
         self.lam = self.response.draw_lam(self.target, self.omega(), make_key(1), 0)
         cls, n_threads = ENGINES[engine]
         flat_z = [k for topics in self.z for k in topics]
@@ -234,6 +236,8 @@ def test_hidden_responses_are_not_seen_and_their_losses_add_up(engine):
     lam = problem.response.start_lam(target) * ~held
     precision = np.einsum("dr,dj,dk->jkr", lam, problem.x, problem.x)[np.tril_indices(N_TOPICS + 1)]
     np.testing.assert_allclose(statistics.precision, precision, atol=1e-10)
+    kappa = 3.0 * target.weight * ~held * (target.y - 0.5) - lam * target.offset
+    np.testing.assert_allclose(statistics.shift, problem.x.T @ kappa, atol=1e-10)
     for n_draws in (1, 3):
         for _ in range(n_draws):
             engine.ask("foretell", Logistic(1.0))

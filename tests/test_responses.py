@@ -294,13 +294,13 @@ def test_bad_input(model, y, more, message):
 def test_a_rating_lies_in_its_interval(corpus):
     """New ratings, of documents that were held out, lie in 90 % intervals nine times out of ten."""
     rng = np.random.default_rng(0)
-    y = 50 + 10 * corpus.doc_topic[:, 0] + rng.normal(size=len(corpus.doc_topic))
+    y = 50 + 10 * corpus.doc_topic[:, 0] + 3 * rng.normal(size=len(corpus.doc_topic))
     half = len(y) // 2
     model = SLDARegressor(4, n_chains=2, **RUN).fit(corpus.X[:half], y[:half])
     lower, upper = model.predict_interval(corpus.X[half:], 0.9)
     assert 0.84 < np.mean((lower <= y[half:]) & (y[half:] <= upper)) < 0.96
     mean, std = model.predict(corpus.X[half:], return_std=True)
-    np.testing.assert_allclose((lower + upper) / 2, mean, atol=0.2)
+    np.testing.assert_allclose((lower + upper) / 2, mean, atol=0.5)
     np.testing.assert_allclose((upper - lower) / 2, 1.645 * std, rtol=0.1)
 
 

@@ -85,7 +85,11 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     chain.step(last)
                     advance(f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else "")
                     pause(chain, name, chain.iteration == last, checkpoint, stop)
-                return chain.finish(self.predict_sweeps, bool(getattr(self, "calibrate", False)))
+                weights = []
+                for draw in chain.calibrate(self.predict_sweeps) if getattr(self, "calibrate", False) else ():
+                    weights.append(draw)
+                    pause(chain, name, False, None, stop)  # the chain itself is finished, and in the checkpoint
+                return chain.finish(weights)
 
         with (
             one_blas_thread,

@@ -1,5 +1,6 @@
 """One chain of a fit: its iterations, what is kept of them, and what it leaves behind."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
 from supertopic.sampling.inference import PREDICT
 from supertopic.sampling.plan import Plan, Source
+from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Priors
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
@@ -84,15 +86,18 @@ class Chain:
         """Every document as if it were new, to the mean of the kept draws or to the last one, learned without it."""
         self.engine.leave_out(last, self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
 
-    def finish(self, n_sweeps: int, calibrate: bool) -> Result:
-        """What is kept of the chain, with weights for predictions if they are asked for."""
+    def calibrate(self, n_sweeps: int) -> Iterator[tuple[np.ndarray, Response]]:
+        """As many draws of weights for predictions as there are draws that were kept."""
+        self.leave_out(n_sweeps)
+        key = make_key(self.plan.seed, self.index, CALIBRATE)
+        return draw_weights(self.engine, self.plan.response.plain(), len(self.eta), key)
+
+    def finish(self, weights: list[tuple[np.ndarray, Response]]) -> Result:
+        """What is kept of the chain; its own weights are those for predictions, too, where there are no others."""
         eta, scale, kept = np.array(self.eta), np.array(self.scale), self.engine.counts.draws()
         calibrated = eta, scale
-        if calibrate:
-            self.leave_out(n_sweeps)
-            key = make_key(self.plan.seed, self.index, CALIBRATE)
-            draws = list(draw_weights(self.engine, self.plan.response.plain(), len(eta), key))
-            calibrated = np.array([eta for eta, _ in draws]), np.array([response.scale for _, response in draws])
+        if weights:
+            calibrated = np.array([eta for eta, _ in weights]), np.array([response.scale for _, response in weights])
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
         seconds, trace = self.engine.timings(), np.array(self.trace)
         return Result(eta, scale, calibrated, kept.word_topic, doc_topic, self.priors, trace, self.log_joint, seconds)
