@@ -55,7 +55,8 @@ def find_moves(word, previous, z, n_parts):
     starts = np.zeros(n_parts + 2, np.int64)
     for i in moved[:n_moved]:
         starts[word[i] // BLOCK % n_parts + 2] += 1
-    starts = np.cumsum(starts)
+    for p in range(n_parts):
+        starts[p + 2] += starts[p + 1]
     moves = np.empty(n_moved, np.uint64)
     for i in moved[:n_moved]:
         place = word[i] // BLOCK % n_parts + 1
@@ -208,13 +209,15 @@ def private_topics(tokens, z, word_topic, n_draws, beta, mass, width, first_doc,
     rest, own = np.empty(n_topics), np.empty(n_topics)
     for d in range(first_doc, last_doc):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
-        rest[:] = mass
+        for k in range(n_topics):
+            rest[k] = mass[k]
         for i in range(start, stop):
             rest[z[i]] -= 1.0
         i = start
         while i < stop:
             w, first = tokens.word[i], word[i - begin] * width
-            own[:] = 0.0
+            for k in range(n_topics):
+                own[k] = 0.0
             while i < stop and tokens.word[i] == w:
                 own[z[i]] += 1.0
                 i += 1

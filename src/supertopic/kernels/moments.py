@@ -40,7 +40,8 @@ def z_omegas(doc_start, z, covariates, eta):
     n_topics = eta.shape[1] - covariates.shape[1]
     omega, n = np.zeros((len(covariates), len(eta))), np.zeros(n_topics)
     for d in range(len(covariates)):
-        n[:] = 0.0
+        for k in range(n_topics):
+            n[k] = 0.0
         for i in range(doc_start[d], doc_start[d + 1]):
             n[z[i]] += 1.0
         for r in range(len(eta)):

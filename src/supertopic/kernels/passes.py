@@ -3,6 +3,8 @@
 Every return to Python is a wait for the interpreter when many threads are at work.
 """
 
+import numpy as np
+
 from supertopic.kernels.compiled import kernel, part
 from supertopic.kernels.counts import count_topics, find_moves
 from supertopic.kernels.draws import document_streams
@@ -15,7 +17,8 @@ def pass_dense(tokens, z, topics, weights, quadratic, key, first_doc, keep, kept
     """`sweep` over the shard whose first document has the number first_doc; returns topic counts, moves and starts."""
     streams = document_streams(key, first_doc, len(tokens.doc_start) - 1)
     previous = z.copy()
-    sweep(tokens, z, topics, weights, quadratic, streams, 1, 0 if keep else 1, kept, omega)
+    once = np.int64(1)  # a plain 1 would be a type of its own, for which all would be compiled again
+    sweep(tokens, z, topics, weights, quadratic, streams, once, 0 if keep else once, kept, omega)
     return result(tokens, previous, z, topics, n_parts)
 
 

@@ -103,9 +103,11 @@ class Shard:
         self.seconds[2] += time.perf_counter() - began
 
     def add_statistics(self, total: Statistics) -> Statistics:
-        """Add to what the next draw of eta needs to know, in place."""
+        """Add to what the next draw of eta needs to know, in place; without a response that is nothing."""
         began = time.perf_counter()
         precision, shift = total
+        if not shift.size:
+            return total
         if self.rows is not None:
             add_row_moments(self.rows, self.target.covariates, self.quadratic, precision, shift)
         else:
