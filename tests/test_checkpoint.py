@@ -81,7 +81,7 @@ def test_killed_at_random_moments(tmp_path, model):
 
 
 def test_control_c_writes_the_checkpoint(tmp_path):
-    model = MODELS[0].replace("burn_in=60", "burn_in=3000")
+    model = MODELS[0].replace("burn_in=60", "burn_in=300000")
     process = run(model, tmp_path / "c", every=1e9)
     process.stdout.readline()
     time.sleep(3)
@@ -221,7 +221,7 @@ def test_a_walk_that_was_stopped_goes_on(corpus, tmp_path, monkeypatch):
 
 def test_control_c_without_a_checkpoint(tmp_path):
     """Chains in threads stop between two iterations: within seconds, not at the end of the fit."""
-    process = run(MODELS[0].replace("burn_in=60", "burn_in=30000"), "")
+    process = run(MODELS[0].replace("burn_in=60", "burn_in=300000"), "")
     process.stdout.readline()
     time.sleep(3)
     began = time.monotonic()
