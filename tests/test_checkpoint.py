@@ -215,6 +215,7 @@ def test_a_walk_that_was_stopped_goes_on(corpus, tmp_path, monkeypatch):
     again_of_walk_1 = len(steps) - before - 3 * n_iterations - 5  # less walks 2 to 4 and the chain itself
     assert again_of_walk_1 == n_iterations - choice.FIRST_STEP - choice.STEP
     assert again.c_path_ == undisturbed.c_path_
+    assert sorted(os.listdir(tmp_path / "c")) == ["chain-0", "fit"]  # the walks are no longer needed
     np.testing.assert_array_equal(again.calibrated_draws_, undisturbed.calibrated_draws_)
     assert threading.active_count() == n_threads
 

@@ -82,6 +82,7 @@ class SupervisedTopicModel(TopicModel, ABC):
                 facts["c"], facts["path"] = self._choose_c(plan, source, checkpoint)
                 if checkpoint:
                     checkpoint.write_facts()
+                    checkpoint.forget("walk-*")
             self.c_, self.c_path_ = facts["c"], facts["path"]
         return plan._replace(response=replace(plan.response, c=self.c_))
 

@@ -63,9 +63,10 @@ class Checkpoint:
             warnings.warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.", stacklevel=2)
         self.kept[name] = time.monotonic()
 
-    def forget(self, name: str) -> None:
-        """A chain that is no longer needed."""
-        (self.path / name).unlink(missing_ok=True)
+    def forget(self, pattern: str) -> None:
+        """Remove the states of chains that are no longer needed."""
+        for path in self.path.glob(pattern):
+            path.unlink(missing_ok=True)
 
     def _write(self, name: str, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
         with self.lock:
