@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import supertopic
-from supertopic import LDA, SLDAClassifier
+from supertopic import LDA, SLDAClassifier, SLDACountRegressor
 from supertopic.datasets import make_corpus
 from supertopic.files.container import read_file, write_file
 
@@ -216,3 +216,16 @@ def test_a_file_of_version_0_1_still_loads():
     told = [0.9467974177265718, 0.9414425680832141, 0.029490748857226617, 0.029490748857226617]
     np.testing.assert_allclose(model.predict_proba(texts)[:, 1], told, rtol=1e-9)
     assert model[-1].classes_.tolist() == ["politics", "sport"]
+
+
+def test_counts_of_version_0_1_predict_without_an_exposure(tmp_path):
+    """Their files do not tell whether there was one."""
+    corpus = make_corpus(n_docs=30, random_state=0)
+    model = SLDACountRegressor(3, **QUICK).fit(corpus.X, corpus.y)
+    supertopic.save(model, tmp_path / "m")
+    header, tensors = read_file(tmp_path / "m", "model")
+    del header["fitted"]["exposed_"], tensors["response_names_"], header["json"]["response_names_"]
+    write_file(tmp_path / "m", header, tensors)
+    loaded = supertopic.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.predict(corpus.X), model.predict(corpus.X))
+    assert loaded.coefficient_frame()["column"][0] == "0"

@@ -323,7 +323,7 @@ class SLDACountRegressor(TopicRegressor):
 
     def _offset(self, X, exposure) -> np.ndarray:
         """The known part of the log mean of new documents, (n_docs, R)."""
-        if self.exposed_ and exposure is None:
+        if getattr(self, "exposed_", False) and exposure is None:  # a file of version 0.1 does not tell
             raise ValueError(
                 "The model was fitted with an exposure; pass exposure= here, too (1 for each document gives rates)."
             )
