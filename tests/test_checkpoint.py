@@ -161,7 +161,7 @@ def test_a_place_that_cannot_be_written_is_noticed_at_the_start(corpus, tmp_path
     monkeypatch.setattr(checkpoints, "write_file", full_disk)
     with pytest.warns(UserWarning, match="No space left"):
         model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
-    assert model.coef_draws_.shape == (1, 2, 1, 3)
+    assert model.training_draws_.shape == (1, 2, 1, 3)
 
 
 def test_identity_is_in_the_bytes(corpus, tmp_path):
@@ -199,11 +199,11 @@ def test_a_walk_that_was_stopped_goes_on(corpus, tmp_path, monkeypatch):
     undisturbed = SLDAClassifier(3, **model).fit(corpus.X, corpus.y)
     steps, step = [], Chain.step
 
-    def counted(self, last=0):
+    def counted(self):
         steps.append(self.index)
         if len(steps) == 165:  # in the second walk, at its third c
             raise MemoryError("stopped")
-        step(self, last)
+        step(self)
 
     monkeypatch.setattr(Chain, "step", counted)
     with pytest.raises(MemoryError):
@@ -234,9 +234,9 @@ def test_control_c_without_a_checkpoint(tmp_path):
 def test_control_c_while_weights_are_calibrated(corpus, monkeypatch):
     real = Chain.calibrate
 
-    def calibrate(self, n_sweeps):
+    def calibrate(self, n_sweeps, hidden):
         signal.raise_signal(signal.SIGINT)
-        return real(self, n_sweeps)
+        return real(self, n_sweeps, hidden)
 
     monkeypatch.setattr(Chain, "calibrate", calibrate)
     with pytest.raises(KeyboardInterrupt, match="stopped"):

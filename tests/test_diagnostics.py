@@ -45,16 +45,19 @@ def test_diagnose_and_its_advice(corpus, fitted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = fitted.diagnose(corpus.X[:50], corpus.y[:50])
-    assert set(found) == {"score", "log joint", "training loss", "omega", "held-out loss"}
-    assert all(np.isfinite(row["rhat"]) and row["ess"] > 0 for name, row in found.items() if name != "score")
-    assert len(found["score"]) == 2
+    assert set(found) == {"score", "log joint", "training loss", "omega", "held-out loss", "hidden documents"}
+    assert all(np.isfinite(row["rhat"]) and row["ess"] > 0 for row in found.values() if "rhat" in row)
+    assert len(found["score"]) == 2 and found["hidden documents"]["documents"] == fitted.hidden_["documents"]
+    lines = repr(found).splitlines()
+    assert len({len(line) for line in lines[:-1]}) == 1 and "rhat" in lines[0] and lines[-1].startswith("- ")
+    assert found._repr_html_().count("<tr>") == len(found) + 1
     stuck = SLDAClassifier(4, c=200, burn_in=0, n_draws=20, n_chains=3, random_state=0).fit(corpus.X, corpus.y)
-    with pytest.warns(ConvergenceWarning, match="raise burn_in"):
-        stuck.diagnose()
-    stuck.trace_ = np.random.default_rng(0).normal(size=(3, 200, 2))
+    with pytest.warns(ConvergenceWarning, match="Raise burn_in"):
+        assert len(stuck.diagnose().advice) == 1
+    settled = SLDAClassifier(4, burn_in=100, n_draws=20, random_state=0).fit(corpus.X, corpus.y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        stuck.diagnose()
+        assert "chains" not in repr(settled.diagnose()) and settled.diagnose().advice == []
 
 
 def test_every_model_can_be_diagnosed(corpus):
@@ -99,7 +102,7 @@ def test_arviz_takes_the_dataset(corpus, fitted, tmp_path):
     data = fitted.to_xarray()
     assert dict(data.sizes) == {"chain": 2, "draw": 20, "column": 1, "topic": 4}
     summary = az.summary(data)
-    assert {"mean", "sd", "r_hat", "ess_bulk"} <= set(summary.columns) and len(summary) == 10
+    assert {"mean", "sd", "r_hat", "ess_bulk"} <= set(summary.columns) and len(summary) == 14
     assert az.convert_to_inference_data(data).posterior["coef"].shape == (2, 20, 1, 4)
     supertopic.save(fitted, tmp_path / "m")
     assert load(tmp_path / "m").to_xarray().equals(data)

@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
+from supertopic.estimators import base
 
 QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
 
@@ -111,7 +112,8 @@ def test_fitted_shapes(corpus, fitted):
     n_docs, n_words = corpus.X.shape
     assert fitted.classes_.tolist() == [0, 1]
     assert fitted.coef_.shape == (1, 4)
-    assert fitted.coef_draws_.shape == (2, 20, 1, 4)
+    assert fitted.coef_draws_.shape == (2, 100, 1, 4)
+    assert fitted.training_draws_.shape == fitted.calibrated_draws_.shape == (2, 20, 1, 4)
     assert fitted.components_.shape == fitted.topic_word_.shape == (4, n_words)
     np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)
     np.testing.assert_allclose(fitted.components_.sum(), corpus.X.sum() + 4 * n_words * fitted.beta)
@@ -151,8 +153,8 @@ def test_log_joint_is_the_definition():
     plan = make_plan(source, 12, Logistic(2.5), priors, False, "collapsed", 5, 0)
     with Chain(plan, source, 0, 1) as chain:
         for _ in range(4):
-            chain.step(last=4)
-        ((_, value),), eta, (state,) = chain.log_joint, chain.eta[-1], chain.engine.ask("state")
+            chain.step()
+        (*_, (_, value)), eta, (state,) = chain.log_joint, chain.eta[-1], chain.engine.ask("state")
     docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, state["z"].astype(int)))
     omega = naive.zbars(z, 3) @ eta.T
     expected = naive.log_words(docs, z, 12, 3, 0.3) + naive.log_documents(z, priors.alpha)
@@ -279,7 +281,7 @@ def test_missing_labels(corpus, unknown):
 def test_a_weight_multiplies_c(corpus):
     double = SLDAClassifier(3, c=10, **QUICK).fit(corpus.X, corpus.y, sample_weight=np.full(300, 2.0))
     plain = SLDAClassifier(3, c=20, **QUICK).fit(corpus.X, corpus.y)
-    np.testing.assert_allclose(double.coef_draws_, plain.coef_draws_, rtol=1e-6)
+    np.testing.assert_allclose(double.training_draws_, plain.training_draws_, rtol=1e-6)
 
 
 def test_alpha_for_each_topic(corpus):
@@ -454,11 +456,11 @@ def test_one_way_to_ask_for_uncertainty(corpus):
 
 def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
     model = pickle.loads(pickle.dumps(fitted))
-    calls, phi = [], type(model)._phi
-    monkeypatch.setattr(type(model), "_phi", lambda self, chain: calls.append(chain) or phi(self, chain))
+    calls, make = [], base.mean_topics
+    monkeypatch.setattr(base, "mean_topics", lambda *given: calls.append(given) or make(*given))
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: model.predict_proba(corpus.X[:3]), range(16)))
-    assert calls == list(range(len(model._word_topic)))
+    assert len(calls) == len(model._word_topic)
     for answer in answers:
         np.testing.assert_array_equal(answer, fitted.predict_proba(corpus.X[:3]))
     assert len(model._frozen) and not pickle.loads(pickle.dumps(model))._frozen
@@ -476,5 +478,5 @@ def test_every_parameter_and_attribute_is_documented(corpus, kind):
     model = kind(2, **QUICK).fit(corpus.X, corpus.y)
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     inner = {"alpha_", "beta_", "trace_", "n_features_in_", "multilabel_", "multioutput_", "n_covariates_", "unit_"}
-    inner |= {"covariate_mean_", "covariate_scale_", "exposed_"} | ({"coef_draws_"} if kind is LDA else set())
+    inner |= {"covariate_mean_", "covariate_scale_", "exposed_"}
     assert documented >= public - inner

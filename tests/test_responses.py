@@ -148,7 +148,8 @@ def test_sticks_are_the_product_of_decisions(corpus):
     """From one draw, by the definition."""
     model = SLDAClassifier(4, multiclass="stick_breaking", calibrate=False, burn_in=20, n_draws=1, random_state=0)
     model.fit(corpus.X, corpus.group)
-    omega = model.transform(corpus.X) @ model.coef_.T
+    model.set_params(predict_sweeps=1)  # one draw of the topics, so that their mean is this draw
+    omega = model.transform(corpus.X) @ model.coef_.T + model.intercept_
     left, p = np.ones(500), []
     for r in range(3):
         p.append(left * expit(omega[:, r]))

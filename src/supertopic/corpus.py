@@ -73,3 +73,9 @@ def take(tokens: Tokens, docs: slice) -> Tokens:
     """The tokens of some consecutive documents; the words are a view."""
     starts = tokens.doc_start[docs.start : docs.stop + 1]
     return Tokens(tokens.word[starts[0] : starts[-1]], starts - starts[0])
+
+
+def pick(tokens: Tokens, docs: np.ndarray) -> Tokens:
+    """The tokens of some documents, which a mask (n_docs,) tells."""
+    lengths = np.diff(tokens.doc_start)
+    return Tokens(tokens.word[np.repeat(docs, lengths)], np.concatenate([[0], np.cumsum(lengths[docs])]))

@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -27,7 +28,7 @@ from supertopic.sampling.crew import each, interruptible, one_blas_thread
 from supertopic.sampling.inference import PREDICT, infer_shares
 from supertopic.sampling.plan import SAMPLERS, Arrays, Plan, make_plan
 from supertopic.sampling.responses import Logistic, Response
-from supertopic.sampling.state import Priors, Target, Topics, fixed_topics, make_target
+from supertopic.sampling.state import Priors, Target, Topics, make_target, mean_topics
 
 logger = logging.getLogger("supertopic")
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
@@ -68,10 +69,14 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         workers = min(effective_n_jobs(self.n_jobs), self.n_chains)
         self._check_memory(X, target, workers)
         warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
-        source = Arrays(make_tokens(X), target)
+        source, aside = Arrays(make_tokens(X), target), None
         self.seed_ = self._seed()
         plan = self._plan(source, X.shape[1], response)
         checkpoint = self._open_checkpoint(plan, source, path, every)
+        hidden = self._hide(target)
+        if hidden.any():
+            source, aside = source.pick(~hidden), source.pick(hidden)
+            plan = self._plan(source, X.shape[1], response)
         plan = self._settle(plan._replace(seed=self.seed_), source, checkpoint)
         title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
 
@@ -82,24 +87,24 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     checkpoint.restore(chain, name, last)
                     advance("", chain.iteration)
                 while chain.iteration < last:
-                    chain.step(last)
+                    chain.step()
                     advance(f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else "")
                     pause(chain, name, chain.iteration == last, checkpoint, stop)
-                weights = []
-                for draw in chain.calibrate(self.predict_sweeps) if getattr(self, "calibrate", False) else ():
-                    weights.append(draw)
+                for _ in chain.calibrate(self.predict_sweeps, aside) if getattr(self, "calibrate", False) else ():
                     pause(chain, name, False, None, stop)  # the chain itself is finished, and in the checkpoint
-                return chain.finish(weights)
+                return chain.finish()
 
         with (
             one_blas_thread,
             interruptible() as stop,
             progress(self.n_chains * last, title, bool(self.verbose)) as advance,
         ):
-            self._set_results(plan, source.tokens, each(run, self.n_chains, workers, stop))
-        logger.info("%s: %d tokens in %.1f s", title, len(source.tokens.word), time.perf_counter() - began)
+            self._set_results(plan, source, aside, hidden, each(run, self.n_chains, workers, stop))
+        logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
 
-    def _set_results(self, plan: Plan, tokens: Tokens, chains: list[Result]) -> None:
+    def _set_results(
+        self, plan: Plan, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+    ) -> None:
         """Set what the chains have found."""
         means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
         self.best_chain_, self.sampler_ = int(np.argmax(means)), plan.sampler
@@ -110,13 +115,27 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.trace_ = np.array([chain.trace for chain in chains])
         self.alpha_ = np.array([chain.priors.alpha for chain in chains])
         self.beta_ = np.array([chain.priors.beta for chain in chains])
-        eta, scale = (np.array([getattr(chain, name) for chain in chains]) for name in ("eta", "scale"))
-        calibrated = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
+        eta, scale, shown = (np.array([getattr(chain, name) for chain in chains]) for name in ("eta", "scale", "shown"))
+        calibrated = self._trusted(plan, aside, chains)
         word_topic = np.stack([chain.word_topic for chain in chains])
-        self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated))
-        lengths, n_draws = np.diff(tokens.doc_start), eta.shape[1]
-        self.doc_topic_ = chains[self.best_chain_].doc_topic / (np.maximum(lengths, 1) * float(n_draws))[:, None]
-        self.doc_topic_[lengths == 0] = self._topic_shares[self.best_chain_]
+        shown = self._in_units(shown, scale)[0]
+        self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated), shown)
+        lengths = np.diff(source.tokens.doc_start)
+        shares = chains[self.best_chain_].doc_topic / (np.maximum(lengths, 1) * float(eta.shape[1]))[:, None]
+        shares[lengths == 0] = self._topic_shares[self.best_chain_]
+        self.doc_topic_ = np.empty((len(hidden), plan.n_topics))
+        self.doc_topic_[~hidden] = shares
+        if aside:
+            self.doc_topic_[hidden] = self._infer(aside.tokens, [self.best_chain_])[0]
+
+    def _hide(self, target: Target) -> np.ndarray:
+        """Which documents the chains will not see, (n_docs,)."""
+        return np.zeros(len(target.y), bool)
+
+    def _trusted(self, plan: Plan, aside: Arrays | None, chains: list[Result]) -> tuple[np.ndarray, np.ndarray]:
+        """The chains' weights for predictions, and the response's own parameter."""
+        eta, scale = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
+        return eta, scale
 
     def _settle(self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None) -> Plan:
         """The plan, with what is found out before the chains begin."""
@@ -167,18 +186,18 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return eta, scale
 
     def _set_draws(
-        self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray, new_eta: np.ndarray, new_scale: np.ndarray
-    ) -> None:
+        self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray, new_eta: np.ndarray, new_scale: np.ndarray,
+        shown: np.ndarray,
+    ) -> None:  # fmt: skip
         """Set what follows from the draws of all chains.
 
         word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0),
-        and so are the weights for new documents. From here on nothing but predict_sweeps and n_jobs is read from the
-        parameters, which may be set anew.
+        and so are the weights for new documents and those that are shown. From here on nothing but predict_sweeps and
+        n_jobs is read from the parameters, which may be set anew.
         """
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
-        self._calibrated = new_eta, new_scale
-        self._n_features_out = n_topics = word_topic.shape[2]
-        self.coef_draws_ = eta[..., :n_topics]
+        self._calibrated, self._shown = (new_eta, new_scale), shown
+        self._n_features_out = word_topic.shape[2]
         tokens = word_topic.sum(axis=1, dtype=float) + 1e-300
         # the share of each topic in all training tokens, (chain, K): what is believed of a document without words
         self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
@@ -204,18 +223,18 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _mean_counts(self, chain: int) -> np.ndarray:
         """The mean counts of a chain's draws, plus beta: (V, K)."""
-        return self._word_topic[chain] / self.coef_draws_.shape[1] + self.beta_[chain]
+        return self._word_topic[chain] / self._eta.shape[1] + self.beta_[chain]
 
     def _topics(self, chain: int) -> Topics:
         """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""
         with freezing:
             if chain not in self._frozen:
-                self._frozen[chain] = fixed_topics(self._phi(chain), self.alpha_[chain])
+                priors = Priors(self.alpha_[chain], self.beta_[chain], 1.0)
+                self._frozen[chain] = mean_topics(self._word_topic[chain], self._eta.shape[1], priors)
             return self._frozen[chain]
 
-    def _infer(self, X, chains) -> np.ndarray:
+    def _infer(self, tokens: Tokens, chains: Sequence[int]) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        tokens = make_tokens(self._new_counts(X))
         n_threads, shares = effective_n_jobs(self.n_jobs), []
         for index in chains:
             key = make_key(self.seed_, index, PREDICT)
@@ -249,7 +268,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             Rows sum to 1. A document without known words gets the shares of the training corpus.
         """
         check_is_fitted(self, "_word_topic")
-        return self._infer(X, [self.best_chain_])[0]
+        return self._infer(make_tokens(self._new_counts(X)), [self.best_chain_])[0]
 
     def top_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[list[str]]:
         """The n most probable words of each topic, most probable first.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from supertopic.estimators.docs import documented
-from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, is_unknown, without_na
 from supertopic.report.diagnostics import average, interval
 from supertopic.sampling.responses import Hinge, Logistic, Response
@@ -49,6 +49,10 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         if weights.max() * self._largest_c() > MOST:
             raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self._largest_c():g}.")
         return self._response(), make_target(columns, weights)
+
+    def _link(self, mean):
+        exclusive = not self.multilabel_ and len(mean) == len(self.classes_)
+        return np.log(mean) if exclusive else logit(mean)
 
     def _encode_labels(self, y, unknown, names) -> np.ndarray:
         values = set(np.unique(y[~unknown].astype(object)).tolist())
@@ -151,8 +155,9 @@ class SLDAClassifier(TopicClassifier):
     classes_ : ndarray
         The classes, or the names or numbers of the labels.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of the weights that predictions use, in the best chain. With two classes there is one row,
-        positive towards classes_[1].
+        Posterior mean of the weights in the best chain, from hidden documents: see `hidden`. With two classes there is
+        one row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that is all
+        topic k.
     ...
 
     Examples
@@ -169,9 +174,9 @@ class SLDAClassifier(TopicClassifier):
     multiclass: str
 
     def __init__(
-        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, alpha=1.0, beta=0.01,
-        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
-        missing_label=None, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, hidden="auto", alpha=1.0,
+        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -181,7 +186,8 @@ class SLDAClassifier(TopicClassifier):
             raise ValueError(f"multiclass must be 'shared' or 'stick_breaking', got {self.multiclass!r}.")
 
     def _response(self):
-        return Logistic(self._c())
+        exclusive = not self.multilabel_ and self.multiclass == "shared" and len(self.classes_) > 2
+        return Logistic(self._c(), exclusive)
 
     @property
     def sticks_(self) -> bool:
@@ -206,35 +212,42 @@ class SLDAClassifier(TopicClassifier):
         return softmax(omega, axis=1)  # if exactly one column is 1, each is the one in proportion to its odds
 
     def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
-        """The probability of each class (rows sum to 1), or of each label (rows need not)."""
-        check_is_fitted(self, "_word_topic")
-        return average([self._probabilities(omega) for omega, _ in self._omegas(X, covariates)])
+        """The probability of each class (rows sum to 1), or of each label (rows need not).
+
+        It is a mean over the draws of the weights and of the document's own topics: of a text with few words little is
+        known.
+        """
+        return self._foretell(lambda omegas, *_: average(list(map(self._probabilities, omegas))), X, covariates)
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of each probability: lower and upper ends, shaped as from predict_proba.
 
-        It holds what is not known of the weights and, from its words, of the document's topics. All draws of all
-        documents are in memory at once: give many documents in parts.
+        It holds what is not known of the weights and, from its words, of the document's topics.
         """
         check_is_fitted(self, "_word_topic")
         check_level(level)
-        return interval(np.array([self._probabilities(omega) for omega in self._omega_draws(X, covariates)]), level)
+        return self._foretell(
+            lambda omegas, *_: interval(np.array(list(map(self._probabilities, omegas))), level), X, covariates
+        )
 
     def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
         """The log-loss of each draw, (chain, draw), and the accuracy of each chain."""
-        truth, shape = self._truth(y), self._eta.shape[:2]
-        p = [self._probabilities(omega) for omega, _ in self._omegas(X, covariates)]
-        chosen = (
-            np.where(truth > 0.5, p, 1.0 - np.array(p))
-            if self.multilabel_
-            else np.max(p * truth, axis=2, keepdims=True)
-        )
-        losses = -np.log(chosen + 1e-300).sum(axis=2).mean(axis=1).reshape(shape)
-        means = np.array(p).reshape(*shape, *truth.shape).mean(axis=1)  # (chain, n_docs, class)
-        right = (means > 0.5) == truth if self.multilabel_ else means.argmax(axis=2) == truth.argmax(axis=1)
-        return losses, [float(part.mean()) for part in right]
+        truth, n_chains = self._truth(y), len(self._eta)
+
+        def sum_up(omegas, _, docs):
+            p = np.array(list(map(self._probabilities, omegas)))
+            chosen = (
+                np.where(truth[docs] > 0.5, p, 1.0 - p)
+                if self.multilabel_
+                else np.sum(p * truth[docs], axis=2)[..., None]
+            )
+            return -np.log(chosen + 1e-300).sum(axis=2).T, by_chain(p, n_chains)
+
+        losses, p = self._foretell(sum_up, X, covariates)
+        right = (p > 0.5) == truth[:, None] if self.multilabel_ else p.argmax(axis=2) == truth.argmax(axis=1)[:, None]
+        return losses.mean(axis=0).reshape(n_chains, -1), mean_of_chains(right)
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
@@ -264,7 +277,8 @@ class MedLDAClassifier(TopicClassifier):
         How far from 0 omega should be. With the prior of eta fixed, a larger one weighs the response more.
     calibrate : bool, default=True
         Predict with the weights of a support vector machine (c = 1, margin 1) on the training documents' topics as
-        their words alone tell them.
+        their words alone tell them. The weights that are shown are log-odds, from a logistic regression on hidden
+        documents: a hinge has no intervals.
     ...
 
     Attributes
@@ -279,9 +293,9 @@ class MedLDAClassifier(TopicClassifier):
     margin: float
 
     def __init__(
-        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, alpha=1.0, beta=0.01,
-        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
-        missing_label=None, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, hidden="auto", alpha=1.0,
+        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -290,18 +304,22 @@ class MedLDAClassifier(TopicClassifier):
 
     def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
         """The hinge loss of each draw, (chain, draw), and the accuracy of each chain."""
-        truth, shape = self._truth(y), self._eta.shape[:2]
-        omega = np.array([omega for omega, _ in self._omegas(X, covariates)])
-        sign = 2.0 * truth[:, -omega.shape[2] :] - 1.0
-        losses = np.maximum(1.0 - sign * omega, 0.0).sum(axis=2).mean(axis=1).reshape(shape)
-        means = omega.reshape(*shape, *sign.shape).mean(axis=1)
-        one = self.multilabel_ or sign.shape[1] == 1
-        right = (means > 0) == (sign > 0) if one else means.argmax(axis=2) == truth.argmax(axis=1)
-        return losses, [float(part.mean()) for part in right]
+        truth, (n_chains, _, n_columns) = self._truth(y), self._eta.shape[:3]
+        sign = 2.0 * truth[:, -n_columns:] - 1.0
+
+        def sum_up(omegas, _, docs):
+            return np.maximum(1.0 - sign[docs] * omegas, 0.0).sum(axis=2).T, by_chain(omegas, n_chains)
+
+        losses, means = self._foretell(sum_up, X, covariates)
+        one = self.multilabel_ or n_columns == 1
+        right = (means > 0) == (sign > 0)[:, None] if one else means.argmax(axis=2) == truth.argmax(axis=1)[:, None]
+        return losses.mean(axis=0).reshape(n_chains, -1), right.reshape(len(truth), n_chains, -1).mean(
+            axis=(0, 2)
+        ).tolist()
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
-        return self._one_column(average([omega for omega, _ in self._omegas(X, covariates)]))
+        return self._one_column(self._foretell(lambda omegas, *_: average(omegas), X, covariates))
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
@@ -312,8 +330,13 @@ class MedLDAClassifier(TopicClassifier):
         """
         check_is_fitted(self, "_word_topic")
         check_level(level)
-        lower, upper = interval(np.array(list(self._omega_draws(X, covariates))), level)
+        lower, upper = self._foretell(lambda omegas, *_: interval(omegas, level), X, covariates)
         return self._one_column(lower), self._one_column(upper)
+
+
+def mean_of_chains(right: np.ndarray) -> list[float]:
+    """The mean of (n_docs, chain, ...) for each chain."""
+    return right.reshape(*right.shape[:2], -1).mean(axis=(0, 2)).tolist()
 
 
 def balanced(columns: np.ndarray, known: np.ndarray, class_weight: Any) -> np.ndarray:

@@ -18,7 +18,13 @@ class_weight : "balanced", dict or None, default=None
     "balanced" does so for having and not having each label.
 calibrate : bool, default=True
     Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
-    tell them: see `calibrated_draws_`. Otherwise with the chain's own, `coef_draws_`, which are too sure.
+    tell them, and that hidden documents have corrected: see `calibrated_draws_`. Otherwise predict with, and show,
+    the chain's own, `training_draws_`, which are too sure; nothing is hidden then.
+hidden : "auto" or float, default="auto"
+    The share of the documents with a known response that no topic sees. What is shown (`coef_` and its intervals)
+    rests on these documents alone, and they tell how far predictions can be trusted. "auto" is 0.05, and more of few
+    documents: up to 0.15, until there are 100. With 0, or fewer than 5 such documents, weights rest on documents that
+    have shaped the topics: their intervals are too short where c > 1.
 alpha : float or array-like of shape (n_topics,), default=1.0
     Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
 beta : float, default=0.01
@@ -47,11 +53,19 @@ verbose : bool, default=False
 """
 ATTRIBUTES = """\
 coef_ : ndarray of shape (n_columns, n_topics)
-    Posterior mean of the weights that predictions use, in the best chain.
+    Posterior mean of the weights in the best chain, from hidden documents: see `hidden`.
+coef_draws_ : ndarray of shape (n_chains, n, n_columns, n_topics)
+    The draws behind it, n_draws or 100. Topics of different chains are not matched.
 calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
-    The draws behind it. Topics of different chains are not matched.
-coef_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+    The draws of eta that predictions use.
+training_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta in the chains that learned the topics, where the response weighs c.
+intercept_, empty_intercept_ : ndarray of shape (n_columns,)
+    omega of a document of which nothing is known, which stands for the base rate; and of one without known words.
+hidden_ : dict
+    What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
+    standard error of the difference, the factor by which weights for predictions were corrected, and the probability
+    that topics say nothing, for each column.
 c_, c_path_ : float, list of dict
     The c that was used and, with c="auto", the held-out loss of each c that was tried.
 covariate_coef_, covariate_coef_draws_ : ndarray
@@ -63,9 +77,9 @@ components_ : ndarray of shape (n_topics, n_words)
 topic_word_ : ndarray of shape (n_topics, n_words)
     The topics: rows sum to 1.
 doc_topic_ : ndarray of shape (n_docs, n_topics)
-    The mean zbar of the training documents, which has seen the response; `transform` has not.
+    The mean zbar of the training documents, which has seen the response but for the hidden ones; `transform` has not.
 log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
-    The log joint density and the iterations at which it was taken.
+    The log joint density, and the iterations at which it was taken: every tenth, and all that are kept.
 best_chain_, sampler_, seed_, timings_ : int, str, int, dict
     The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
 """
@@ -84,7 +98,10 @@ checkpoint, checkpoint_every : path and seconds, optional
     The folder to which the state of the chains is written, and how often. The same call goes on from there after it
     was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
 """
-LDA_HAS_NOT = ("coef_", "calibrated_draws_", "coef_draws_", "c_", "covariate_coef_", "covariate_names_")
+LDA_HAS_NOT = (
+    "coef_", "calibrated_draws_", "coef_draws_", "training_draws_", "intercept_", "hidden_", "c_", "covariate_coef_",
+    "covariate_names_",
+)  # fmt: skip
 
 
 def documented(kind: T) -> T:

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, ndtr
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from supertopic.estimators.docs import documented, documented_fit
-from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
 from supertopic.report.diagnostics import average
 from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response
@@ -58,28 +58,30 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         return values if self.multioutput_ else values[:, 0]
 
     @abstractmethod
-    def _likelihood(self, X, exposure) -> tuple[Response, np.ndarray, Callable[[np.ndarray], np.ndarray]]:
-        """The response, the known part of its omega, and the mean that follows from omega."""
+    def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
+        """The response, whose own parameter is any, and the mean that follows from omega."""
 
-    def _log_predictive(self, X, y, exposure, covariates) -> np.ndarray:
-        check_is_fitted(self, "_word_topic")
-        response, offset, _ = self._likelihood(X, exposure)
-        y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        logs = [
-            response.with_scale(scale).log_density(y, offset + omega) for omega, scale in self._omegas(X, covariates)
-        ]
-        return self._shaped(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))
+    def _log_predictive(self, X, y, covariates, exposure=None) -> np.ndarray:
+        response, y = self._likelihood()[0], np.asarray(y, dtype=float).reshape(len(y), -1)
+        return self._shaped(
+            self._foretell(
+                lambda omegas, scales, docs: response.log_predictive(y[docs], omegas, scales), X, covariates, exposure
+            )
+        )
 
-    def _losses(self, X, y, exposure=None, covariates=None) -> tuple[np.ndarray, list[float]]:
+    def _losses(self, X, y, covariates=None, exposure=None) -> tuple[np.ndarray, list[float]]:
         """The negative log density of each draw, (chain, draw), and R2 of each chain."""
-        response, offset, link = self._likelihood(X, exposure)
-        y, shape = np.asarray(y, dtype=float).reshape(len(y), -1), self._eta.shape[:2]
-        losses, means = [], []
-        for omega, scale in self._omegas(X, covariates):
-            losses.append(-response.with_scale(scale).log_density(y, offset + omega).sum(axis=1).mean())
-            means.append(link(offset + omega))
-        chains = np.array(means).reshape(*shape, *y.shape).mean(axis=1)
-        return np.array(losses).reshape(shape), [float(r2_score(y, mean)) for mean in chains]
+        response, mean_of = self._likelihood()
+        y, n_chains = np.asarray(y, dtype=float).reshape(len(y), -1), len(self._eta)
+
+        def sum_up(omegas, scales, docs):
+            pairs = zip(omegas, scales, strict=True)
+            losses = [-response.with_scale(scale).log_density(y[docs], omega).sum(axis=1) for omega, scale in pairs]
+            return np.array(losses).T, by_chain(mean_of(omegas), n_chains)
+
+        losses, means = self._foretell(sum_up, X, covariates, exposure)
+        scores = [float(r2_score(y, means[:, chain])) for chain in range(n_chains)]
+        return losses.mean(axis=0).reshape(n_chains, -1), scores
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -109,10 +111,11 @@ class SLDARegressor(TopicRegressor):
 
     Attributes
     ----------
-    intercept_ : ndarray of shape (n_columns,)
-        The mean of y.
+    intercept_, empty_intercept_ : ndarray of shape (n_columns,)
+        The mean of y, and that of documents without known words.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta: intercept_ + coef_[0, k] is the rating of a document that is all topic k.
+        Posterior mean of eta, from hidden documents: intercept_ + coef_[0, k] is the rating of a document that is all
+        topic k.
     response_names_ : ndarray of shape (n_columns,)
         The names of y's columns, or their numbers.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
@@ -123,9 +126,9 @@ class SLDARegressor(TopicRegressor):
     sigma2: Any
 
     def __init__(
-        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, alpha=1.0, beta=0.01, optimize_priors=False,
-        nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None,
-        verbose=False,
+        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, hidden="auto", alpha=1.0, beta=0.01,
+        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
+        n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -147,6 +150,15 @@ class SLDARegressor(TopicRegressor):
         response = Gaussian(self._c(), sigma2, drawn=self.sigma2 == "drawn", given=given)
         return response, make_target(standard, weight)
 
+    def _mean(self, target, exposure):
+        return np.zeros(target.y.shape[1])  # y is standardised
+
+    def _link(self, mean):
+        return mean
+
+    def _constant_in_units(self, constant):
+        return self.intercept_ + self.unit_ * constant
+
     def _in_units(self, eta, scale):
         return eta * self.unit_[:, None], scale * self.unit_**2
 
@@ -162,12 +174,16 @@ class SLDARegressor(TopicRegressor):
 
         The latter is that of a new rating: the spread of omega over the draws and chains, and sigma2.
         """
-        draws, noise = zip(*self._omegas(X, covariates), strict=True)
-        mean = average(draws)
-        predicted = self._shaped(self.intercept_ + mean)
+        check_is_fitted(self, "_word_topic")
         if not return_std:
-            return predicted
-        return predicted, self._shaped(np.sqrt(average([(omega - mean) ** 2 for omega in draws]) + average(noise)))
+            return self._shaped(self._foretell(lambda omegas, *_: average(omegas), X, covariates))
+
+        def sum_up(omegas, sigma2, _):
+            mean = average(omegas)
+            return mean, np.sqrt(average([(omega - mean) ** 2 for omega in omegas]) + average(sigma2))
+
+        mean, std = self._foretell(sum_up, X, covariates)
+        return self._shaped(mean), self._shaped(std)
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
@@ -178,9 +194,10 @@ class SLDARegressor(TopicRegressor):
         """
         check_is_fitted(self, "_word_topic")
         check_level(level)
-        draws = [(self.intercept_ + omega, np.sqrt(sigma2)) for omega, sigma2 in self._omegas(X, covariates)]
-        ends = [normal_quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2)]
-        return self._shaped(ends[0]), self._shaped(ends[1])
+        lower, upper = self._foretell(
+            lambda omegas, sigma2, _: ends(normal_quantile, omegas, sigma2, level), X, covariates
+        )
+        return self._shaped(lower), self._shaped(upper)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
@@ -190,10 +207,10 @@ class SLDARegressor(TopicRegressor):
 
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
-        return self._log_predictive(X, y, None, covariates)
+        return self._log_predictive(X, y, covariates)
 
-    def _likelihood(self, X, exposure):
-        return Gaussian(1.0, np.ones(1)), self.intercept_, np.positive
+    def _likelihood(self):
+        return Gaussian(1.0, np.ones(1)), np.positive
 
 
 @documented
@@ -214,10 +231,11 @@ class SLDACountRegressor(TopicRegressor):
 
     Attributes
     ----------
-    intercept_ : ndarray of shape (n_columns,)
-        The log of the mean count, or of counts by exposure.
+    intercept_, empty_intercept_ : ndarray of shape (n_columns,)
+        The log of the mean count, or of counts by exposure, and that of documents without known words.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta: exp(coef_[0, k]) is how many times the mean count a document has that is all topic k.
+        Posterior mean of eta, from hidden documents: exp(coef_[0, k]) is how many times the mean count a document has
+        that is all topic k.
     response_names_ : ndarray of shape (n_columns,)
         The names of y's columns, or their numbers.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
@@ -228,9 +246,9 @@ class SLDACountRegressor(TopicRegressor):
     dispersion: Any
 
     def __init__(
-        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, alpha=1.0, beta=0.01, optimize_priors=False,
-        nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None,
-        verbose=False,
+        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, hidden="auto", alpha=1.0, beta=0.01,
+        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
+        n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -262,18 +280,24 @@ class SLDACountRegressor(TopicRegressor):
             raise ValueError(f"Counts times weight times c must be at most {MOST:g}, got {(y * weight).max():g}.")
         self.exposed_ = exposure is not None
         offset = log_exposure(exposure, len(y))
-        total = (weight * y).sum(axis=0) + 0.5 * weight.max(axis=0)  # half a count, so that all counts may be 0
-        self.intercept_ = np.log(total / (weight * np.exp(offset)).sum(axis=0))
-        if self.intercept_.max() > np.log(SLOW):
-            warnings.warn(
-                f"The mean count is {np.exp(self.intercept_.max()):.3g}. Above {SLOW:g} the sampler needs many more "
-                "iterations than usual; SLDARegressor on np.log1p(y) is the better model of such counts.",
-                stacklevel=4,
-            )
         drawn = self.dispersion == "drawn"
         r = np.full(y.shape[1], 1.0 if drawn else float(self.dispersion)).clip(LEAST_SCALE, MOST_SCALE)
         response = NegativeBinomial(self._c(), r, drawn=drawn, given=not drawn)
-        return response, make_target(y, weight, offset + self.intercept_)
+        return response, make_target(y, weight, offset)
+
+    def _mean(self, target, exposure):
+        half = 0.5 * target.weight.max(axis=0)  # half a count, so that all counts may be 0
+        mean = ((target.weight * target.y).sum(axis=0) + half) / exposure.sum(axis=0)
+        if mean.max() > SLOW:
+            warnings.warn(
+                f"The mean count is {mean.max():.3g}. Above {SLOW:g} the sampler needs many more iterations than "
+                "usual; SLDARegressor on np.log1p(y) is the better model of such counts.",
+                stacklevel=5,
+            )
+        return mean
+
+    def _link(self, mean):
+        return np.log(mean)
 
     @property
     def dispersion_draws_(self) -> np.ndarray:
@@ -284,9 +308,8 @@ class SLDACountRegressor(TopicRegressor):
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> np.ndarray:
         """The mean count of each document."""
-        check_is_fitted(self, "_word_topic")
-        offset = self._offset(X, exposure)
-        return self._shaped(average([np.exp(offset + omega) for omega, _ in self._omegas(X, covariates)]))
+        self._check_exposed(exposure)
+        return self._shaped(self._foretell(lambda omegas, *_: average(np.exp(omegas)), X, covariates, exposure))
 
     def predict_interval(
         self,
@@ -302,10 +325,11 @@ class SLDACountRegressor(TopicRegressor):
         """
         check_is_fitted(self, "_word_topic")
         check_level(level)
-        offset = self._offset(X, exposure)
-        draws = [(np.exp(offset + omega), r) for omega, r in self._omegas(X, covariates)]
-        ends = [quantile(draws, q) for q in ((1 - level) / 2, (1 + level) / 2)]
-        return self._shaped(ends[0]), self._shaped(ends[1])
+        self._check_exposed(exposure)
+        lower, upper = self._foretell(
+            lambda omegas, r, _: ends(quantile, np.exp(omegas), r, level), X, covariates, exposure
+        )
+        return self._shaped(lower), self._shaped(upper)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
@@ -319,19 +343,22 @@ class SLDACountRegressor(TopicRegressor):
         self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> np.ndarray:
         """The log probability of each y under the mean over all draws: how well counts are foretold."""
-        return self._log_predictive(X, y, exposure, covariates)
+        self._check_exposed(exposure)
+        return self._log_predictive(X, y, covariates, exposure)
 
-    def _offset(self, X, exposure) -> np.ndarray:
-        """The known part of the log mean of new documents, (n_docs, R)."""
+    def _check_exposed(self, exposure) -> None:
+        check_is_fitted(self, "_word_topic")
         if getattr(self, "exposed_", False) and exposure is None:  # a file of version 0.1 does not tell
             raise ValueError(
                 "The model was fitted with an exposure; pass exposure= here, too (1 for each document gives rates)."
             )
-        return self.intercept_ + log_exposure(exposure, _num_samples(X))
 
-    def _likelihood(self, X, exposure):
-        offset = self._offset(X, exposure)
-        return NegativeBinomial(1.0, np.ones(1)), offset, np.exp
+    def _losses(self, X, y, covariates=None, exposure=None):
+        self._check_exposed(exposure)
+        return super()._losses(X, y, covariates, exposure)
+
+    def _likelihood(self):
+        return NegativeBinomial(1.0, np.ones(1)), np.exp
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -339,8 +366,15 @@ class SLDACountRegressor(TopicRegressor):
         return tags
 
 
+def ends(quantile: Callable, means: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of the central interval of a mixture, whose draws have these means (n_draws, n_docs, R) and scales."""
+    draws = list(zip(means, scales, strict=True))
+    return quantile(draws, (1 - level) / 2), quantile(draws, (1 + level) / 2)
+
+
 def normal_quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:
     """The numbers (n_docs, R) below which a draw from the normals lies with probability q, on average; by bisection."""
+    draws = [(mean, np.sqrt(sigma2)) for mean, sigma2 in draws]
     low = np.min([mean - 40.0 * sd for mean, sd in draws], axis=0)
     high = np.max([mean + 40.0 * sd for mean, sd in draws], axis=0)
     for _ in range(60):

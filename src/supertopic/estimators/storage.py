@@ -27,10 +27,11 @@ KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
     "multioutput_": bool, "n_covariates_": int, "c_": float, "c_path_": list, "exposed_": bool,
+    "hidden_": dict,
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
-    "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
+    "empty_intercept_", "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
 )  # fmt: skip
 MAX_JOBS = 4096
 
@@ -46,6 +47,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "eta": model._eta, "scale": model._scale}
     if isinstance(model, SupervisedTopicModel):
         tensors["calibrated_eta"], tensors["calibrated_scale"] = model._calibrated
+        tensors["shown_eta"] = model._shown
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
@@ -92,13 +94,32 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
     for name in ARRAYS:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
+    if isinstance(model, SupervisedTopicModel):
+        _fill_up(model, tensors)
     _check_arrays(model, tensors)
     draws = tensors["eta"], tensors["scale"]
-    calibrated = draws
+    calibrated, shown = draws, tensors["eta"]
     if isinstance(model, SupervisedTopicModel):
-        calibrated = tensors["calibrated_eta"], tensors["calibrated_scale"]
-    model._set_draws(tensors["word_topic"], *draws, *calibrated)
+        calibrated, shown = (tensors["calibrated_eta"], tensors["calibrated_scale"]), tensors["shown_eta"]
+    model._set_draws(tensors["word_topic"], *draws, *calibrated, shown)
     return model
+
+
+def _fill_up(model: SupervisedTopicModel, tensors: dict[str, np.ndarray]) -> None:
+    """What a file of version 0.1 does not have: it showed the weights that predict, and hid no document.
+
+    Its classifiers had no intercept, and a document without words had the shares of all tokens.
+    """
+    eta = tensors["calibrated_eta"]
+    if "shown_eta" in tensors or eta.ndim != 4 or tensors["word_topic"].ndim != 3:
+        return
+    tensors["shown_eta"], model.hidden_ = eta, {"documents": 0}
+    tokens = tensors["word_topic"].sum(axis=1, dtype=float)
+    shares = tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1.0)
+    of_empty = np.einsum("cdrk,ck->r", eta[..., : shares.shape[1]], shares) / (eta.shape[0] * eta.shape[1])
+    if not hasattr(model, "intercept_"):
+        model.intercept_ = np.zeros(eta.shape[2])
+    model.empty_intercept_ = model.intercept_ + of_empty
 
 
 def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
@@ -116,9 +137,12 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
     if isinstance(model, SupervisedTopicModel):
         _expect(tensors["calibrated_eta"].shape == eta.shape, "the calibrated eta's shape")
         _expect(tensors["calibrated_scale"].shape == scale.shape, "the calibrated scale's shape")
+        shown = tensors["shown_eta"].shape
+        _expect(len(shown) == 4 and shown[1] > 0 and shown[::2] == eta.shape[::2], "the shown eta's shape")
+        _expect(shown[3] == eta.shape[3], "the shown eta's width")
+        shapes |= dict.fromkeys(("intercept_", "empty_intercept_"), (n_columns,))
         shapes |= dict.fromkeys(("covariate_mean_", "covariate_scale_", "covariate_names_"), (n_covariates,))
     if isinstance(model, TopicRegressor):
-        shapes["intercept_"] = (n_columns,)
         _expect(scale.shape[2] == n_columns and (tensors["calibrated_scale"] > 0).all(), "the response's parameter")
         _expect(model.multioutput_ or n_columns == 1, "multioutput_")
     if isinstance(model, TopicClassifier):

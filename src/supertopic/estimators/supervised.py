@@ -1,9 +1,12 @@
 """What all supervised models have in common: the way from y to a target, omega of new documents, intervals."""
 
 import os
+import threading
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,20 +14,28 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from supertopic.corpus import make_tokens
+from supertopic.corpus import cut, make_tokens, take
 from supertopic.estimators.base import TopicModel, pause
 from supertopic.estimators.docs import documented_fit
-from supertopic.estimators.validation import MOST, check_covariates, check_number
+from supertopic.estimators.validation import MOST, check_covariates, check_number, log_exposure
 from supertopic.files.checkpoint import Checkpoint
-from supertopic.kernels.draws import make_key
+from supertopic.kernels.draws import content_streams, make_key
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
+from supertopic.sampling.chain import Result
 from supertopic.sampling.choice import choose, count_walks, plan_walk, start_walk, walk
-from supertopic.sampling.crew import interruptible, one_blas_thread
-from supertopic.sampling.inference import PREDICT, sample_shares
+from supertopic.sampling.crew import each, interruptible, one_blas_thread
+from supertopic.sampling.inference import CHUNK_TOKENS, PREDICT, draw_omegas
 from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
+from supertopic.sampling.trust import Trust, find_trust, spread
+
+HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
+MOST_SHARE = 0.5
+LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
+CHUNK_NUMBERS = 2**22  # of omega that are in memory at a time, in each thread
+FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
 
 
 class SupervisedTopicModel(TopicModel, ABC):
@@ -35,6 +46,7 @@ class SupervisedTopicModel(TopicModel, ABC):
     c: Any
     nu2: float
     calibrate: bool
+    hidden: Any
 
     @documented_fit
     def fit(
@@ -61,12 +73,92 @@ class SupervisedTopicModel(TopicModel, ABC):
             )
         Z = self._set_covariates(covariates, counts.shape[0])
         response, target = self._encode(y, weight, exposure)
-        self._fit_chains(counts, response, target._replace(covariates=Z), checkpoint, checkpoint_every)
+        target = target._replace(covariates=Z, offset=self._set_intercepts(target, np.diff(counts.indptr) == 0))
+        self._fit_chains(counts, response, target, checkpoint, checkpoint_every)
         return self
+
+    def _set_intercepts(self, target: Target, empty: np.ndarray) -> np.ndarray:
+        """Learn omega of a document of which nothing is known, and of one without words; returns it for all, (n, R)."""
+        exposure = target.weight * np.exp(target.offset)
+        mean, few = self._mean(target, exposure), FEW * exposure.max(axis=0)
+        of_empty = ((target.weight * target.y)[empty].sum(axis=0) + few * mean) / (exposure[empty].sum(axis=0) + few)
+        constants = self._link(mean), self._link(of_empty)
+        self.intercept_, self.empty_intercept_ = (self._constant_in_units(constant) for constant in constants)
+        offset = target.offset + np.where(empty[:, None], constants[1], constants[0])
+        return offset if offset.any() else target.offset
+
+    def _mean(self, target: Target, exposure: np.ndarray) -> np.ndarray:
+        """The mean of y, (R,), never at an end of its range."""
+        half = 0.5 * exposure.max(axis=0)
+        return ((target.weight * target.y).sum(axis=0) + half) / (exposure.sum(axis=0) + 2.0 * half)
+
+    @abstractmethod
+    def _link(self, mean: np.ndarray) -> np.ndarray:
+        """The omega that stands for a mean of y."""
+
+    def _constant_in_units(self, constant: np.ndarray) -> np.ndarray:
+        return constant
+
+    def _hide(self, target: Target) -> np.ndarray:
+        """Documents whose responses are known: every so-many-th in the order of these, so that all kinds are there."""
+        hidden, known = np.zeros(len(target.y), bool), np.flatnonzero((target.weight > 0).any(axis=1))
+        share = np.clip(ENOUGH / len(known), *HIDDEN) if self.hidden == "auto" else float(self.hidden)
+        n = min(int(share * len(known)), MOST_HIDDEN)
+        if self.calibrate and n >= LEAST_HIDDEN:
+            rng = np.random.default_rng([self.seed_, 1])
+            order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
+            hidden[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
+        return hidden
+
+    def _trusted(self, plan: Plan, aside: Arrays | None, chains: list[Result]) -> tuple[np.ndarray, np.ndarray]:
+        eta, scale = super()._trusted(plan, aside, chains)
+        foretold = [chain.foretold for chain in chains if chain.foretold]
+        self.hidden_: dict[str, Any] = {"documents": 0}
+        if not aside or not foretold:
+            return eta, scale
+        pairs, n_topics = np.arange(len(foretold[0].topics)) % eta.shape[1], plan.n_topics
+        trust = find_trust(plan.response.plain(), aside.target, foretold, np.concatenate(scale[:, pairs]))
+        n_draws, rng = eta.shape[0] * eta.shape[1], np.random.default_rng([self.seed_, 2])
+        factors = (spread(*posterior, n_draws, rng) for posterior in trust.posteriors)
+        topics, beside, of_scale = (np.broadcast_to(f.reshape(*eta.shape[:2], -1), eta.shape[:3]) for f in factors)
+        eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
+        self._told(trust)
+        return eta, scale * of_scale[..., : scale.shape[2]]
+
+    def _told(self, trust: Trust) -> None:
+        """Keep what the hidden documents have told, and warn if it was that the topics say nothing."""
+        weight, n = trust.weight, trust.weight.sum()
+        gain = (weight * (trust.base_loss - trust.loss)).sum(axis=1) * (len(weight) / n)
+        factors, mass = trust.posteriors[0]
+        self.hidden_ = {
+            "documents": len(weight),
+            "loss": float((weight * trust.loss).sum() / n),
+            "base_loss": float((weight * trust.base_loss).sum() / n),
+            "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference
+            "factor": (factors @ mass).tolist(),
+            "nothing": mass[0].tolist(),
+        }
+        better = (weight * (trust.base_loss - trust.loss)).sum(axis=0) > 0
+        lost = np.flatnonzero(~better | (mass[0] > 0.5))
+        if len(lost):
+            names = getattr(self, "classes_", getattr(self, "response_names_", ()))
+            what = "the response" if len(better) == 1 else "columns " + ", ".join(str(names[i]) for i in lost[:5])
+            what += f" and {len(lost) - 5} more of {len(better)}" if len(lost) > 5 else ""
+            warnings.warn(
+                f"{len(weight)} documents that the topics have not seen do not show that topics foretell {what} better "
+                f"than its base rate does (loss {self.hidden_['loss']:.4g}, that of the base rate "
+                f"{self.hidden_['base_loss']:.4g}). Predictions stay near the base rate. Is there a relation to be "
+                "found, and are there enough documents to find it?",
+                stacklevel=7,
+            )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("c", self.c, ("auto",))
+        share = self.hidden
+        number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_SHARE
+        if not number and not (isinstance(share, str) and share == "auto"):
+            raise ValueError(f"hidden must be 'auto' or a share from 0 to {MOST_SHARE}, got {self.hidden!r}.")
 
     def _c(self) -> float:
         return self._path[0] if self.c == "auto" else float(self.c)
@@ -117,6 +209,12 @@ class SupervisedTopicModel(TopicModel, ABC):
         self.covariate_mean_ = Z.mean(axis=0)
         sd = Z.std(axis=0)
         self.covariate_scale_ = np.where(sd > 0, sd, 1.0)
+        for name in self.covariate_names_[sd == 0]:
+            warnings.warn(
+                f"The covariate {name!r} is the same for all documents and says nothing: its weight stays what its "
+                "prior is. There is an intercept already; leave it out.",
+                stacklevel=5,
+            )
         return (Z - self.covariate_mean_) / self.covariate_scale_
 
     def _covariates(self, covariates, n_docs: int) -> np.ndarray:
@@ -132,26 +230,40 @@ class SupervisedTopicModel(TopicModel, ABC):
             )
         return (Z - self.covariate_mean_) / self.covariate_scale_
 
-    def _omegas(self, X, covariates=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For every draw of every chain, eta x (n_docs, R) of new documents and the response's own parameter (R,)."""
-        check_is_fitted(self, "_word_topic")
-        shares = self._infer(X, range(len(self._eta)))
-        Z = self._covariates(covariates, shares.shape[1])
-        for zbar, etas, scales in zip(shares, *self._calibrated, strict=True):
-            x = np.hstack([zbar, Z])
-            for eta, scale in zip(etas, scales, strict=True):
-                yield omegas(x, eta), scale
+    def _foretell(self, sum_up: Callable[[np.ndarray, np.ndarray, slice], Any], X, covariates=None, exposure=None):
+        """What follows from omega of new documents: an array, or a tuple of some, over the documents.
 
-    def _omega_draws(self, X, covariates=None) -> Iterator[np.ndarray]:
-        """For every draw of every chain, eta x (n_docs, R) with x drawn, too: what is not known of the topics is in."""
+        `sum_up` gets omega (n_draws, n_docs, R) of all chains, where shares of topics are drawn as the weights are, so
+        that what is not known of a document is in; the response's own parameter (n_draws, R); and which documents these
+        are: some at a time, since the draws of all would need much memory.
+        """
         tokens = make_tokens(self._new_counts(X))
-        Z = self._covariates(covariates, len(tokens.doc_start) - 1)
-        for chain, etas in enumerate(self._calibrated[0]):
-            key = make_key(self.seed_, chain, PREDICT)
-            shares = sample_shares(tokens, self._topics(chain), self.predict_sweeps, len(etas), key)
-            shares[:, np.diff(tokens.doc_start) == 0] = self._topic_shares[chain]
-            for zbar, eta in zip(shares, etas, strict=True):
-                yield omegas(np.hstack([zbar, Z]), eta)
+        lengths, n_threads = np.diff(tokens.doc_start), effective_n_jobs(self.n_jobs)
+        Z = self._covariates(covariates, len(lengths))
+        offset = np.where((lengths == 0)[:, None], self.empty_intercept_, self.intercept_)
+        offset = offset + log_exposure(exposure, len(lengths))
+        etas, scales = self._calibrated
+        n_pairs = max(self.predict_sweeps - self.predict_sweeps // 2, etas.shape[1])
+        pairs, n_topics = np.arange(n_pairs) % etas.shape[1], self._n_features_out
+
+        def work(docs: slice) -> Any:
+            part, omega = take(tokens, docs), []
+            for chain, eta in enumerate(etas):
+                streams = content_streams(part, make_key(self.seed_, chain, PREDICT))
+                eta_z = np.ascontiguousarray(eta[:, :, :n_topics])
+                drawn = draw_omegas(part, self._topics(chain), streams, self.predict_sweeps, eta_z)
+                if Z.shape[1]:
+                    drawn += np.array([omegas(Z[docs], draw[:, n_topics:].copy()) for draw in eta])[pairs]
+                omega.append(drawn + offset[docs])
+            return sum_up(np.concatenate(omega), np.concatenate(scales[:, pairs]), docs)
+
+        numbers = len(etas) * n_pairs * etas.shape[2]
+        n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
+        parts = cut(tokens, max(1, min(n_parts, len(lengths))))
+        found = each(lambda i: work(parts[i]), len(parts), n_threads, threading.Event())
+        if isinstance(found[0], tuple):
+            return tuple(map(np.concatenate, zip(*found, strict=True)))
+        return np.concatenate(found)
 
     @property
     def calibrated_draws_(self) -> np.ndarray:
@@ -160,43 +272,53 @@ class SupervisedTopicModel(TopicModel, ABC):
         return self._calibrated[0][..., : self._n_features_out]
 
     @property
+    def training_draws_(self) -> np.ndarray:
+        """The draws of eta in the chains that learned the topics, (chain, draw, column, topic): too sure."""
+        check_is_fitted(self, "_word_topic")
+        return self._eta[..., : self._n_features_out]
+
+    @property
+    def coef_draws_(self) -> np.ndarray:
+        """The draws behind `coef_`, (chain, draw, column, topic), from responses that no topic has seen."""
+        check_is_fitted(self, "_word_topic")
+        return self._shown[..., : self._n_features_out]
+
+    @property
     def coef_(self) -> np.ndarray:
-        """The posterior mean of the weights that predictions use, in the best chain, (column, topic)."""
-        return self.calibrated_draws_[self.best_chain_].mean(axis=0)
+        """The posterior mean of the weights in the best chain, (column, topic)."""
+        return self.coef_draws_[self.best_chain_].mean(axis=0)
 
     @property
     def covariate_coef_draws_(self) -> np.ndarray:
-        """The draws of the covariates' weights, (chain, draw, column, covariate), for a unit of each covariate.
-
-        They are the calibrated ones, where the model is.
-        """
+        """The draws of the covariates' weights, (chain, draw, column, covariate), for a unit of each covariate."""
         check_is_fitted(self, "_word_topic")
-        return self._calibrated[0][..., self._n_features_out :] / self.covariate_scale_
+        return self._shown[..., self._n_features_out :] / self.covariate_scale_
 
     @property
     def covariate_coef_(self) -> np.ndarray:
         """The posterior mean of the covariates' weights over all chains, (column, covariate)."""
         return self.covariate_coef_draws_.mean(axis=(0, 1))
 
-    def coef_interval(self, level: float = 0.9, calibrated: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """The central posterior interval of eta in the best chain.
+    def coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The central posterior interval of the weights in the best chain.
 
         Parameters
         ----------
         level : float, default=0.9
             The posterior probability inside.
-        calibrated : bool, default=True
-            Take `calibrated_draws_`, whose intervals hold what they promise, or `coef_draws_`, which with c > 1 are
-            far too narrow. They are the same where the model was fitted with calibrate=False.
 
         Returns
         -------
         lower, upper : ndarray of shape (n_columns, n_topics)
         """
-        check_is_fitted(self, "_word_topic")
-        return interval((self.calibrated_draws_ if calibrated else self.coef_draws_)[self.best_chain_], level)
+        return interval(self.coef_draws_[self.best_chain_], level)
 
     def covariate_coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of the covariates' weights over all chains, each (column, covariate)."""
         draws = self.covariate_coef_draws_
         return interval(draws.reshape(-1, *draws.shape[2:]), level)
+
+
+def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:
+    """The means of draws (n_draws, n_docs, ...) of all chains over those of each chain: (n_docs, chain, ...)."""
+    return np.moveaxis(draws.reshape(n_chains, -1, *draws.shape[1:]).mean(axis=1), 1, 0)

@@ -21,6 +21,24 @@ def omegas(x, eta):
 
 
 @kernel
+def drawn_omegas(counts, lengths, eta, n_pairs):
+    """omega (n_pairs, n_docs, R) of pairs of a draw of counts (n, n_docs, K or more) and one of eta (m, R, K).
+
+    The i-th pair is of the draws i modulo n and i modulo m, so that all of both are used.
+    """
+    omega = np.zeros((n_pairs, len(lengths), eta.shape[1]))
+    for i in range(n_pairs):
+        here, there = i % len(counts), i % len(eta)
+        for d in range(len(lengths)):
+            for k in range(eta.shape[2]):
+                if counts[here, d, k] != 0.0:
+                    share = counts[here, d, k] / lengths[d]
+                    for r in range(eta.shape[1]):
+                        omega[i, d, r] += eta[there, r, k] * share
+    return omega
+
+
+@kernel
 def row_omegas(rows, covariates, eta):
     """The same for sparse rows of shares, with covariates (n_docs, P) beside them."""
     n_topics = eta.shape[1] - covariates.shape[1]

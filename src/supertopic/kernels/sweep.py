@@ -259,7 +259,8 @@ def follow(word_topic, mass, inverse, state, width, word, j, k):
 def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kept, omega):
     """Draw every z anew, n_sweeps times; add what is counted after burn_in to `kept`, put eta zbar into `omega`.
 
-    topics.alpha is padded with zeros, so that a padding topic has weight 0. streams holds one random stream a document.
+    Where `kept` has room for it, each sweep after burn_in has counts of its own there. topics.alpha is padded with
+    zeros, so that a padding topic has weight 0. streams holds one random stream a document.
     """
     width, n_topics, n_columns = len(topics.alpha), len(topics.mass), len(weights.exact)
     eta, alpha, beta, inverse = weights.eta, topics.alpha, np.float32(topics.beta), topics.inverse
@@ -270,10 +271,11 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kep
     made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
     peak = np.zeros(n_topics, np.float32)  # the largest |G[j]| of these rows
     linear, square = np.zeros(n_columns, np.float32), np.zeros(n_columns, np.float32)  # of the document, per column
-    final = len(tokens.word) - 1
+    final, n_docs = len(tokens.word) - 1, len(tokens.doc_start) - 1
+    apart = n_docs * width if len(kept) > n_docs * width else 0  # between what two sweeps keep
     number_lanes(state, width)
 
-    for d in range(len(tokens.doc_start) - 1):
+    for d in range(n_docs):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
         n_tokens = stop - start
         if n_tokens == 0:
@@ -319,8 +321,9 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kep
                     spent = ZERO
                     make_ready(state, width, alpha, inverse, labelled)
             if s >= burn_in:
+                place = (s - burn_in) * apart + d * width
                 for b in range(0, width, LANES):
-                    store(kept, d * width + b, load(kept, d * width + b) + load(state, b))
+                    store(kept, place + b, load(kept, place + b) + load(state, b))
 
         for k in range(n_topics):
             if state[k] > 0:

@@ -6,81 +6,121 @@ log joint, losses, omega. Where topics are shown for several chains, they are ma
 
 import warnings
 from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.corpus import make_tokens
 from supertopic.report.diagnostics import WINDOWS, coherence, ess, interval, rhat
 
-RHAT, APART = 1.05, 0.05  # what R-hat, and the distance of the chains' scores, may be
+RISING, APART = 0.02, 0.05  # of the log joint's whole rise, what may still come; what the chains' scores may differ by
+
+
+class Diagnosis(dict):
+    """Figures by what they are about, each a dict by their names; shown as a table, and what follows from it."""
+
+    def __init__(self, figures: dict[str, dict[str, float]], advice: list[str]):
+        super().__init__(figures)
+        self.advice = advice
+
+    def rows(self) -> list[list[str]]:
+        names = list(dict.fromkeys(name for row in self.values() for name in row))
+        cells = [[what, *(f"{row[name]:.4g}" if name in row else "" for name in names)] for what, row in self.items()]
+        return [["", *names], *cells]
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join([*lines, *(f"- {text}" for text in self.advice or ["Nothing speaks against it."])])
+
+    def _repr_html_(self) -> str:
+        head, *rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        advice = "".join(f"<li>{escape(text)}</li>" for text in self.advice)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{advice}</ul>"
 
 
 class Summary:
     """Facts about a fitted model, as its own methods."""
 
-    def diagnose(self, X=None, y=None, **beside) -> dict[str, dict[str, float]]:
-        """R-hat and effective sample size of quantities that do not depend on how topics are numbered.
+    def diagnose(self, X=None, y=None, **beside) -> Diagnosis:
+        """Whether the chains have settled, and how much they differ.
 
         Parameters
         ----------
         X, y : held-out documents and responses, optional
-            With X also omega (the least certain document), with both also the loss and, for each chain, the score. For
-            LDA, which has no response, X gives the perplexity of each chain.
+            With X also omega, with both also the loss and, for each chain, the score. For LDA, which has no response, X
+            gives the perplexity of each chain.
         **beside
             exposure or covariates of these documents.
 
         Returns
         -------
-        dict
-            For each quantity {"rhat": ..., "ess": ...}, rank-normalised (Vehtari and others, 2021); "score" and
-            "perplexity" hold a number for each chain instead. R-hat needs four draws or more; its halves of one chain
-            stand for two.
+        Diagnosis
+            A dict that is shown as a table. For each quantity "rhat" and "ess", rank-normalised (Vehtari and others,
+            2021); of omega the median over the documents. "score" and "perplexity" hold a number for each chain
+            instead, and "hidden documents" what they tell (see `hidden_`). R-hat needs four draws or more; the halves
+            of one chain stand for two. Its `advice` says what follows.
 
-        A ConvergenceWarning with advice comes if an R-hat is above 1.05, or if chains' scores differ by more than 0.05.
+        Chains of a topic model sit in different modes, so that R-hat between them is hardly ever 1. That does no harm:
+        predictions average over them. A ConvergenceWarning comes where something should be done: if the log joint still
+        rises, or if the chains' scores differ by more than 0.05.
         """
         check_is_fitted(self, "_word_topic")
         quantities: dict[str, np.ndarray] = {"log joint": self.trace_[:, :, 0]}
-        if hasattr(self, "coef_"):
+        figures: dict[str, dict[str, float]] = {}
+        supervised, n_chains = hasattr(self, "coef_"), len(self._word_topic)
+        if supervised:
             quantities["training loss"] = self.trace_[:, :, 1]
-        found: dict[str, dict[str, float]] = {}
-        supervised = hasattr(self, "coef_")
         if X is not None and not supervised:
-            values = [self.perplexity(X, chains=[chain]) for chain in range(len(self._word_topic))]
-            found["perplexity"] = {f"chain {i}": value for i, value in enumerate(values)}
+            values = [self.perplexity(X, chains=[chain]) for chain in range(n_chains)]
+            figures["perplexity"] = {f"chain {i}": value for i, value in enumerate(values)}
         if X is not None and supervised:
-            omega = np.array([omega for omega, _ in self._omegas(X, beside.get("covariates"))])
-            omega = omega.reshape(*self._eta.shape[:2], -1)
-            worst = max(range(omega.shape[2]), key=lambda i: rhat(omega[:, :, i]))
-            quantities["omega"] = omega[:, :, worst]
+            omega = self._foretell(lambda omegas, *_: np.moveaxis(omegas, 0, -1), X, **beside)
+            omega = omega.reshape(-1, n_chains, omega.shape[-1] // n_chains)
+            figures["omega"] = {
+                "rhat": float(np.nanmedian([rhat(values) for values in omega])),
+                "ess": float(np.nanmedian([ess(values) for values in omega])),
+            }
         if X is not None and y is not None and supervised:
             losses, scores = self._losses(X, y, **beside)
             quantities["held-out loss"] = losses
-            found["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
-        found |= {name: {"rhat": rhat(values), "ess": ess(values)} for name, values in quantities.items()}
-        self._advise(found)
-        return found
+            figures["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
+        figures |= {name: {"rhat": rhat(values), "ess": ess(values)} for name, values in quantities.items()}
+        told = getattr(self, "hidden_", {})
+        if told.get("documents"):
+            names = ("documents", "loss", "base_loss", "se")
+            figures["hidden documents"] = {name: float(told[name]) for name in names}
+        return Diagnosis(figures, self._advise(figures))
 
-    def _advise(self, found: dict[str, dict[str, float]]) -> None:
-        high = {name: f"{row['rhat']:.2f}" for name, row in found.items() if row.get("rhat", 0.0) > RHAT}
-        scores = found.get("score", {"": 0.0}).values()
-        if high:
-            warnings.warn(
-                f"R-hat is above {RHAT} for {high}: the chains have not seen the same. Look whether log_joint_ still "
-                "rises, then raise burn_in; where it is flat, chains sit in different modes, as topic models do: raise "
-                "n_chains, average over them, and read only topics that most chains have.",
-                ConvergenceWarning,
-                stacklevel=3,
+    def _advise(self, figures: dict[str, dict[str, float]]) -> list[str]:
+        """What should be done, with a warning, if anything."""
+        advice = []
+        values = self.log_joint_.mean(axis=0)
+        kept = values[-self.trace_.shape[1] :]
+        half, whole = len(kept) // 2, kept.max() - values[0]
+        rise = kept[len(kept) - half :].mean() - kept[:half].mean() if half else 0.0
+        if whole > 0 and rise > RISING * whole:
+            advice.append(
+                f"The log joint still rises: by {rise / whole:.0%} of its whole rise from the first half of the kept "
+                "draws to the second. Raise burn_in."
             )
+        scores = list(figures.get("score", {"": 0.0}).values())
         if max(scores) - min(scores) > APART:
-            warnings.warn(
-                f"The chains' scores lie {max(scores) - min(scores):.2f} apart: use more of them (n_chains).",
-                ConvergenceWarning,
-                stacklevel=3,
+            advice.append(
+                f"The chains' scores lie {max(scores) - min(scores):.2f} apart: use more of them (n_chains), and read "
+                "only topics that most of them have."
             )
+        for text in advice:
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        return advice
 
     def match_topics(self) -> np.ndarray:
         """For each chain the topics that are most like those of the best chain, in its order: (n_chains, n_topics)."""
@@ -96,8 +136,8 @@ class Summary:
     def to_xarray(self) -> Any:
         """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
 
-        Topics of all chains are matched to those of the best one. coef are the chains' own draws, calibrated those that
-        predictions use. Needs xarray: pip install 'supertopic[diagnostics]'.
+        Topics of all chains are matched to those of the best one. coef are draws behind `coef_`, calibrated those that
+        predictions use, training the chains' own. Needs xarray: pip install 'supertopic[diagnostics]'.
         """
         import xarray
 
@@ -107,7 +147,9 @@ class Summary:
         dims: dict[str, Any] = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
         if hasattr(self, "coef_"):
             dims |= {"column": self._column_names(), "topic": np.arange(order.shape[1])}
-            for name, draws in (("coef", self.coef_draws_), ("calibrated", self.calibrated_draws_)):
+            kinds = {"coef": self.coef_draws_[:, :n_draws], "calibrated": self.calibrated_draws_}
+            kinds["training"] = self.training_draws_
+            for name, draws in kinds.items():
                 matched = np.stack([draws[chain][:, :, order[chain]] for chain in range(n_chains)])
                 data[name] = (("chain", "draw", "column", "topic"), matched)
             data["loss"] = (("chain", "draw"), self.trace_[:, :, 1])
@@ -129,14 +171,14 @@ class Summary:
         return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)
 
     def coefficient_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame of the weights that predictions use: column, topic, mean, sd, interval, P(positive).
+        """A pandas frame of the weights, from hidden documents: column, topic, mean, sd, interval, P(positive).
 
         It is empty for LDA, which has none.
         """
         import pandas
 
         check_is_fitted(self, "_word_topic")
-        draws = self._calibrated[0][self.best_chain_][..., : self._n_features_out]  # (draw, column, topic)
+        draws = self._shown[self.best_chain_][..., : self._n_features_out]  # (draw, column, topic)
         lower, upper = interval(draws, level)
         names = self._column_names()
         frame = {
@@ -166,7 +208,7 @@ class Summary:
         doc, word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices
         lengths, p = np.asarray(seen.sum(axis=1)).reshape(-1, 1), np.zeros(len(word))
         chains = range(len(self._word_topic)) if chains is None else chains
-        for chain, zbar in zip(chains, self._infer(seen, chains), strict=True):
+        for chain, zbar in zip(chains, self._infer(make_tokens(seen), chains), strict=True):
             theta = (zbar * lengths + self.alpha_[chain]) / (lengths + self.alpha_[chain].sum())
             p += np.einsum("ik,ik->i", theta[doc], self._phi(chain)[word]) / len(chains)
         return float(np.exp(-np.sum(hidden.data * np.log(p)) / hidden.data.sum()))
@@ -218,7 +260,9 @@ def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) 
             clear = one or weight > 0
             if model.coef_draws_.shape[1] > 1:
                 row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
-                clear = clear and not lower <= 0 <= upper  # else nothing that the draws agree on
+                # else nothing that the draws agree on; the largest of many weights of noise is large, too
+                sd = model.coef_draws_[model.best_chain_][:, r, k].std()
+                clear = clear and not lower <= 0 <= upper and abs(weight) > sd * -ndtri(0.05 / len(model.coef_))
             if hasattr(model, "classes_"):
                 row["class"] = model.classes_.tolist()[int(weight > 0) if one else r] if clear else None
         rows.append(row)

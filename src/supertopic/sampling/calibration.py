@@ -18,18 +18,19 @@ from supertopic.sampling.responses import Response
 
 NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
 BURN_IN = 10  # with fixed shares the chain settles at once
+NU2_SHOWN, LEAST_SHOWN, THIN = 25.0, 100, 3  # for weights from few documents: prior variance, draws, iterations a draw
 
 
 def draw_weights(
-    engine: Threads, response: Response, n_draws: int, key: np.uint64
+    engine: Threads, response: Response, nu2: float, n_draws: int, key: np.uint64, thin: int = 1
 ) -> Iterator[tuple[np.ndarray, Response]]:
     """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep."""
     engine.ask("restart", response)
     statistics = engine.statistics()
-    for i in range(BURN_IN + n_draws):
-        eta = draw_eta(statistics, NU2, make_key(key, i, ETA))
+    for i in range(thin * (BURN_IN + n_draws)):
+        eta = draw_eta(statistics, nu2, make_key(key, i, ETA))
         engine.ask("regress", eta)
         response = response.draw_scale(engine.total, make_key(key, i, SCALE))
         statistics = engine.augment(response, make_key(key, i))
-        if i >= BURN_IN:
+        if i >= thin * BURN_IN and i % thin == thin - 1:
             yield eta, response

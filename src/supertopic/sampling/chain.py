@@ -7,16 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.kernels.draws import make_key
-from supertopic.sampling.calibration import draw_weights
+from supertopic.sampling.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, draw_weights
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
 from supertopic.sampling.inference import PREDICT
-from supertopic.sampling.plan import Plan, Source
+from supertopic.sampling.plan import Arrays, Plan, Source
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors
+from supertopic.sampling.state import Priors, Topics, mean_topics
+from supertopic.sampling.trust import Foretold, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
-CALIBRATE, HIDE = 1 << 33, 1 << 35  # paths of random numbers that no training iteration takes
+PREDICTING, HIDE, SHOWN = 1 << 33, 1 << 35, 1 << 36  # paths of random numbers that no training iteration takes
 
 
 class Result(NamedTuple):
@@ -25,6 +26,8 @@ class Result(NamedTuple):
     eta: np.ndarray  # (n_draws, R, K + P)
     scale: np.ndarray  # (n_draws, R or 0): the response's own parameter
     calibrated: tuple[np.ndarray, np.ndarray]  # eta and scale for predictions
+    shown: np.ndarray  # eta for reading
+    foretold: Foretold | None  # what the weights for predictions say of hidden documents
     word_topic: np.ndarray  # (V, K): counts, summed over the draws
     doc_topic: np.ndarray  # (n_docs, K): topic counts of the training documents, summed over the draws
     priors: Priors
@@ -45,6 +48,9 @@ class Chain:
         self.scale: list[np.ndarray] = []  # a draw each: (R,), or (0,)
         self.trace: list[np.ndarray] = []  # a draw each: (2,), log joint and the response's loss
         self.log_joint: list[tuple[int, float]] = []  # iteration, value
+        self.weights: list[tuple[np.ndarray, Response]] = []  # for predictions
+        self.shown: list[np.ndarray] = []  # a draw each: (R, K + P)
+        self.foretold: Foretold | None = None
         self.engine.start(make_key(plan.seed, index, 0))
         self.statistics = self.engine.statistics()
 
@@ -54,19 +60,15 @@ class Chain:
     def __exit__(self, *error) -> None:
         self.engine.close()
 
-    def step(self, last: int = 0) -> None:
+    def step(self) -> None:
         """One iteration; what comes after the burn-in is kept."""
         self.iteration += 1
-        if self.log_joint and self.log_joint[-1][0] % LOG_JOINT_EVERY:
-            self.log_joint.pop()  # it was the end of a run that goes on now
         kept, key = self.iteration > self.plan.burn_in, make_key(self.plan.seed, self.index, self.iteration)
         self.last_eta, self.statistics, self.response = iterate(
             self.engine, self.statistics, self.response, self.priors, key, kept
         )
-        shown = self.iteration % LOG_JOINT_EVERY == 0 or self.iteration == last
-        if kept or shown:
+        if kept or self.iteration % LOG_JOINT_EVERY == 0:
             value = log_joint(self.engine, self.last_eta, self.response, self.priors)
-        if shown:
             self.log_joint.append((self.iteration, value))
         if kept:
             loss = -self.engine.total("log_likelihoods", [replace(self.response, c=1.0)]).sum()
@@ -86,21 +88,46 @@ class Chain:
         """Every document as if it were new, to the mean of the kept draws or to the last one, learned without it."""
         self.engine.leave_out(last, self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
 
-    def calibrate(self, n_sweeps: int) -> Iterator[tuple[np.ndarray, Response]]:
-        """As many draws of weights for predictions as there are draws that were kept."""
+    def calibrate(self, n_sweeps: int, hidden: Arrays | None) -> Iterator[None]:
+        """Draw weights for predictions and, from hidden documents, those that are shown; yields after each draw."""
         self.leave_out(n_sweeps)
-        key = make_key(self.plan.seed, self.index, CALIBRATE)
-        return draw_weights(self.engine, self.plan.response.plain(), len(self.eta), key)
+        key = make_key(self.plan.seed, self.index, PREDICTING)
+        for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, len(self.eta), key):
+            self.weights.append(draw)
+            yield
+        if hidden is None:
+            return
+        everyone, topics = slice(0, len(hidden.target.y)), self.topics()
+        plan = self.plan._replace(slices=(everyone,), groups=(slice(0, 1),))
+        engine, key = Threads(plan, hidden, 1), make_key(self.plan.seed, self.index, PREDICT)
+        engine.ask("meet", topics, n_sweeps, key)
+        path, n_draws = make_key(self.plan.seed, self.index, SHOWN), max(len(self.eta), LEAST_SHOWN)
+        for eta, _ in draw_weights(engine, self.plan.response.shown(), NU2_SHOWN, n_draws, path, THIN):
+            self.shown.append(eta)
+            yield
+        engine.close()
+        self.foretold = foretell(hidden, topics, np.array([eta for eta, _ in self.weights]), n_sweeps, key)
 
-    def finish(self, weights: list[tuple[np.ndarray, Response]]) -> Result:
-        """What is kept of the chain; its own weights are those for predictions, too, where there are no others."""
+    def topics(self) -> Topics:
+        """The topics that new documents will see: those of the mean over the draws."""
+        kept = self.engine.counts.draws()
+        return mean_topics(kept.word_topic, kept.n_draws, self.priors)
+
+    def finish(self) -> Result:
+        """What is kept of the chain; its own weights take the place of those that were not drawn."""
         eta, scale, kept = np.array(self.eta), np.array(self.scale), self.engine.counts.draws()
         calibrated = eta, scale
-        if weights:
-            calibrated = np.array([eta for eta, _ in weights]), np.array([response.scale for _, response in weights])
+        if self.weights:
+            calibrated = (
+                np.array([eta for eta, _ in self.weights]),
+                np.array([drawn.scale for _, drawn in self.weights]),
+            )
+        shown = np.array(self.shown) if self.shown else calibrated[0]
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
-        seconds, trace = self.engine.timings(), np.array(self.trace)
-        return Result(eta, scale, calibrated, kept.word_topic, doc_topic, self.priors, trace, self.log_joint, seconds)
+        return Result(
+            eta, scale, calibrated, shown, self.foretold, kept.word_topic, doc_topic, self.priors,
+            np.array(self.trace), self.log_joint, self.engine.timings(),
+        )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
         """All that `restore` needs to go on bit for bit: what the documents hold, and what is kept so far."""

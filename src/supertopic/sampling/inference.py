@@ -7,6 +7,7 @@ import numpy as np
 from supertopic.corpus import Tokens, cut, take
 from supertopic.kernels.counts import start_z
 from supertopic.kernels.draws import content_streams
+from supertopic.kernels.moments import drawn_omegas
 from supertopic.kernels.sweep import sweep
 from supertopic.sampling.state import Quadratic, Topics, make_weights
 
@@ -16,23 +17,31 @@ CHUNK_TOKENS = 200_000
 
 def count_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
     """The tokens of each topic in each document, (n_docs, K), summed over the second half of the sweeps."""
-    return run_sweeps(tokens, start(tokens, topics, streams), topics, streams, n_sweeps, n_sweeps // 2)
+    return run_sweeps(tokens, topics, streams, n_sweeps, 1)[0, :, : len(topics.mass)]
 
 
-def start(tokens: Tokens, topics: Topics, streams: np.ndarray) -> np.ndarray:
-    """A z for every token, to begin with."""
-    z = np.empty(len(tokens.word), np.uint16)
-    start_z(z, tokens.doc_start, len(topics.mass), streams + np.uint64(1))
-    return z
+def run_sweeps(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int, n_draws: int) -> np.ndarray:
+    """The counts of the second half of the sweeps: summed if n_draws is 1, else one a sweep, (n_draws, n_docs, width).
 
-
-def run_sweeps(tokens: Tokens, z: np.ndarray, topics: Topics, streams: np.ndarray, n_sweeps: int, burn_in: int):
-    """Sweep z without a response; the counts after burn_in, (n_docs, K) float32."""
+    Documents have no response here, and z starts from the uniform distribution.
+    """
     n_docs, n_topics, width = len(streams), len(topics.mass), len(topics.alpha)
-    kept, none = np.zeros(n_docs * width, np.float32), np.zeros((n_docs, 0))
+    z = np.empty(len(tokens.word), np.uint16)
+    start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
+    kept, none = np.zeros(n_draws * n_docs * width, np.float32), np.zeros((n_docs, 0))
     weights = make_weights(np.zeros((0, n_topics)))
-    sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, burn_in, kept, none)
-    return kept.reshape(n_docs, width)[:, :n_topics]
+    sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, n_sweeps // 2, kept, none)
+    return kept.reshape(n_draws, n_docs, width)
+
+
+def draw_omegas(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int, eta: np.ndarray) -> np.ndarray:
+    """The topics' part of omega, (n_pairs, n_docs, R): draws of zbar, one a sweep, each with a draw of eta (n, R, K).
+
+    There are as many pairs as sweeps in the second half or draws of eta, whichever are more.
+    """
+    n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
+    counts = run_sweeps(tokens, topics, streams, n_sweeps, n_draws)
+    return drawn_omegas(counts, lengths, eta, max(n_draws, len(eta)))
 
 
 def infer_shares(tokens: Tokens, topics: Topics, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
@@ -56,16 +65,4 @@ def infer_shares(tokens: Tokens, topics: Topics, n_sweeps: int, key: np.uint64, 
     else:
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(work, chunks))
-    return shares
-
-
-def sample_shares(tokens: Tokens, topics: Topics, n_sweeps: int, n_draws: int, key: np.uint64) -> np.ndarray:
-    """Draws of zbar, (n_draws, n_docs, K), one a sweep after n_sweeps / 2 sweeps: `infer_shares` with its spread."""
-    streams = content_streams(tokens, key)
-    z, lengths = start(tokens, topics, streams), np.maximum(np.diff(tokens.doc_start), 1)[:, None]
-    shares = np.empty((n_draws, len(streams), len(topics.mass)))
-    for i in range(-(n_sweeps // 2), n_draws):
-        counts = run_sweeps(tokens, z, topics, streams + np.uint64(n_sweeps + i + 2), 1, 0)
-        if i >= 0:
-            shares[i] = counts / lengths
     return shares

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from supertopic.corpus import Tokens, cut, take
+from supertopic.corpus import Tokens, cut, pick, take
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Priors, Target
 
@@ -31,6 +31,10 @@ class Arrays(NamedTuple):
 
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
+
+    def pick(self, docs: np.ndarray) -> "Arrays":
+        """The documents of a mask."""
+        return Arrays(pick(self.tokens, docs), Target(*(array[docs] for array in self.target)))
 
 
 class Plan(NamedTuple):

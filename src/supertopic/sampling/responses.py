@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln, log_expit
+from scipy.special import gammaln, log_expit, log_softmax
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.sampling.state import Target
@@ -47,6 +47,18 @@ class Response(ABC):
         """The log of psi, summed over the documents: (R,)."""
         return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
 
+    def log_score(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """How well the mean that is foretold fits each y, whatever the spread around it."""
+        return self.log_predictive(y, omegas, scales)
+
+    def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The log of the mean density of each y over draws of omega (n_draws, n_docs, R) and of the own parameter.
+
+        (n_docs, R), or (n_docs, 1) where the columns are one question.
+        """
+        logs = [self.with_scale(scale).log_density(y, omega) for omega, scale in zip(omegas, scales, strict=True)]
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+
     @property
     def drawn(self) -> bool:
         """Whether the response has a parameter of its own that is drawn between z and lambda."""
@@ -73,9 +85,16 @@ class Response(ABC):
         """The same response as a likelihood of its own, not weighed against words: c = 1."""
         return replace(self, c=1.0)
 
+    def shown(self) -> "Response":
+        """The one whose weights are shown, with intervals that hold what they promise."""
+        return self.plain()
 
+
+@dataclass(frozen=True)
 class Logistic(Response):
     """The paper's response: psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
+
+    exclusive: bool = False  # exactly one column of a document is 1; it is so in proportion to its odds
 
     def draw_lam(self, target, omega, key, first_doc):
         return polya_gammas(self.c, target.weight, omega, key, first_doc)
@@ -88,6 +107,13 @@ class Logistic(Response):
 
     def log_density(self, y, omega):
         return log_expit(np.where(y > 0.5, omega, -omega))
+
+    def log_predictive(self, y, omegas, scales):
+        if not self.exclusive:
+            return super().log_predictive(y, omegas, scales)
+        which = y.argmax(axis=1)[:, None]
+        logs = [np.take_along_axis(log_softmax(omega, axis=1), which, axis=1) for omega in omegas]
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
 
 @dataclass(frozen=True)
@@ -111,8 +137,15 @@ class Hinge(Response):
     def plain(self):
         return Hinge(1.0, 1.0)
 
+    def shown(self):
+        return Logistic(1.0)  # a hinge is no likelihood: what it leaves unsure says nothing of what is unknown
+
     def log_density(self, y, omega):
         return -2.0 * np.maximum(self.margin - (2.0 * y - 1.0) * omega, 0.0)
+
+    def log_predictive(self, y, omegas, scales):
+        omega = np.mean(omegas, axis=0)  # scores are averaged, there are no probabilities
+        return self.log_density(y, omega) - np.logaddexp(self.log_density(0.0, omega), self.log_density(1.0, omega))
 
 
 @dataclass(frozen=True)
@@ -136,6 +169,9 @@ class Gaussian(Response):
 
     def log_density(self, y, omega):
         return -0.5 * ((y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2))
+
+    def log_score(self, y, omegas, scales):
+        return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.mean(omegas, axis=0))
 
     @property
     def scale(self):
@@ -189,6 +225,9 @@ class NegativeBinomial(Response):
         r, psi = self.r, omega - np.log(self.r)
         ways = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return ways + y * log_expit(psi) + r * log_expit(-psi)
+
+    def log_score(self, y, omegas, scales):
+        return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.log(np.mean(np.exp(omegas), axis=0)))
 
     @property
     def scale(self):

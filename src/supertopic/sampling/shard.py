@@ -135,9 +135,10 @@ class Shard:
     def leave_out(self, kept: Kept, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """From here on zbar is what it would be if each document were new, to topics that were learned without it.
 
-        `augment` and `add_statistics` then calibrate; `learn` goes back to where the chain was.
+        `augment` and `add_statistics` then calibrate; `learn` goes back to where the chain was. A document without
+        words has no shares: what is known of it is its offset.
         """
-        n_kept, width = n_sweeps - n_sweeps // 2, padded(self.n_topics)
+        width = padded(self.n_topics)
         mass = kept.tokens / kept.n_draws + self.n_words * priors.beta
         starts = self.tokens.doc_start
         counted = np.zeros((self.n_docs, self.n_topics), np.float32)
@@ -153,11 +154,15 @@ class Shard:
             topics = padded_topics(phi, priors.alpha)
             counted[first:last] = count_topics(part, topics, streams[first:last], n_sweeps)
             first = last
-        lengths = np.diff(starts) * float(n_kept)
-        empty = lengths == 0
-        if empty.any():  # what is believed of a document without words: the shares of all tokens
-            counted[empty] = kept.tokens / max(kept.tokens.sum(), 1)
-            lengths[empty] = 1.0
+        self.set_shares(counted, n_sweeps)
+
+    def meet(self, topics: Topics, n_sweeps: int, key: np.uint64) -> None:
+        """From here on zbar is what fixed topics make of the words, for documents that these were learned without."""
+        self.set_shares(count_topics(self.tokens, topics, content_streams(self.tokens, key), n_sweeps), n_sweeps)
+
+    def set_shares(self, counted: np.ndarray, n_sweeps: int) -> None:
+        """Take the counts of the second half of the sweeps, (n_docs, K), for the topics of the documents."""
+        lengths = np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)
         self.rows = Rows(*sparse_rows(counted, self.n_topics, lengths))
         self.trained = self.quadratic, self.omega
 

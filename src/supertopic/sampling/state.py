@@ -114,6 +114,12 @@ def fixed_topics(phi: np.ndarray, alpha: np.ndarray) -> Topics:
     return padded_topics(pad(np.maximum(phi, 1e-37).astype(np.float32)).reshape(-1), alpha)
 
 
+def mean_topics(word_topic: np.ndarray, n_draws: int, priors: Priors) -> Topics:
+    """Topics that are only read, from counts (V, K) that are summed over some draws."""
+    counts = word_topic / n_draws + priors.beta
+    return fixed_topics(counts / counts.sum(axis=0), priors.alpha)
+
+
 def padded_topics(phi: np.ndarray, alpha: np.ndarray) -> Topics:
     """Topics that are only read, from a phi that is flat and padded already."""
     wide = pad(alpha.astype(np.float32))

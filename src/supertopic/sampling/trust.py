@@ -1,0 +1,125 @@
+"""How far weights can be trusted: what they say of documents whose responses no topic has seen, and what these were.
+
+With c > 1 the topics arrange themselves around the responses that they see, those of other documents too, so that even
+weights for documents that are left out are too large; on pure noise all of them are. Hidden responses tell by how much:
+the topics' part of omega is multiplied by a number from 0 on that has a posterior, given these, under a prior that
+gives half of its mass to 0. It is one number for all chains, since their mean is what predicts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from supertopic.kernels.draws import content_streams
+from supertopic.kernels.moments import omegas
+from supertopic.sampling.inference import draw_omegas
+from supertopic.sampling.plan import Arrays
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Target, Topics
+
+FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
+USUAL = FACTORS**3 * np.exp(-4.0 * FACTORS)  # their prior: around 1, give or take a half
+SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
+NOTHING = 0.5  # the prior probability that topics say nothing
+LEARN = 20  # rounds in which the questions' priors settle
+ROUNDS = 2  # each factor is found given the others
+
+
+class Foretold(NamedTuple):
+    """The parts of omega that the draws of a chain give to hidden documents."""
+
+    topics: np.ndarray  # (n_draws, n, R)
+    covariates: np.ndarray  # (n_draws, n, R), or no draws where there are no covariates
+
+
+class Trust(NamedTuple):
+    """What hidden documents tell. A question is a column, or all of them where exactly one of them is 1."""
+
+    posteriors: list[tuple[np.ndarray, np.ndarray]]  # of the three factors: points (n,), and their mass (n, questions)
+    loss: (
+        np.ndarray
+    )  # (n, questions): of each hidden response, as if it had not been among those that found the factors
+    base_loss: np.ndarray  # (n, questions): where nothing is known of a document
+    weight: np.ndarray  # (n, questions)
+
+
+def foretell(hidden: Arrays, topics: Topics, etas: np.ndarray, n_sweeps: int, key: np.uint64) -> Foretold:
+    """What draws of eta (n, R, K + P) say of hidden documents, as they would of any new one."""
+    tokens, target = hidden
+    n_topics, streams = len(topics.mass), content_streams(tokens, key)
+    omega = draw_omegas(tokens, topics, streams, n_sweeps, etas[:, :, :n_topics].copy())
+    beside = np.zeros((0, *target.y.shape))
+    if target.covariates.shape[1]:
+        beside = np.array([omegas(target.covariates, eta[:, n_topics:].copy()) for eta in etas])
+    return Foretold(omega, beside[np.arange(len(omega)) % len(etas)] if len(beside) else beside)
+
+
+def find_trust(response: Response, target: Target, foretold: list[Foretold], scales: np.ndarray) -> Trust:
+    """The factors of topics, covariates and the response's own parameter, given what the chains foretell.
+
+    scales (n_draws, R or 0) are those of the draws of all chains.
+    """
+    y, weight, offset = target[:3]
+    topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
+    n_columns = y.shape[1]
+
+    def log_p(a, b, v, of_mean: bool = True) -> np.ndarray:
+        omega = offset + a * topics + (b * beside if len(beside) else 0.0)
+        score = response.log_score if of_mean else response.log_predictive
+        return score(y, omega, v * scales if scales.size else scales)
+
+    none, one = np.zeros(n_columns), np.ones(n_columns)
+    questions = log_p(none, none, one).shape[1]
+    weight = weight if questions == n_columns else weight.max(axis=1, keepdims=True)
+    doubt = (1.0 - NOTHING) * USUAL / USUAL.sum()
+    doubt[0] = NOTHING
+    grids = [(FACTORS, doubt)]
+    grids += [(FACTORS[1:], USUAL[1:])] if len(beside) else [(np.ones(1), np.ones(1))]
+    grids += [(SCALES, np.ones_like(SCALES))] if response.drawn else [(np.ones(1), np.ones(1))]
+
+    def look(place: int, at: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The log density of every response at each point of one factor, and the log posterior of the points."""
+        grid, prior = grids[place]
+        points = [[*at[:place], x * one, *at[place + 1 :]] for x in grid]
+        logs = np.array([log_p(a, b, v, of_mean=place < 2) for a, b, v in points])
+        return logs, posteriors(np.sum(weight * logs, axis=1), prior)
+
+    at, found = [one] * 3, [np.zeros((1, questions))] * 3
+    for _ in range(ROUNDS if len(beside) or response.drawn else 1):
+        for place in (2, 1, 0):
+            if len(grids[place][0]) > 1:
+                logs, found[place] = look(place, at)
+                at[place] = one * (grids[place][0] @ np.exp(found[place]))
+    base = log_p(none, none, one)
+    if response.drawn:
+        base = np.array([log_p(none, none, v * one) for v in SCALES])
+        base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(questions)].T
+    factors = [(grid, np.exp(post)) for (grid, _), post in zip(grids, found, strict=True)]
+    alone = -logsumexp(found[0][:, None, :] - logs, axis=0)  # the posterior without each response itself
+    return Trust(factors, -alone, -base, weight)
+
+
+def posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """The log posterior (points, questions) of a factor; the prior of each question learns from what others have found.
+
+    Where most of many labels can be foretold, a rare one with two hidden documents is not taken for noise.
+    """
+    n_questions = log_likelihood.shape[1]
+    log_prior = np.log(prior / prior.sum())[:, None]
+    for _ in range(LEARN if n_questions > 1 else 1):
+        log_posterior = log_likelihood + log_prior
+        log_posterior -= logsumexp(log_posterior, axis=0)
+        found = np.exp(log_posterior)
+        others = found.sum(axis=1, keepdims=True) - found
+        log_prior = np.log((prior / prior.sum())[:, None] + others) - np.log(n_questions)
+    return log_posterior
+
+
+def spread(grid: np.ndarray, posterior: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """n draws from the posterior (points, columns) of each column, as even as n draws can be: (n, columns)."""
+    draws = np.empty((n, posterior.shape[1]))
+    for r, p in enumerate(posterior.T):
+        places = np.searchsorted(np.cumsum(p), (rng.permutation(n) + 0.5) / n)
+        draws[:, r] = grid[np.minimum(places, len(grid) - 1)]
+    return draws
