@@ -17,6 +17,7 @@ import pytest
 import supertopic
 from supertopic import SLDAClassifier
 from supertopic.command.cli import main
+from supertopic.datasets import make_corpus
 
 ROWS = [
     ("goal match team win", "sport"),
@@ -242,3 +243,54 @@ def test_held_out_documents_follow_the_seed(command, tmp_path, monkeypatch):
     for seed in (0, 0, 1, 2, 3):
         command(*fit, "--hold-out", "0.25", "--seed", seed, "--json")
     assert seen[0] == seen[1] and len(set(seen)) > 1
+
+
+@pytest.fixture(scope="module")
+def tickets(tmp_path_factory):
+    """400 short texts: what two planted topics say of a class, and a coin."""
+    corpus = make_corpus(n_docs=400, n_words=60, n_topics=3, eta=[-6.0, 0.0, 6.0], random_state=0)
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("tickets") / "tickets.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "team", "coin"])
+        for row, y in zip(corpus.X.toarray(), corpus.y, strict=True):
+            words = [f"word{chr(97 + w % 26)}{chr(97 + w // 26)}" for w in np.repeat(np.arange(60), row.astype(int))]
+            writer.writerow([" ".join(words), "ab"[y], "heads" if rng.random() < 0.5 else "tails"])
+    return path
+
+
+def test_held_out_documents_are_judged_beside_the_base_rate(command, tickets, tmp_path):
+    """The figures by their definitions, from the predictions; classes keep their shares."""
+    fit = ["fit", tickets, "--text", "text", "-o", tmp_path / "m", "--hold-out", "0.25", "--topics", "3"]
+    found = json.loads(command(*fit, "--label", "team", "--json"))
+    assert found["held_out_documents"] == 100 and found["held_out_accuracy"] > found["base_rate_accuracy"] + 0.1
+    lower, upper = found["interval"]
+    assert lower < found["held_out_accuracy"] < upper and upper - lower < 0.2
+    assert found["held_out_log_loss"] < found["base_rate_log_loss"] - 0.1
+    rows = list(csv.DictReader(tickets.read_text(encoding="utf-8").splitlines()))
+    share = np.mean([row["team"] == "b" for row in rows])
+    counts = [row["documents"] for row in found["held_out_classes"]]
+    np.testing.assert_allclose(counts, [100 * (1 - share), 100 * share], atol=1)
+    entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
+    assert found["base_rate_log_loss"] == pytest.approx(entropy, abs=0.01)
+    shown = command(*fit, "--label", "team")
+    assert "by class" in shown and "that no topic has seen" in shown
+    predicted = list(csv.DictReader(command("predict", tmp_path / "m", tickets, "--text", "text").splitlines()))
+    right = np.mean([a["prediction"] == b["team"] for a, b in zip(predicted, rows, strict=True)])
+    assert right == pytest.approx(found["held_out_accuracy"], abs=0.1)
+
+
+def test_a_coin_is_told_to_be_one(command, tickets, tmp_path):
+    fit = ["fit", tickets, "--text", "text", "--label", "coin", "-o", tmp_path / "m", "--topics", "10"]
+    topics = json.loads(command(*fit, "--json", "--hidden", "0.25"))["topics"]
+    assert sum(topic["class"] is not None for topic in topics) <= 2
+    run = subprocess.run(
+        [sys.executable, "-c", "from supertopic.command.cli import main; main()", *map(str, fit)],
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0 and "Warning: " in run.stderr and "better" in run.stderr
+    assert "cli.py" not in run.stderr
+    assert "hidden must be 'auto' or a share" in command(*fit, "--hidden", "2", code=1)
+    assert "No document was hidden" in command(*fit, "--hidden", "0")

@@ -6,6 +6,9 @@ import os
 import sys
 import tempfile
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +24,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
-from supertopic.command.cells import RESPONSES, as_number, as_numbers, as_text, read_response, without_missing
-from supertopic.command.show import answers, covariate_tables, judge, topic_table
+from supertopic.command.cells import RESPONSES, Column, as_number, as_numbers, as_text, read_response, without_missing
+from supertopic.command.show import answers, class_table, covariate_tables, hidden_line, judge, topic_table
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
@@ -139,6 +142,9 @@ def fit(
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 1,
     stop_words: Annotated[bool, typer.Option(help="Drop English stop words.")] = True,
     min_df: Annotated[int, typer.Option(help="Drop words that are in fewer documents.")] = 2,
+    hidden: Annotated[
+        str, typer.Option(help="Share of the labelled documents that weights are read from, which no topic sees.")
+    ] = "auto",
     hold_out: Annotated[float, typer.Option(help="Share of the labelled documents to test on.")] = 0.0,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -160,9 +166,9 @@ def fit(
         arrays["covariates"] = np.column_stack([as_numbers(next(numbers), name) for name in covariate])
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
-    options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains}
+    options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
     if c is not None:
-        options["c"] = c if c == "auto" else as_number(c) if as_number(c) is not None else c
+        options["c"] = number_or_word(c)
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
     if not as_json:
         err.print(f"[bold]response[/bold]: {column.response} ({escape(column.why)})", highlight=False)
@@ -173,14 +179,15 @@ def fit(
     texts = np.array([as_text(t) for t in rows], dtype=object)
     train, test = np.arange(len(texts)), np.zeros(0, int)
     if hold_out:
-        _, test = train_test_split(np.flatnonzero(column.known), test_size=hold_out, random_state=seed)
+        test = choose_held_out(column, hold_out, seed)
         train = np.setdiff1d(train, test)
     began = time.perf_counter()
     vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
     X = vectorizer.fit_transform(texts[train])
     beside = {name: values[train] for name, values in arrays.items()}
     try:
-        model.fit(X, column.y[train], checkpoint=checkpoint, **beside)
+        with told_in_a_line():
+            model.fit(X, column.y[train], checkpoint=checkpoint, **beside)
     except KeyboardInterrupt:
         if checkpoint:
             err.print(f"Stopped. The same command goes on from {escape(str(checkpoint))}.", highlight=False)
@@ -203,21 +210,52 @@ def fit(
         summary["classes"] = model.classes_.tolist()
     if c == "auto":
         summary["c"] = model.c_
+    summary["hidden"] = model.hidden_
     summary |= {"sampler": model.sampler_, "seed": model.seed_, "seconds": round(time.perf_counter() - began, 2)}
     if hold_out:
         beside = {name: values[test] for name, values in arrays.items() if name != "sample_weight"}
-        predicted = model.predict(vectorizer.transform(texts[test]), **beside)
-        summary |= judge(column.response, column.y[test], predicted)
+        known = column.y[np.intersect1d(train, np.flatnonzero(column.known))]
+        summary |= judge(column.response, model, vectorizer.transform(texts[test]), column.y[test], known, beside)
     save_somewhere(pipeline, output)
     topics = describe_topics(model, vectorizer.get_feature_names_out())
     if as_json:
         print(json.dumps(summary | {"topics": topics, "covariates": describe_covariates(model)}))
         return
     for name, value in summary.items():
-        if name not in ("response", "why"):
+        if name not in ("response", "why", "held_out_classes", "hidden"):
             shown = f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+            if name == "interval":
+                name, shown = "its 90 % interval", f"{value[0]:.3f} .. {value[1]:.3f}"
             out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {shown}", highlight=False)
-    out.print(topic_table(topics), *covariate_tables(model))
+    if "held_out_classes" in summary:
+        out.print(class_table(summary["held_out_classes"]))
+    out.print(topic_table(topics), *covariate_tables(model), hidden_line(model), highlight=False)
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """Print warnings as what they say, without the line of code that they come from."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_: err.print(
+            "[bold yellow]Warning:[/bold yellow]", escape(str(message)), highlight=False
+        )
+        yield
+
+
+def number_or_word(value: str) -> float | str:
+    number = as_number(value)
+    return value if number is None else number
+
+
+def choose_held_out(column: Column, share: float, seed: int) -> np.ndarray:
+    """Documents to test on, of every class its share where each has two documents or more."""
+    known = np.flatnonzero(column.known)
+    classes = column.y[known].astype(str) if column.response == "class" else None
+    if classes is not None:
+        least, n_test = np.unique(classes, return_counts=True)[1], round(share * len(known))
+        classes = classes if least.min() >= 2 and len(least) <= min(n_test, len(known) - n_test) else None
+    return train_test_split(known, test_size=share, random_state=seed, stratify=classes)[1]
 
 
 def make_model(response: str, n_topics: int, loss: str, multiclass: str, balanced: bool, exposure, options: dict):
@@ -301,7 +339,7 @@ def topics(
     if as_json:
         print(json.dumps(found))
     else:
-        out.print(topic_table(found), *covariate_tables(pipeline[-1]))
+        out.print(topic_table(found), *covariate_tables(pipeline[-1]), hidden_line(pipeline[-1]), highlight=False)
 
 
 def read(path: Path, names: list[str]) -> list[list]:

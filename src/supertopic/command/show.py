@@ -1,9 +1,12 @@
 """What the command shows of a model: predictions, their quality, topics and covariates, as rows and as tables."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from rich.markup import escape
 from rich.table import Table
-from sklearn.metrics import f1_score, r2_score
+from sklearn.metrics import f1_score, precision_recall_fscore_support, r2_score
 
 from supertopic.estimators.classifiers import SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
@@ -30,13 +33,77 @@ def answers(model, X, beside: dict) -> tuple[list, dict[str, np.ndarray]]:
     return labels, {f"{word}({name})": column for name, column in zip(names, values.T, strict=True)}
 
 
-def judge(response: str, y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """How good predictions of held-out documents are."""
-    if response == "class":
-        return {"held_out_accuracy": float(np.mean(predicted == y))}
-    if response == "labels":
-        return {"held_out_micro_f1": float(f1_score(y, predicted, average="micro", zero_division=0.0))}
-    return {"held_out_r2": float(r2_score(y, predicted)), "held_out_mean_error": float(np.mean(np.abs(predicted - y)))}
+def judge(response: str, model, X, y: np.ndarray, known: np.ndarray, beside: dict) -> dict[str, Any]:
+    """How good predictions of held-out documents are, beside what the base rate of the known responses would give."""
+    if response in ("rating", "count"):
+        return judge_numbers(model.predict(X, **beside), y.astype(float), known.astype(float))
+    labels, names = response == "labels", model.classes_.tolist()
+    truth = y.astype(bool) if labels else y[:, None] == model.classes_
+    base = np.mean(known.astype(float) if labels else known[:, None] == model.classes_, axis=0)
+    facts: dict[str, Any] = {"held_out_documents": len(y)}
+    p = model.predict_proba(X, **beside) if isinstance(model, SLDAClassifier) else None
+    score = model.decision_function(X, **beside) if p is None else model._logits(p)
+    predicted = model._decide(score)
+    chosen = predicted.astype(bool) if labels else predicted[:, None] == model.classes_
+    if labels:
+
+        def f1(docs):
+            return f1_score(truth[docs], chosen[docs], average="micro", zero_division=0.0)
+
+        facts |= {"held_out_micro_f1": float(f1(slice(None))), "interval": resampled(f1, len(y))}
+    else:
+        right = predicted == y
+        facts |= {"held_out_accuracy": float(right.mean()), "interval": wilson(right)}
+        facts["base_rate_accuracy"] = float(np.mean(truth[:, base.argmax()]))
+    if p is not None:
+        facts |= {"held_out_log_loss": losses(truth, p, labels), "base_rate_log_loss": losses(truth, base, labels)}
+    precision, recall, f1_of, support = precision_recall_fscore_support(truth, chosen, average=None, zero_division=0.0)
+    figures = zip(names, support.tolist(), precision.tolist(), recall.tolist(), f1_of.tolist(), strict=True)
+    keys = ("class", "documents", "precision", "recall", "f1")
+    return facts | {"held_out_classes": [dict(zip(keys, row, strict=True)) for row in figures]}
+
+
+def judge_numbers(predicted: np.ndarray, y: np.ndarray, known: np.ndarray) -> dict[str, Any]:
+    def r2(docs):
+        return r2_score(y[docs], predicted[docs])
+
+    return {
+        "held_out_documents": len(y),
+        "held_out_r2": float(r2(slice(None))),
+        "interval": resampled(r2, len(y)),
+        "held_out_mean_error": float(np.mean(np.abs(predicted - y))),
+        "base_rate_mean_error": float(np.mean(np.abs(known.mean() - y))),
+    }
+
+
+def losses(truth: np.ndarray, p: np.ndarray, labels: bool) -> float:
+    """The mean log-loss of classes, or of the labels of a document together."""
+    p = np.clip(p, 1e-15, 1.0 - 1e-15)
+    hits = np.where(truth, np.log(p), np.log1p(-p) if labels else 0.0)
+    return float(-hits.sum(axis=1).mean())
+
+
+def wilson(right: np.ndarray) -> list[float]:
+    """Wilson's 90 % interval of a share."""
+    n, p, z = len(right), right.mean(), 1.645
+    middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return [float((middle - half) / (1 + z * z / n)), float((middle + half) / (1 + z * z / n))]
+
+
+def resampled(figure: Callable, n: int) -> list[float]:
+    """The 90 % interval of a figure over 500 samples of n documents, drawn with replacement."""
+    if n < 2:
+        return [float("nan")] * 2
+    rng = np.random.default_rng(0)
+    return np.nanquantile([figure(rng.integers(0, n, n)) for _ in range(500)], [0.05, 0.95]).tolist()
+
+
+def class_table(rows: list[dict]) -> Table:
+    table = Table("class", "documents", "precision", "recall", "F1", title="Held-out documents, by class")
+    for row in rows:
+        figures = (f"{row[key]:.3f}" for key in ("precision", "recall", "f1"))
+        table.add_row(escape(str(row["class"])), str(row["documents"]), *figures)
+    return table
 
 
 def topic_table(rows: list[dict], most: int | None = None) -> Table:
@@ -67,3 +134,14 @@ def covariate_tables(model) -> list[Table]:
         cells = [escape(row["covariate"])] + ([escape(str(row["class"]))] if classes else [])
         table.add_row(*cells, f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}")
     return [table]
+
+
+def hidden_line(model) -> str:
+    """What the weights rest on, in words."""
+    told = getattr(model, "hidden_", {"documents": 0})
+    if not told["documents"]:
+        return "No document was hidden: weights rest on documents that shaped the topics, and look surer than they are."
+    return (
+        f"Weights rest on {told['documents']:,} documents that no topic has seen. On these the loss of predictions is "
+        f"{told['loss']:.4g}, that of the base rate {told['base_loss']:.4g} (difference +- {told['se']:.2g})."
+    )

@@ -1,0 +1,259 @@
+"""Honest on noise: hidden documents, what is shown, what predicts, and what is said when there is nothing to find."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+from scipy.stats import norm
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import log_loss
+
+from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.datasets import load_docstrings, make_corpus
+from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.sampling import trust
+from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.sampling.state import make_target
+from supertopic.sampling.trust import FACTORS, NOTHING, USUAL, Foretold, find_trust, posteriors, spread
+
+RUN = {"burn_in": 60, "n_draws": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """900 docstrings, with words that five of them have."""
+    return CountVectorizer(stop_words="english", min_df=5).fit_transform(load_docstrings().data[::2])
+
+
+def responses(rng, n):
+    """Coin flips and other noise, for each kind of estimator."""
+    coin = rng.integers(0, 2, n)
+    return {
+        SLDAClassifier: coin, MedLDAClassifier: coin, SLDARegressor: rng.normal(size=n),
+        SLDACountRegressor: rng.poisson(2.0, n),
+    }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*do not show that topics")
+@pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor])
+def test_noise_is_not_taken_for_an_effect(texts, kind):
+    """90 % intervals of weights of noise exclude 0 once in ten times, and predictions are as good as the base rate.
+
+    80 intervals: with one in ten excluding 0, and those of a fit alike, more than 0.3 of them do so with probability
+    below 1e-6. In version 0.1 it was half of them.
+    """
+    n, excluded, losses = texts.shape[0], [], []
+    train = np.arange(n) < 0.7 * n
+    for seed in range(4):
+        y = responses(np.random.default_rng(seed), n)[kind]
+        model = kind(burn_in=60, random_state=seed, hidden=0.15).fit(texts[train], y[train])
+        lower, upper = model.coef_interval(0.9)
+        excluded.append((lower > 0) | (upper < 0))
+        if kind is SLDAClassifier:
+            losses.append(log_loss(y[~train], model.predict_proba(texts[~train])) - np.log(2))
+        elif kind is not MedLDAClassifier:
+            losses.append(-model.score(texts[~train], y[~train]))
+    assert np.mean(excluded) < 0.3
+    assert np.mean(losses or 0.0) < 0.03
+
+
+def test_effects_are_found_among_noise():
+    """Two topics of four have an effect: their intervals hold it, those of the others hold 0, nearly always."""
+    inside, found = [], []
+    for seed in range(6):
+        eta = np.array([-4.0, 4.0, 0.0, 0.0])
+        corpus = make_corpus(n_docs=900, n_topics=4, doc_length=80, eta=eta, random_state=seed)
+        model = SLDAClassifier(4, hidden=0.3, **RUN).fit(corpus.X, corpus.y)
+        alike = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:4, 4:]
+        assert alike.max(axis=1).min() > 0.8
+        lower, upper = (side[0, alike.argmax(axis=1)] for side in model.coef_interval(0.9))
+        inside.append((lower <= eta) & (eta <= upper))
+        found.append((lower > 0) | (upper < 0))
+    assert np.mean(inside) > 0.7 and np.mean(np.array(found)[:, :2]) > 0.9
+
+
+def test_hidden_responses_reach_no_topic(monkeypatch):
+    """Two hidden documents exchange their classes: topics and training weights are the same bits, shown ones not."""
+    corpus = make_corpus(n_docs=300, n_topics=3, random_state=0)
+    hidden = np.zeros(300, bool)
+    hidden[:60] = True
+    monkeypatch.setattr(SupervisedTopicModel, "_hide", lambda self, target: hidden)
+    other = corpus.y.copy()
+    a, b = (np.flatnonzero(corpus.y[:60] == label)[:8] for label in (0, 1))
+    other[a], other[b] = 1, 0
+    first, second = (SLDAClassifier(3, **RUN).fit(corpus.X, y) for y in (corpus.y, other))
+    for name in ("_word_topic", "training_draws_", "log_joint_"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert (first.coef_draws_ != second.coef_draws_).any()
+    assert first.hidden_["loss"] < second.hidden_["loss"]
+    ratio = second.calibrated_draws_[0, :, 0] / first.calibrated_draws_[0, :, 0]
+    assert np.nanmean(ratio) < 0.95  # trusted less
+    seen = first._word_topic[0].sum(axis=1)
+    np.testing.assert_array_equal(seen, 20 * np.asarray(corpus.X[60:].sum(axis=0)).ravel())  # their words neither
+    np.testing.assert_allclose(first.doc_topic_[:60], first.transform(corpus.X[:60]))
+
+
+def hide(model, y, weight=None, seed=0):
+    model.seed_ = seed
+    y = np.asarray(y, float).reshape(len(y), -1)
+    return model._hide(make_target(y, np.ones_like(y) if weight is None else weight))
+
+
+def test_who_is_hidden():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], [700, 300]))
+    chosen = hide(SLDAClassifier(), y)
+    assert chosen.sum() == 100 and abs(chosen[y == 1].sum() - 30) <= 1  # every class has its share
+    np.testing.assert_array_equal(chosen, hide(SLDAClassifier(), y))
+    assert (chosen != hide(SLDAClassifier(), y, seed=1)).any()
+    numbers = rng.normal(size=1000)
+    assert abs(hide(SLDARegressor(), numbers)[numbers > np.quantile(numbers, 0.8)].sum() - 20) <= 1
+    for n, share in ((5000, 0.05), (1000, 0.1), (300, 0.15)):
+        assert hide(SLDAClassifier(), np.arange(n) % 2).mean() == pytest.approx(share)
+    assert hide(SLDAClassifier(hidden=0.5), y).sum() == 500
+    assert hide(SLDAClassifier(), np.arange(400_000) % 2).sum() == 10_000
+    for model, n in ((SLDAClassifier(hidden=0), 1000), (SLDAClassifier(calibrate=False), 1000), (SLDAClassifier(), 33)):
+        assert not hide(model, np.arange(n) % 2).any()
+    weight = (np.arange(1000) < 200).astype(float)[:, None]  # the others have no response
+    assert hide(SLDAClassifier(), y, weight).sum() == 30 and not hide(SLDAClassifier(), y, weight)[200:].any()
+    for wrong in (-0.1, 0.6, "all", True, None):
+        with pytest.raises(ValueError, match="hidden must be 'auto' or a share"):
+            SLDAClassifier(hidden=wrong).fit([[1, 2], [2, 1]] * 5, [0, 1] * 5)
+
+
+def test_the_factor_has_its_posterior():
+    """By brute force: probabilities of the mean over two chains, half of the prior at 0, each response left out."""
+    rng = np.random.default_rng(1)
+    y, offset = (rng.random((12, 1)) < 0.6).astype(float), np.full((12, 1), 0.4)
+    chains = [Foretold(rng.normal(size=(5, 12, 1)), np.zeros((0, 12, 1))) for _ in range(2)]
+    weight = np.ones((12, 1))
+    weight[3] = 2.0
+    found = find_trust(Logistic(1.0), make_target(y, weight, offset), chains, np.zeros((10, 0)))
+    prior = np.where(FACTORS == 0, NOTHING, (1 - NOTHING) * USUAL / USUAL.sum())
+    densities = np.empty((len(FACTORS), 12))
+    for i, factor in enumerate(FACTORS):
+        p = np.mean([expit(0.4 + factor * draw[:, 0]) for chain in chains for draw in chain.topics], axis=0)
+        densities[i] = np.where(y[:, 0] > 0.5, p, 1 - p)
+    posterior = prior * np.prod(densities ** weight.ravel(), axis=1)
+    (_, mass), *others = found.posteriors
+    np.testing.assert_allclose(mass[:, 0], posterior / posterior.sum())
+    assert all(len(points) == 1 for points, _ in others)
+    without = posterior[:, None] / densities  # of weight 1: the posterior that the other responses give
+    expected = (without * densities).sum(axis=0) / without.sum(axis=0)
+    np.testing.assert_allclose(np.exp(-found.loss[weight[:, 0] == 1, 0]), expected[weight[:, 0] == 1])
+    np.testing.assert_allclose(found.base_loss[:, 0], -np.log(np.where(y[:, 0] > 0.5, expit(0.4), expit(-0.4))))
+
+
+def test_scores_are_their_definitions():
+    rng = np.random.default_rng(2)
+    omegas, scales = rng.normal(size=(6, 9, 3)), rng.uniform(0.5, 2.0, (6, 3))
+    classes = np.eye(3)[rng.integers(0, 3, 9)]
+    p = np.mean(np.exp(omegas - logsumexp(omegas, axis=2, keepdims=True)), axis=0)
+    one = Logistic(1.0, exclusive=True).log_score(classes, omegas, scales)
+    np.testing.assert_allclose(one[:, 0], np.log((p * classes).sum(axis=1)))
+    each = Logistic(1.0).log_score(classes, omegas, scales)
+    np.testing.assert_allclose(
+        each, np.log(np.where(classes > 0, expit(omegas).mean(axis=0), expit(-omegas).mean(axis=0)))
+    )
+    y = rng.normal(size=(9, 3))
+    gaussian = Gaussian(1.0, np.ones(3))
+    expected = norm.logpdf(y, omegas.mean(axis=0), np.sqrt(scales.mean(axis=0)))
+    np.testing.assert_allclose(gaussian.log_score(y, omegas, scales), expected)
+    expected = np.log(np.mean(norm.pdf(y, omegas, np.sqrt(scales)[:, None]), axis=0))
+    np.testing.assert_allclose(gaussian.log_predictive(y, omegas, scales), expected)
+    counts = rng.poisson(2.0, (9, 3)).astype(float)
+    mean, r = np.exp(omegas).mean(axis=0), scales.mean(axis=0)
+    expected = NegativeBinomial(1.0, r).log_density(counts, np.log(mean))
+    np.testing.assert_allclose(NegativeBinomial(1.0, np.ones(3)).log_score(counts, omegas, scales), expected)
+    hinge = Hinge(1.0, 1.0)
+    both = [np.exp(hinge.log_score(np.full((9, 3), side), omegas, scales)) for side in (0.0, 1.0)]
+    np.testing.assert_allclose(np.sum(both, axis=0), 1.0)
+    small = np.full((1, 1, 1), 0.1)
+    np.testing.assert_allclose(hinge.log_score(np.ones((1, 1)), small, scales), np.log(expit(4 * 0.1)))
+    assert isinstance(Hinge(3.0, 16.0).shown(), Logistic)
+
+
+def test_scale_and_covariates_have_factors_of_their_own():
+    """Topics that say nothing, a covariate that is worth half of what is said, noise of twice the variance."""
+    rng = np.random.default_rng(3)
+    z, noise = rng.normal(size=(4000, 1)), rng.normal(size=(4000, 1))
+    y = 0.5 * z + np.sqrt(2.0) * noise
+    foretold = [Foretold(rng.normal(size=(8, 4000, 1)), np.repeat(z[None], 8, axis=0))]
+    found = find_trust(Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), foretold, np.ones((8, 1)))
+    (_, topics), (b, beside), (v, scale) = found.posteriors
+    assert topics[0, 0] > 0.9 and abs(b @ beside[:, 0] - 0.5) < 0.1 and abs(v @ scale[:, 0] - 2.0) < 0.2
+    known = find_trust(Gaussian(1.0, np.ones(1), False), make_target(y, np.ones_like(y)), foretold, np.ones((8, 1)))
+    assert len(known.posteriors[2][0]) == 1  # a variance that was given is not corrected
+
+
+def test_questions_learn_from_each_other_and_draws_are_even():
+    likelihood = np.log(np.array([[1e-9, 1e-9, 1e-9, 0.3], [1.0, 1.0, 1.0, 0.3]]))
+    alone = np.exp(posteriors(likelihood[:, 3:], np.array([0.5, 0.5])))
+    among = np.exp(posteriors(likelihood, np.array([0.5, 0.5])))
+    assert alone[0, 0] == pytest.approx(0.5) and among[0, 3] == pytest.approx(0.5 / 4, abs=0.02)
+    draws = spread(np.array([0.0, 1.0]), np.array([[0.25], [0.75]]), 40, np.random.default_rng(0))
+    assert draws.sum() == 30 and 0 < draws[:20].sum() < 20
+    assert trust.FACTORS[0] == 0 and np.all(np.diff(trust.FACTORS) > 0)
+
+
+def test_a_document_of_one_word_is_unsure_of_its_topic():
+    """Its probability is a mean over the topics that the word may be of, which is known exactly."""
+    corpus = make_corpus(n_docs=300, n_words=40, n_topics=3, random_state=0)
+    model = SLDAClassifier(3, c=5, hidden=0, **RUN).fit(corpus.X, corpus.y).set_params(predict_sweeps=40_000)
+    phi, eta = model.topic_word_, model.calibrated_draws_[0][:, 0]
+    word = int((phi / phi.sum(axis=0)).max(axis=0).argmin())  # the most ambiguous one
+    document = np.zeros((1, 40), int)
+    document[0, word] = 1
+    share = model.alpha_[0] * phi[:, word] / (model.alpha_[0] @ phi[:, word])
+    expected = np.mean(expit(model.intercept_ + eta) @ share)
+    assert model.predict_proba(document)[0, 1] == pytest.approx(expected, abs=0.01)
+    assert abs(expit(model.intercept_ + eta.mean(axis=0) @ share)[0] - expected) > 0.02  # the mean share would differ
+
+
+def test_a_document_without_words_has_what_such_documents_had():
+    """0.8 of them are of the class that 0.5 of all are; nothing depends on the seed."""
+    corpus = make_corpus(n_docs=400, n_words=40, n_topics=3, random_state=0)
+    X, y = corpus.X.toarray(), corpus.y.copy()
+    X[:100] = 0
+    y[:100] = np.arange(100) % 5 > 0
+    nothing = np.zeros((1, 40), int)
+    models = [SLDAClassifier(3, n_draws=5, burn_in=10, random_state=seed).fit(X, y) for seed in range(2)]
+    p = [model.predict_proba(nothing)[0, 1] for model in models]
+    assert p[0] == pytest.approx(p[1], rel=1e-12) == pytest.approx((80 + 5 * y.mean()) / 105, abs=0.01)
+    full = SLDAClassifier(3, n_draws=5, burn_in=10, random_state=0).fit(corpus.X, np.arange(400) % 4 == 0)
+    assert full.predict_proba(nothing)[0, 1] == pytest.approx(0.25, abs=0.01)  # none in training: the base rate
+    three = SLDAClassifier(3, n_draws=5, burn_in=10, random_state=0).fit(
+        corpus.X, np.digitize(np.arange(400), [40, 160])
+    )
+    np.testing.assert_allclose(three.predict_proba(nothing)[0], [0.1, 0.3, 0.6], atol=0.01)
+    rating = SLDARegressor(3, n_draws=5, burn_in=10, random_state=0).fit(X, np.where(np.arange(400) < 100, 7.0, 3.0))
+    assert rating.predict(nothing)[0] == pytest.approx((700 + 5 * 4) / 105)
+    count = SLDACountRegressor(3, n_draws=5, burn_in=10, random_state=0).fit(X, np.where(np.arange(400) < 100, 9, 1))
+    assert count.predict(nothing)[0] == pytest.approx((900 + 5 * 3) / 105, rel=0.01)
+
+
+def test_a_guard_that_speaks(texts):
+    y = np.random.default_rng(0).integers(0, 2, texts.shape[0])
+    with pytest.warns(UserWarning, match="126 documents .* foretell the response better"):
+        model = SLDAClassifier(hidden=0.15, **RUN).fit(texts, y)
+    assert (
+        model.hidden_["documents"] == int(0.15 * len(y)) and model.hidden_["loss"] > model.hidden_["base_loss"] - 0.01
+    )
+    corpus = make_corpus(n_docs=500, n_topics=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y)
+    assert good.hidden_["loss"] < good.hidden_["base_loss"] and good.hidden_["nothing"][0] < 0.1
+    two = np.column_stack([corpus.doc_topic[:, 0], np.random.default_rng(6).normal(size=500)])
+    with pytest.warns(UserWarning, match="foretell columns 1 better"):
+        SLDARegressor(3, **RUN).fit(corpus.X, two)
+    with pytest.warns(UserWarning, match="'1' is the same for all documents"):
+        SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y, covariates=np.column_stack([np.arange(500), np.ones(500)]))
+
+
+def test_every_kept_draw_has_a_log_joint():
+    corpus = make_corpus(n_docs=60, n_topics=3, random_state=0)
+    model = SLDAClassifier(3, burn_in=25, n_draws=7, n_chains=2, random_state=0).fit(corpus.X, corpus.y)
+    assert model.log_joint_iterations_.tolist() == [10, 20, *range(26, 33)]
+    np.testing.assert_array_equal(model.log_joint_[:, -7:], model.trace_[:, :, 0])
