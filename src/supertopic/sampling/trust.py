@@ -22,7 +22,7 @@ FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
 USUAL = FACTORS**3 * np.exp(-4.0 * FACTORS)  # their prior: around 1, give or take a half
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
 NOTHING = 0.5  # the prior probability that topics say nothing
-LEARN = 20  # rounds in which the questions' priors settle
+FIRM, LEARN = 5.0, 20  # the prior counts as so many questions; rounds in which the questions' priors settle
 ROUNDS = 2  # each factor is found given the others
 
 
@@ -112,7 +112,7 @@ def posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
         log_posterior -= logsumexp(log_posterior, axis=0)
         found = np.exp(log_posterior)
         others = found.sum(axis=1, keepdims=True) - found
-        log_prior = np.log((prior / prior.sum())[:, None] + others) - np.log(n_questions)
+        log_prior = np.log(FIRM * (prior / prior.sum())[:, None] + others) - np.log(FIRM + n_questions - 1)
     return log_posterior
 
 
