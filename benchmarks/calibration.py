@@ -77,7 +77,7 @@ def coins() -> Iterator[str]:
 
 
 def mix(kind: type, seed: int) -> tuple[float, float] | None:
-    """Five topics with an effect, five without: the intervals of the latter that miss it, of the former that hold it."""
+    """Five topics with an effect, five without: intervals of the latter that miss it, of the former that hold it."""
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(seed)
     eta = np.concatenate([rng.choice([-1, 1], 5) * rng.uniform(2, 6, 5), np.zeros(5)])

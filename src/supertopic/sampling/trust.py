@@ -19,7 +19,7 @@ from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target, Topics
 
 FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
-USUAL = FACTORS**3 * np.exp(-4.0 * FACTORS)  # their prior: around 1, give or take a half
+USUAL = FACTORS**8 * np.exp(-9.0 * FACTORS)  # their prior: around 1, give or take a third
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
 NOTHING = 0.5  # the prior probability that topics say nothing
 FIRM, LEARN = 5.0, 20  # the prior counts as so many questions; rounds in which the questions' priors settle
