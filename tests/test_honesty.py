@@ -95,7 +95,7 @@ def test_hidden_responses_reach_no_topic(monkeypatch):
 
 
 def hide(model, y, weight=None, seed=0):
-    model.seed_ = seed
+    model.seed_, model.multilabel_ = seed, False
     y = np.asarray(y, float).reshape(len(y), -1)
     return model._hide(make_target(y, np.ones_like(y) if weight is None else weight))
 
@@ -115,6 +115,8 @@ def test_who_is_hidden():
     assert hide(SLDAClassifier(), np.arange(400_000) % 2).sum() == 10_000
     for model, n in ((SLDAClassifier(hidden=0), 1000), (SLDAClassifier(calibrate=False), 1000), (SLDAClassifier(), 33)):
         assert not hide(model, np.arange(n) % 2).any()
+    rare = np.concatenate([np.repeat([0, 1], 500), [2, 2, 2]])
+    assert not hide(SLDAClassifier(hidden=0.5), rare)[1000:].any()  # the topics need them
     weight = (np.arange(1000) < 200).astype(float)[:, None]  # the others have no response
     assert hide(SLDAClassifier(), y, weight).sum() == 30 and not hide(SLDAClassifier(), y, weight)[200:].any()
     for wrong in (-0.1, 0.6, "all", True, None):
@@ -139,9 +141,9 @@ def test_the_factor_has_its_posterior():
     (_, mass), *others = found.posteriors
     np.testing.assert_allclose(mass[:, 0], posterior / posterior.sum())
     assert all(len(points) == 1 for points, _ in others)
-    without = posterior[:, None] / densities  # of weight 1: the posterior that the other responses give
+    without = posterior[:, None] / densities ** weight.ravel()  # the posterior that the other responses give
     expected = (without * densities).sum(axis=0) / without.sum(axis=0)
-    np.testing.assert_allclose(np.exp(-found.loss[weight[:, 0] == 1, 0]), expected[weight[:, 0] == 1])
+    np.testing.assert_allclose(np.exp(-found.loss[:, 0]), expected)
     np.testing.assert_allclose(found.base_loss[:, 0], -np.log(np.where(y[:, 0] > 0.5, expit(0.4), expit(-0.4))))
 
 
@@ -257,3 +259,13 @@ def test_every_kept_draw_has_a_log_joint():
     model = SLDAClassifier(3, burn_in=25, n_draws=7, n_chains=2, random_state=0).fit(corpus.X, corpus.y)
     assert model.log_joint_iterations_.tolist() == [10, 20, *range(26, 33)]
     np.testing.assert_array_equal(model.log_joint_[:, -7:], model.trace_[:, :, 0])
+
+
+def test_many_hidden_documents_are_thinned(monkeypatch):
+    corpus = make_corpus(n_docs=300, n_topics=3, random_state=0)
+    whole = SLDAClassifier(3, hidden=0.5, **RUN).fit(corpus.X, corpus.y)
+    monkeypatch.setattr(trust, "MOST_NUMBERS", 20 * 60)
+    some = SLDAClassifier(3, hidden=0.5, **RUN).fit(corpus.X, corpus.y)
+    assert (whole.hidden_["documents"], some.hidden_["documents"]) == (150, 50)
+    np.testing.assert_array_equal(whole.coef_draws_, some.coef_draws_)  # these rest on all of them
+    assert abs(whole.hidden_["loss"] - some.hidden_["loss"]) < 0.15

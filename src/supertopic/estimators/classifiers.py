@@ -20,6 +20,8 @@ from supertopic.report.diagnostics import average, interval
 from supertopic.sampling.responses import Hinge, Logistic, Response
 from supertopic.sampling.state import Target, make_target
 
+LEAST_OF_A_CLASS = 4  # documents; the topics need those of a smaller class
+
 
 class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     """What classifiers have in common: how classes and labels become columns, and columns become classes."""
@@ -49,6 +51,14 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         if weights.max() * self._largest_c() > MOST:
             raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self._largest_c():g}.")
         return self._response(), make_target(columns, weights)
+
+    def _can_be_hidden(self, target):
+        known = super()._can_be_hidden(target)
+        if self.multilabel_:
+            return known
+        _, place, size = np.unique(target.y[known], axis=0, return_inverse=True, return_counts=True)
+        known[known] = size[place.ravel()] >= LEAST_OF_A_CLASS
+        return known
 
     def _link(self, mean):
         exclusive = not self.multilabel_ and len(mean) == len(self.classes_)

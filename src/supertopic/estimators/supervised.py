@@ -29,7 +29,7 @@ from supertopic.sampling.inference import CHUNK_TOKENS, PREDICT, draw_omegas
 from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
-from supertopic.sampling.trust import Trust, find_trust, spread
+from supertopic.sampling.trust import Trust, enough, find_trust, spread
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 MOST_SHARE = 0.5
@@ -101,14 +101,18 @@ class SupervisedTopicModel(TopicModel, ABC):
 
     def _hide(self, target: Target) -> np.ndarray:
         """Documents whose responses are known: every so-many-th in the order of these, so that all kinds are there."""
-        hidden, known = np.zeros(len(target.y), bool), np.flatnonzero((target.weight > 0).any(axis=1))
-        share = np.clip(ENOUGH / len(known), *HIDDEN) if self.hidden == "auto" else float(self.hidden)
+        hidden, known = np.zeros(len(target.y), bool), np.flatnonzero(self._can_be_hidden(target))
+        share = np.clip(ENOUGH / max(len(known), 1), *HIDDEN) if self.hidden == "auto" else float(self.hidden)
         n = min(int(share * len(known)), MOST_HIDDEN)
         if self.calibrate and n >= LEAST_HIDDEN:
             rng = np.random.default_rng([self.seed_, 1])
             order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
             hidden[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
         return hidden
+
+    def _can_be_hidden(self, target: Target) -> np.ndarray:
+        """Which documents may be hidden, (n_docs,)."""
+        return np.any(target.weight > 0, axis=1)
 
     def _trusted(self, plan: Plan, aside: Arrays | None, chains: list[Result]) -> tuple[np.ndarray, np.ndarray]:
         eta, scale = super()._trusted(plan, aside, chains)
@@ -117,7 +121,8 @@ class SupervisedTopicModel(TopicModel, ABC):
         if not aside or not foretold:
             return eta, scale
         pairs, n_topics = np.arange(len(foretold[0].topics)) % eta.shape[1], plan.n_topics
-        trust = find_trust(plan.response.plain(), aside.target, foretold, np.concatenate(scale[:, pairs]))
+        target = enough(aside, eta.shape[1], self.predict_sweeps).target
+        trust = find_trust(plan.response.plain(), target, foretold, np.concatenate(scale[:, pairs]))
         n_draws, rng = eta.shape[0] * eta.shape[1], np.random.default_rng([self.seed_, 2])
         factors = (spread(*posterior, n_draws, rng) for posterior in trust.posteriors)
         topics, beside, of_scale = (np.broadcast_to(f.reshape(*eta.shape[:2], -1), eta.shape[:3]) for f in factors)

@@ -14,7 +14,7 @@ from supertopic.sampling.inference import PREDICT
 from supertopic.sampling.plan import Arrays, Plan, Source
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Priors, Topics, mean_topics
-from supertopic.sampling.trust import Foretold, foretell
+from supertopic.sampling.trust import Foretold, enough, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
 PREDICTING, HIDE, SHOWN = 1 << 33, 1 << 35, 1 << 36  # paths of random numbers that no training iteration takes
@@ -106,7 +106,8 @@ class Chain:
             self.shown.append(eta)
             yield
         engine.close()
-        self.foretold = foretell(hidden, topics, np.array([eta for eta, _ in self.weights]), n_sweeps, key)
+        etas = np.array([eta for eta, _ in self.weights])
+        self.foretold = foretell(enough(hidden, len(etas), n_sweeps), topics, etas, n_sweeps, key)
 
     def topics(self) -> Topics:
         """The topics that new documents will see: those of the mean over the draws."""

@@ -23,6 +23,7 @@ USUAL = FACTORS**8 * np.exp(-9.0 * FACTORS)  # their prior: around 1, give or ta
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
 NOTHING = 0.5  # the prior probability that topics say nothing
 FIRM, LEARN = 5.0, 20  # the prior counts as so many questions; rounds in which the questions' priors settle
+MOST_NUMBERS = 2**21
 ROUNDS = 2  # each factor is found given the others
 
 
@@ -40,8 +41,15 @@ class Trust(NamedTuple):
     loss: (
         np.ndarray
     )  # (n, questions): of each hidden response, as if it had not been among those that found the factors
-    base_loss: np.ndarray  # (n, questions): where nothing is known of a document
+    base_loss: np.ndarray  # (n, questions): where nothing is known of a document but its covariates
     weight: np.ndarray  # (n, questions)
+
+
+def enough(hidden: Arrays, n_draws: int, n_sweeps: int) -> Arrays:
+    """Every so-many-th hidden document, so that what a chain foretells of them is not too much to hold."""
+    n_docs, n_columns = hidden.target.y.shape
+    every = -(-n_docs * n_columns * max(n_draws, n_sweeps - n_sweeps // 2) // MOST_NUMBERS)
+    return hidden.pick(np.arange(n_docs) % every == 0)
 
 
 def foretell(hidden: Arrays, topics: Topics, etas: np.ndarray, n_sweeps: int, key: np.uint64) -> Foretold:
@@ -91,12 +99,13 @@ def find_trust(response: Response, target: Target, foretold: list[Foretold], sca
             if len(grids[place][0]) > 1:
                 logs, found[place] = look(place, at)
                 at[place] = one * (grids[place][0] @ np.exp(found[place]))
-    base = log_p(none, none, one)
+    base = log_p(none, at[1], one)
     if response.drawn:
-        base = np.array([log_p(none, none, v * one) for v in SCALES])
+        base = np.array([log_p(none, at[1], v * one) for v in SCALES])
         base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(questions)].T
     factors = [(grid, np.exp(post)) for (grid, _), post in zip(grids, found, strict=True)]
-    alone = -logsumexp(found[0][:, None, :] - logs, axis=0)  # the posterior without each response itself
+    without = found[0][:, None, :] - weight * logs  # the posterior of each response without itself
+    alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
     return Trust(factors, -alone, -base, weight)
 
 
