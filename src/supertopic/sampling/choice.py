@@ -32,14 +32,14 @@ def walk(chain: Chain, path: tuple[float, ...], n_sweeps: int) -> Iterator[bool]
     that was restored goes on.
     """
     ends = [FIRST_STEP + STEP * i for i in range(len(path))]
-    plain, key = chain.plan.response.plain(), make_key(chain.plan.seed, chain.index, PREDICTING)
+    plain, below = chain.plan.response.plain(), make_key(chain.plan.seed, chain.index, PREDICTING)
     while chain.iteration < ends[-1]:
         at = int(np.searchsorted(ends, chain.iteration, side="right"))
         chain.response = replace(chain.response, c=path[at])
         chain.step()
         if chain.iteration == ends[at]:
             chain.leave_out(n_sweeps, last=True)
-            for _, response in draw_weights(chain.engine, plain, NU2, STEP, key):
+            for _, response in draw_weights(chain.engine, plain, NU2, STEP, make_key(below, chain.iteration)):
                 chain.engine.ask("foretell", response)
             chain.engine.ask("judge")
             chain.engine.ask("learn")
