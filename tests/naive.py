@@ -64,6 +64,60 @@ def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live):
     return z
 
 
+def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams):
+    """One sweep of the sampler for many topics, proposals and acceptance by their definitions.
+
+    A topic is proposed from LDA's conditional: the token's own topic first, then those that the document has, in the
+    order in which they came (the last one takes the place of one that goes), then any, by its alpha. Returns the new z,
+    and how many tokens stayed, or went the one way or the other, or were refused.
+    """
+    z, tally = [list(topics) for topics in z], dict.fromkeys(("stays", "present", "smooth", "refused"), 0)
+    like = phi if phi is not None else (count + beta) / (count.sum(axis=0) + len(count) * beta)
+    for d, words in enumerate(docs):
+        order = list(dict.fromkeys(z[d]))
+        n = np.bincount(z[d], minlength=len(alpha)).astype(float)
+        for i, word in enumerate(words):
+            j, u = z[d][i], [(bits(streams[d], 3 * i + m) >> 40) * 2.0**-24 for m in range(3)]
+            own = like[word, j]
+            if phi is None:  # the token is taken out of its word and its topic
+                own = (count[word, j] - 1 + beta) / (count[:, j].sum() - 1 + len(count) * beta)
+            stays = (n[j] - 1 + alpha[j]) * own
+            others = [(k, n[k] * like[word, k]) for k in order if k != j]
+            smooth = np.array([0.0 if k == j else alpha[k] * like[word, k] for k in range(len(alpha))])
+            rest = u[0] * (stays + sum(weight for _, weight in others) + smooth.sum()) - stays
+            if rest < 0:
+                tally["stays"] += 1
+                continue
+            way, k = "smooth", None
+            for topic, weight in others:
+                if rest < weight:
+                    way, k = "present", topic
+                    break
+                rest -= weight
+            if k is None:
+                k = choose(smooth, u[1], j)
+            if k == j:
+                continue
+            change = 0.0
+            for r in range(len(eta)):
+                before = eta[r] @ n / len(words)
+                after = before + (eta[r, k] - eta[r, j]) / len(words)
+                change += kappa[d, r] * (after - before) - lam[d, r] * (after**2 - before**2) / 2
+            if change < 0 and u[2] > math.exp(change):
+                tally["refused"] += 1
+                continue
+            tally[way] += 1
+            n[j] -= 1
+            if n[j] == 0:
+                order[order.index(j)] = order[-1]
+                order.pop()
+            if k not in order:
+                order.append(k)
+            n[k] += 1
+            z[d][i] = k
+    return z, tally
+
+
 def log_words(docs, z, n_words, n_topics, beta):
     count = np.zeros((n_topics, n_words))
     for words, topics in zip(docs, z, strict=True):

@@ -7,6 +7,7 @@ import naive
 from small import flat
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.kernels.lanes import pad
+from supertopic.kernels.sparse import sweep_sparse
 from supertopic.kernels.sweep import sweep
 from supertopic.sampling.state import NO_PHI, Quadratic, fixed_topics, make_weights
 
@@ -24,7 +25,7 @@ def random_problem(n_topics, n_columns, c, rng):
     return docs, z, eta, kappa, lam, rng.random(n_topics) / n_topics + 0.01
 
 
-@pytest.mark.parametrize("c", [1.0, 25.0, 256.0])
+@pytest.mark.parametrize("c", [1.0, 25.0, 256.0, 4000.0])  # the last is beyond STEEP: most tokens are weighed carefully
 @pytest.mark.parametrize(("n_topics", "n_columns"), [(1, 1), (2, 1), (5, 0), (16, 1), (20, 3), (37, 1), (70, 2)])
 @pytest.mark.parametrize("kind", ["live", "delayed", "fixed"])
 def test_kernel_draws_what_the_definition_says(kind, n_topics, n_columns, c):
@@ -66,6 +67,62 @@ def test_kernel_draws_what_the_definition_says(kind, n_topics, n_columns, c):
     np.testing.assert_allclose(omega, zbar @ eta.T, atol=1e-12)
     n = kept.reshape(len(docs), -1)[:, :n_topics]
     np.testing.assert_allclose(n, zbar * np.array([[max(len(words), 1)] for words in docs]))
+
+
+@pytest.mark.parametrize("c", [1.0, 25.0])
+@pytest.mark.parametrize(("n_topics", "n_columns"), [(1, 1), (2, 0), (20, 3), (110, 1), (130, 2)])
+@pytest.mark.parametrize("kind", ["delayed", "fixed"])
+def test_the_sampler_for_many_topics_does_what_its_definition_says(kind, n_topics, n_columns, c):
+    """beta and alpha are large enough for each part of the proposal to be taken by some tokens."""
+    rng = np.random.default_rng([n_topics, n_columns, int(c)])
+    docs, z, eta, kappa, lam, _ = random_problem(n_topics, n_columns, c, rng)
+    docs = [sorted(words) for words in docs]
+    alpha, beta = rng.random(n_topics) * 20 / n_topics + 0.01, 0.3
+    tokens, flat_z = flat(docs, z)
+    count = np.zeros((N_WORDS, n_topics), np.int32)
+    np.add.at(count, (tokens.word, flat_z), 1)
+    phi = rng.dirichlet(np.full(N_WORDS, 0.3), n_topics).T + 1e-6
+    mass = count.sum(axis=0) + N_WORDS * beta
+    if kind == "fixed":
+        topics = fixed_topics(phi, alpha)._replace(smooth=(phi @ alpha).astype(np.float32), mass=np.full(n_topics, 9.0))
+    else:
+        topics = fixed_topics(np.zeros((0, n_topics)), alpha)
+        topics = topics._replace(
+            word_topic=pad(count).reshape(-1), mass=mass, inverse=pad((1 / mass).astype(np.float32)), beta=beta,
+            smooth=(((count + beta) / mass) @ alpha).astype(np.float32),
+        )  # fmt: skip
+    streams = document_streams(make_key(n_topics, 8), 0, len(docs))
+    omega = np.zeros((len(docs), n_columns))
+    kept = np.zeros(len(docs) * len(topics.alpha), np.float32)
+    tallies = []
+    for s in range(3):  # the state of one sweep is the next one's start
+        fixed = phi if kind == "fixed" else None
+        expected, tally = naive.sweep_sparse(
+            docs, z, count, fixed, eta, kappa, lam, alpha, beta, streams + np.uint64(s)
+        )
+        omega[:], kept[:] = 0.0, 0.0
+        sweep_sparse(
+            tokens, flat_z, topics, make_weights(eta), Quadratic(kappa, lam), streams + np.uint64(s), kept, omega
+        )
+        assert flat_z.tolist() == [k for topics in expected for k in topics]
+        z = expected
+        if kind == "delayed":
+            count[:] = 0
+            np.add.at(count, (tokens.word, flat_z), 1)
+            mass[:] = count.sum(axis=0) + N_WORDS * beta
+            topics = topics._replace(
+                word_topic=pad(count).reshape(-1), inverse=pad((1 / mass).astype(np.float32)),
+                smooth=(((count + beta) / mass) @ alpha).astype(np.float32),
+            )  # fmt: skip
+        tallies.append(list(tally.values()))
+    stays, present, smooth, refused = np.sum(tallies, axis=0)
+    assert stays > 10 and (n_topics == 1 or min(present, smooth) > 10)
+    assert (refused > 3) == (n_columns > 0 and n_topics > 1)
+    zbar = naive.zbars(z, n_topics)
+    np.testing.assert_allclose(omega, zbar @ eta.T, atol=1e-12)
+    np.testing.assert_allclose(
+        kept.reshape(len(docs), -1)[:, :n_topics], zbar * np.array([[max(len(w), 1)] for w in docs])
+    )
 
 
 def test_a_topic_that_wins_by_far_does_not_overflow():

@@ -1,0 +1,362 @@
+"""What estimators, files and reports say, against slow versions of their definitions."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import expit, gammaln
+
+import supertopic
+from small import engine_of, flat, plan_of
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.baselines import paper_system
+from supertopic.corpus import check_counts, make_tokens
+from supertopic.datasets import make_corpus
+from supertopic.estimators import storage
+from supertopic.files.checkpoint import identify
+from supertopic.files.container import read_file, write_file
+from supertopic.kernels.draws import make_key
+from supertopic.report.diagnostics import interval
+from supertopic.sampling import gibbs
+from supertopic.sampling.chain import Chain
+from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.sampling.state import Priors, make_target
+
+RUN = {"burn_in": 30, "n_draws": 10, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    found = make_corpus(n_docs=300, n_words=60, n_topics=3, random_state=0)
+    found.group = found.doc_topic.argmax(axis=1)
+    return found
+
+
+def draws_of(model, X, **beside):
+    """omega (n_draws, n_docs, R) and the response's own parameter (n_draws, R), as predictions see them."""
+    omega, scale = model._foretell(
+        lambda omegas, scales, _: (np.moveaxis(omegas, 0, -1), np.repeat(scales[None], omegas.shape[1], axis=0)),
+        X,
+        **beside,
+    )
+    return np.moveaxis(omega, -1, 0), scale[0]
+
+
+# --- predictions are what follows from the draws
+
+
+def test_probabilities(corpus):
+    X = corpus.X[:25]
+    two = SLDAClassifier(3, n_chains=2, **RUN).fit(corpus.X, corpus.y)
+    omega, _ = draws_of(two, X)
+    assert omega.shape == (40, 25, 1)
+    np.testing.assert_allclose(two.predict_proba(X)[:, 1], expit(omega[:, :, 0]).mean(axis=0))
+    assert np.abs(expit(omega.mean(axis=0))[:, 0] - two.predict_proba(X)[:, 1]).max() > 1e-3  # which is another number
+    three = SLDAClassifier(3, **RUN).fit(corpus.X, corpus.group)
+    omega, _ = draws_of(three, X)
+    odds = np.exp(omega)
+    np.testing.assert_allclose(three.predict_proba(X), (odds / odds.sum(axis=2, keepdims=True)).mean(axis=0))
+    sticks = SLDAClassifier(3, multiclass="stick_breaking", **RUN).fit(corpus.X, corpus.group)
+    omega, _ = draws_of(sticks, X)
+    first, second = expit(omega[..., 0]), expit(omega[..., 1])
+    expected = np.array([first, (1 - first) * second, (1 - first) * (1 - second)]).mean(axis=1).T
+    np.testing.assert_allclose(sticks.predict_proba(X), expected)
+    labels = SLDAClassifier(3, **RUN).fit(corpus.X, (corpus.doc_topic > 0.3).astype(int))
+    np.testing.assert_allclose(labels.predict_proba(X), expit(draws_of(labels, X)[0]).mean(axis=0))
+    hinge = MedLDAClassifier(3, **RUN).fit(corpus.X, corpus.y)
+    np.testing.assert_allclose(hinge.decision_function(X), draws_of(hinge, X)[0].mean(axis=0)[:, 0])
+
+
+def test_ratings_and_counts(corpus):
+    X, y = corpus.X[:25], corpus.doc_topic @ [1.0, 2.0, 5.0]
+    weight = np.where(np.arange(300) % 2, 1.0, 3.0)
+    rating = SLDARegressor(3, n_chains=2, **RUN).fit(corpus.X, y, weight)
+    np.testing.assert_allclose(rating.intercept_, np.average(y, weights=weight))
+    np.testing.assert_allclose(rating.unit_, np.sqrt(np.average((y - rating.intercept_) ** 2, weights=weight)))
+    omega, sigma2 = draws_of(rating, X)
+    mean, std = rating.predict(X, return_std=True)
+    np.testing.assert_allclose(mean, omega.mean(axis=0)[:, 0])
+    np.testing.assert_allclose(std, np.sqrt(omega.var(axis=0)[:, 0] + sigma2.mean()))
+    density = stats.norm.pdf(y[:25], omega[..., 0], np.sqrt(sigma2)).mean(axis=0)
+    np.testing.assert_allclose(rating.log_predictive(X, y[:25]), np.log(density))
+    lower, upper = rating.predict_interval(X, 0.8)
+    for end, q in ((lower, 0.1), (upper, 0.9)):
+        np.testing.assert_allclose(stats.norm.cdf(end, omega[..., 0], np.sqrt(sigma2)).mean(axis=0), q, atol=1e-6)
+    count, exposure = np.random.default_rng(0).poisson(np.exp(y)), np.linspace(1, 2, 300)
+    model = SLDACountRegressor(3, **RUN).fit(corpus.X, count, exposure=exposure)
+    omega, r = draws_of(model, X, exposure=exposure[:25])
+    mean = np.exp(omega[..., 0])
+    np.testing.assert_allclose(model.predict(X, exposure=exposure[:25]), mean.mean(axis=0))
+    mass = stats.nbinom.pmf(count[:25], r, r / (r + mean)).mean(axis=0)
+    np.testing.assert_allclose(model.log_predictive(X, count[:25], exposure=exposure[:25]), np.log(mass))
+    lower, upper = model.predict_interval(X, 0.8, exposure=exposure[:25])
+    for end, q in ((lower, 0.1), (upper, 0.9)):
+        at, below = (stats.nbinom.cdf(end - step, r, r / (r + mean)).mean(axis=0) for step in (0, 1))
+        assert (at >= q).all() and (below < q).all()
+
+
+def test_intervals(corpus):
+    """Weibull's quantiles: of 19 draws, the 90 % interval goes from the smallest to the largest."""
+    draws = np.random.default_rng(0).permutation(19.0 * np.arange(19))
+    assert np.array(interval(draws, 0.9)).tolist() == [0.0, 342.0]
+    np.testing.assert_allclose(interval(draws, 0.5), np.array([4.0, 14.0]) * 19)
+    Z = np.random.default_rng(1).normal(size=(300, 1))
+    y = corpus.y | (Z[:, 0] > 1)
+    for kind in (SLDAClassifier, MedLDAClassifier, SLDARegressor):
+        model = kind(3, **RUN).fit(corpus.X, y, covariates=Z)
+        low, high = (model.predict_interval(corpus.X[:9], 0.9, covariates=np.full((9, 1), z)) for z in (-2.0, 2.0))
+        ends = (low[1], high[1]) if low[1].ndim == 1 else (low[1][:, 1], high[1][:, 1])
+        assert (ends[0] < ends[1]).all()
+    model = SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y)
+    p = expit(draws_of(model, corpus.X[:9])[0][..., 0])
+    np.testing.assert_allclose(model.predict_interval(corpus.X[:9], 0.7)[0][:, 1], interval(p, 0.7)[0])
+    frame = model.coefficient_frame(0.7)
+    draws = model.coef_draws_[model.best_chain_][:, 0]
+    np.testing.assert_allclose(frame["p_positive"], (draws > 0).mean(axis=0))
+    np.testing.assert_allclose(frame["lower"], interval(draws, 0.7)[0])
+    np.testing.assert_allclose(frame["sd"], draws.std(axis=0, ddof=1))
+
+
+def test_a_document_of_two_words_by_enumeration(corpus):
+    """Both topics are summed over, with the document's prior alpha / K each: alpha itself counts here."""
+    model = SLDAClassifier(3, c=3, alpha=0.6, hidden=0, **RUN).fit(corpus.X, corpus.y)
+    model.set_params(predict_sweeps=40_000)
+    phi, eta, words = model.topic_word_, model.calibrated_draws_[0][:, 0], (3, 17)
+    document = np.zeros((1, 60), int)
+    document[0, list(words)] = 1
+    p, total = 0.0, 0.0
+    for z in itertools.product(range(3), repeat=2):
+        n = np.bincount(z, minlength=3)
+        prior = np.exp(np.sum(gammaln(n + 0.2) - gammaln(0.2)))
+        weight = prior * phi[z[0], words[0]] * phi[z[1], words[1]]
+        total += weight
+        p += weight * expit(model.intercept_ + eta @ (n / 2)).mean()
+    assert model.predict_proba(document)[0, 1] == pytest.approx(p / total, abs=0.01)
+
+
+# --- what is learned
+
+
+def test_class_weights(corpus):
+    """Balanced gives both sides of every label, and all classes, the same weight in all."""
+    labels = np.column_stack([np.arange(300) < 30, np.arange(300) < 200]).astype(int)
+    model = SLDAClassifier(class_weight="balanced")
+    _, target = model._encode(labels, np.ones(300), None)
+    for r in range(2):
+        yes, no = (target.weight[labels[:, r] == side, r].sum() for side in (1, 0))
+        assert yes == pytest.approx(150) and no == pytest.approx(150)
+    _, target = model._encode(np.repeat(["a", "b", "c"], [200, 70, 30]), np.ones(300), None)
+    np.testing.assert_allclose(
+        [target.weight[part, 0].sum() for part in (slice(200), slice(200, 270), slice(270, 300))], 100
+    )
+
+
+def test_plain_responses():
+    assert Hinge(7.0, 16.0).plain() == Hinge(1.0, 1.0)
+    assert Logistic(25.0, True).plain() == Logistic(1.0, True)
+    gaussian = Gaussian(8.0, np.ones(1), drawn=False).plain()
+    assert gaussian.c == 1.0 and gaussian.drawn and not Gaussian(8.0, np.ones(1), False, given=True).plain().drawn
+    counts = NegativeBinomial(8.0, np.ones(1), drawn=False).plain()
+    assert counts.c == 1.0 and counts.drawn and not NegativeBinomial(8.0, np.ones(1), False, given=True).plain().drawn
+
+
+@pytest.mark.parametrize(
+    ("response", "prior"),
+    [
+        (Gaussian(2.0, np.ones(1)), stats.invgamma(2.0, scale=1.0)),
+        (NegativeBinomial(2.0, np.ones(1)), stats.gamma(1.0, scale=10.0)),
+    ],
+)
+def test_without_data_a_parameter_has_its_prior(response, prior):
+    """3,000 draws (every fifth of a slice sampler's): Kolmogorov and Smirnov, right programs fail once in a million."""
+
+    def total(verb, *given):
+        return np.zeros((2, 1)) if verb == "residuals" else np.zeros((len(given[0]), 1))
+
+    draws = []
+    for i in range(15_000):
+        response = response.draw_scale(total, make_key(1, i))
+        draws.append(response.scale[0])
+    assert stats.kstest(draws[::5], prior.cdf).pvalue > 1e-6
+    density = [response.with_scale(np.array([x])).log_prior() for x in (0.5, 3.0)]
+    np.testing.assert_allclose(density, prior.logpdf([0.5, 3.0]))
+
+
+def test_priors_are_learned_in_the_burn_in_only(monkeypatch, corpus):
+    steps, learn = [], gibbs.learn_priors
+    monkeypatch.setattr(
+        "supertopic.sampling.chain.learn_priors", lambda engine, priors: steps.append(1) or learn(engine, priors)
+    )
+    SLDAClassifier(3, optimize_priors=True, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, corpus.y)
+    assert len(steps) == 30  # all but the first quarter
+
+
+def test_traces_and_kept_draws():
+    """The loss of a kept draw has c = 1; shares are left out of the mean of the draws, not of the last one."""
+    corpus = make_corpus(n_docs=40, n_words=30, n_topics=3, random_state=0)
+    tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.full(3, 0.3), 0.1, 1.0)
+    source = Arrays(tokens, make_target(corpus.y[:, None].astype(float), np.ones((40, 1))))
+    with Chain(make_plan(source, 30, Logistic(9.0), priors, False, "delayed", 5, 3), source, 0, 1) as chain:
+        for _ in range(8):
+            chain.step()
+        omega = np.concatenate([shard.omega for shard in chain.engine.shards])
+        loss = -np.log(expit(np.where(corpus.y[:, None] > 0, omega, -omega))).sum()
+        assert chain.trace[-1][1] == pytest.approx(loss)
+        assert len(chain.eta) == 5 and chain.engine.counts.kept.sum() == 5 * len(tokens.word)
+        asked = []
+        chain.engine.leave_out = lambda last, *_: asked.append(last)
+        chain.leave_out(10)
+        assert asked == [False]
+        topics = chain.topics()
+        expected = (chain.engine.counts.kept / 5 + 0.1) / (chain.engine.counts.kept / 5 + 0.1).sum(axis=0)
+        np.testing.assert_allclose(topics.phi.reshape(30, -1)[:, :3], expected, rtol=1e-6)
+
+
+def test_a_walk_learns_nothing_from_the_responses_it_is_judged_by():
+    """c="auto": with other hidden responses, the statistics of weights and the sweep of topics are the same bits."""
+    rng = np.random.default_rng(0)
+    docs = [sorted(rng.integers(0, 20, 12)) for _ in range(30)]
+    y = rng.integers(0, 2, (30, 1)).astype(float)
+    results = []
+    for flip in (False, True):
+        target = make_target(np.where(flip & (np.arange(30) % 2 == 0)[:, None], 1 - y, y), np.ones((30, 1)))
+        plan, source = plan_of(docs, 20, Logistic(5.0), target, Priors(np.full(3, 0.3), 0.1, 1.0), "delayed", 2)
+        engine = engine_of(
+            plan, source, flat(docs, [[0] * 12] * 30)[1], Logistic(5.0), np.ones((30, 1)), np.zeros((1, 3))
+        )
+        for shard in engine.shards:  # the even ones are hidden
+            chosen = (np.arange(shard.first_doc, shard.first_doc + shard.n_docs) % 2 == 0)[:, None]
+            shard.hidden = shard.target._replace(weight=shard.target.weight * chosen)
+            shard.target = shard.target._replace(weight=shard.target.weight * ~chosen)
+            shard.response = None
+        engine.ask("restart", Logistic(5.0))
+        statistics = engine.sweep(np.ones((1, 3)), plan.priors, make_key(3), False, Logistic(5.0))
+        results.append([statistics.precision, statistics.shift, np.concatenate([s.z for s in engine.shards])])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# --- files
+
+
+def test_every_fitted_fact_is_in_the_file(corpus, tmp_path):
+    """A loaded model has all that a fitted one has, but for what the training documents were."""
+    Z = np.random.default_rng(0).normal(size=(300, 1))
+    models = [
+        LDA(3, **RUN).fit(corpus.X),
+        SLDAClassifier(3, c="auto", **RUN).fit(corpus.X, corpus.y, covariates=Z),
+        MedLDAClassifier(3, **RUN).fit(corpus.X, (corpus.doc_topic > 0.3).astype(int)),
+        SLDARegressor(3, **RUN).fit(corpus.X, corpus.doc_topic),
+        SLDACountRegressor(3, **RUN).fit(corpus.X, corpus.group, exposure=np.ones(300)),
+    ]
+    for model in models:
+        supertopic.save(model, tmp_path / "m")
+        loaded = supertopic.load(tmp_path / "m")
+        assert vars(model).keys() - vars(loaded).keys() <= {"doc_topic_"}
+        for name in vars(loaded).keys() - {"_frozen"}:
+            np.testing.assert_equal(getattr(loaded, name), getattr(model, name), err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def honest(corpus, tmp_path_factory):
+    """What is in a file that is sound."""
+    path = tmp_path_factory.mktemp("honest") / "m"
+    model = SLDACountRegressor(3, n_chains=2, **RUN).fit(corpus.X, np.column_stack([corpus.y, corpus.group]))
+    supertopic.save(model, path)
+    return read_file(path, "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("alpha_", lambda a: a[:, :2]), ("alpha_", lambda a: a[:1]), ("alpha_", lambda a: -a),
+        ("beta_", lambda a: 0 * a), ("eta", lambda a: a[:, :, :1]), ("eta", lambda a: a[..., :2]), ("scale", lambda a: a[:, :1]),
+        ("calibrated_eta", lambda a: a[:, :, :1]), ("calibrated_scale", lambda a: a[:, :1]),
+        ("shown_eta", lambda a: a[..., :2]), ("shown_eta", lambda a: a[:, :, :1]), ("shown_eta", lambda a: a[0]),
+        ("shown_eta", lambda a: a * np.nan), ("intercept_", lambda a: a[:1]), ("empty_intercept_", lambda a: a[:1]),
+        ("word_topic", lambda a: a[:, :, :2]), ("word_topic", lambda a: a[:, :9]), ("word_topic", lambda a: a - 1),
+        ("covariate_mean_", lambda a: np.zeros(3)), ("covariate_scale_", lambda a: np.zeros(3)),
+    ],
+)  # fmt: skip
+def test_a_forged_file_is_refused(honest, tmp_path, name, change):
+    header, tensors = honest
+    write_file(tmp_path / "m", header, tensors | {name: np.ascontiguousarray(change(tensors[name]))})
+    with pytest.raises(ValueError, match="sound"):
+        supertopic.load(tmp_path / "m")
+
+
+def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
+    tokens, y = make_tokens(check_counts(corpus.X)), corpus.y[:, None].astype(float)
+    target = make_target(y, np.ones((300, 1)), np.zeros((300, 1)), np.zeros((300, 1)))
+
+    def identity(target=target, response=Logistic(1.0), alpha=0.1, tokens=tokens, **parameters):
+        source = Arrays(tokens, target)
+        plan = make_plan(source, 60, response, Priors(np.full(3, alpha), 0.1, 1.0), False, "delayed", 7, 3)
+        return identify(plan, source, parameters)
+
+    other = {name: getattr(target, name) + (np.arange(300) == 200)[:, None] for name in target._fields}
+    changed = [identity(target._replace(**{name: array})) for name, array in other.items()]
+    changed += [identity(response=Logistic(2.0)), identity(response=Hinge(1.0, 1.0)), identity(alpha=0.2)]
+    word = tokens.word.copy()
+    word[77] += 1
+    changed += [identity(tokens=tokens._replace(word=word)), identity(burn_in=4), identity(hidden=0.1)]
+    assert len({identity(), *changed}) == len(changed) + 1 and identity() == identity()
+    assert storage.FACTS.keys() >= {"hidden_", "exposed_", "seed_"}
+
+
+# --- topics and documents
+
+
+def test_perplexity_and_exclusivity(corpus):
+    model = LDA(3, alpha=0.9, n_chains=2, **RUN).fit(corpus.X)
+    X = check_counts(corpus.X[:20]).astype(np.int64)
+    seen, hidden = X.copy(), X.copy()
+    seen.data = np.random.default_rng(4).binomial(X.data, 0.5)
+    hidden.data = X.data - seen.data
+    p = np.zeros(X.shape)
+    for chain in range(2):
+        counts = model._word_topic[chain] / 10 + 0.01
+        phi = counts / counts.sum(axis=0)
+        zbar = model._infer(make_tokens(seen), [chain])[0]
+        n = np.asarray(seen.sum(axis=1)).reshape(-1, 1)
+        p += (zbar * n + 0.3) / (n + 0.9) @ phi.T / 2
+    expected = np.exp(-np.sum(hidden.toarray() * np.log(p)) / hidden.sum())
+    assert model.perplexity(corpus.X[:20], random_state=4) == pytest.approx(expected)
+    topics = model.topic_word_
+    share = topics / topics.sum(axis=0)
+    for k, words in enumerate(np.argsort(-topics, axis=1)[:, :5]):
+        assert model.exclusivity(5)[k] == pytest.approx(share[k, words].mean())
+
+
+def test_counts_that_are_given_twice_are_added():
+    X = sp.coo_array(([1, 2, 1, 0], ([0, 0, 1, 1], [1, 1, 0, 2])), shape=(2, 3))
+    for form in (X, sp.csr_array((X.data, ([0, 0, 1, 1], [1, 1, 0, 2])), shape=(2, 3))):
+        counts = check_counts(form)
+        np.testing.assert_array_equal(counts.toarray(), [[0, 3, 0], [1, 0, 0]])
+        assert counts.nnz == 2
+    twice = sp.csr_array((np.array([1, 2]), np.array([1, 1]), np.array([0, 2])), shape=(1, 3))
+    assert make_tokens(check_counts(twice)).word.tolist() == [1, 1, 1] and check_counts(twice).nnz == 1
+
+
+# --- the paper's systems
+
+
+def test_the_settings_of_the_papers_systems():
+    expected = {
+        ("gSLDA", "binary"): {"alpha": 1.0, "c": 1.0, "burn_in": 80, "n_draws": 20, "sampler": "collapsed"},
+        ("gSLDA+", "binary"): {"alpha": 1.0, "c": 25.0}, ("gSLDA+", "multiclass"): {"alpha": 5.6, "c": 256.0},
+        ("parallel-gSLDA+", "binary"): {"c": 25.0, "sampler": "delayed"},
+        ("parallel-gSLDA", "multiclass"): {"c": 1.0, "alpha": 5.6, "burn_in": 30, "n_draws": 10},
+        ("gMedLDA", "binary"): {"margin": 64.0, "alpha": 1.0}, ("gMedLDA", "multiclass"): {"margin": 16.0, "alpha": 5.6},
+        ("vSLDA", "binary"): {"c": 1.0, "alpha": 1.0}, ("vSLDA+", "multiclass"): {"c": 256.0, "alpha": 5.6},
+        ("vMedLDA", "multiclass"): {"alpha": 5.6}, ("DiscLDA", "binary"): {"alpha": 1.0},
+    }  # fmt: skip
+    for (name, task), settings in expected.items():
+        parameters = paper_system(name, 17, task=task, random_state=5).get_params()
+        assert parameters["n_topics"] == 17 and parameters["random_state"] == 5
+        assert {key: parameters[key] for key in settings} == settings, name
+        if "calibrate" in parameters:
+            assert parameters["calibrate"] is False and parameters["nu2"] == 1.0 and parameters["beta"] == 0.01
