@@ -273,7 +273,8 @@ def honest(corpus, tmp_path_factory):
     ("name", "change"),
     [
         ("alpha_", lambda a: a[:, :2]), ("alpha_", lambda a: a[:1]), ("alpha_", lambda a: -a),
-        ("beta_", lambda a: 0 * a), ("eta", lambda a: a[:, :, :1]), ("eta", lambda a: a[..., :2]), ("scale", lambda a: a[:, :1]),
+        ("beta_", lambda a: 0 * a), ("eta", lambda a: a[:, :, :1]), ("eta", lambda a: a[..., :2]),
+        ("scale", lambda a: a[:, :1]),
         ("calibrated_eta", lambda a: a[:, :, :1]), ("calibrated_scale", lambda a: a[:, :1]),
         ("shown_eta", lambda a: a[..., :2]), ("shown_eta", lambda a: a[:, :, :1]), ("shown_eta", lambda a: a[0]),
         ("shown_eta", lambda a: a * np.nan), ("intercept_", lambda a: a[:1]), ("empty_intercept_", lambda a: a[:1]),
@@ -292,9 +293,11 @@ def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
     tokens, y = make_tokens(check_counts(corpus.X)), corpus.y[:, None].astype(float)
     target = make_target(y, np.ones((300, 1)), np.zeros((300, 1)), np.zeros((300, 1)))
 
-    def identity(target=target, response=Logistic(1.0), alpha=0.1, tokens=tokens, **parameters):
+    def identity(target=target, response=None, alpha=0.1, tokens=tokens, **parameters):
         source = Arrays(tokens, target)
-        plan = make_plan(source, 60, response, Priors(np.full(3, alpha), 0.1, 1.0), False, "delayed", 7, 3)
+        plan = make_plan(
+            source, 60, response or Logistic(1.0), Priors(np.full(3, alpha), 0.1, 1.0), False, "delayed", 7, 3
+        )
         return identify(plan, source, parameters)
 
     other = {name: getattr(target, name) + (np.arange(300) == 200)[:, None] for name in target._fields}
@@ -350,7 +353,8 @@ def test_the_settings_of_the_papers_systems():
         ("gSLDA+", "binary"): {"alpha": 1.0, "c": 25.0}, ("gSLDA+", "multiclass"): {"alpha": 5.6, "c": 256.0},
         ("parallel-gSLDA+", "binary"): {"c": 25.0, "sampler": "delayed"},
         ("parallel-gSLDA", "multiclass"): {"c": 1.0, "alpha": 5.6, "burn_in": 30, "n_draws": 10},
-        ("gMedLDA", "binary"): {"margin": 64.0, "alpha": 1.0}, ("gMedLDA", "multiclass"): {"margin": 16.0, "alpha": 5.6},
+        ("gMedLDA", "binary"): {"margin": 64.0, "alpha": 1.0},
+        ("gMedLDA", "multiclass"): {"margin": 16.0, "alpha": 5.6},
         ("vSLDA", "binary"): {"c": 1.0, "alpha": 1.0}, ("vSLDA+", "multiclass"): {"c": 256.0, "alpha": 5.6},
         ("vMedLDA", "multiclass"): {"alpha": 5.6}, ("DiscLDA", "binary"): {"alpha": 1.0},
     }  # fmt: skip

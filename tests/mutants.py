@@ -1,0 +1,358 @@
+"""Subtle errors, and the tests that should notice them: `python -m tests.mutants [NAME ...]`.
+
+Each is a change that a good programmer could make and that no plot would show. The runner applies one after the other to
+a copy of the project, runs the tests named beside it until one fails, and prints a table. `--jobs N` runs some at a
+time, `--sample N` every so-many-th only. Names are files such as `kernels/sweep`, or parts of what was changed.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Mutant(NamedTuple):
+    file: str  # below src/supertopic, without .py
+    what: str
+    old: str
+    new: str
+    tests: str  # files, without test_ and .py; `file:words` are pytest's -k
+
+
+def m(file: str, what: str, old: str, new: str, tests: str) -> Mutant:
+    return Mutant(file, what, old, new, tests)
+
+
+KERNELS = [
+    m("kernels/draws", "a bit less of the golden ratio", "uint64(i + 1) * GOLDEN", "uint64(i) * GOLDEN", "draws sweep"),
+    m("kernels/draws", "keys that commute", "return mix(uint64(key) ^ mix(uint64(index) + GOLDEN))",
+      "return mix(uint64(key) ^ (uint64(index) + GOLDEN))", "streams draws"),
+    m("kernels/draws", "cosine without its factor", "math.cos(TWO_PI * uniform(key, 2 * i + 1))",
+      "math.cos(math.pi * uniform(key, 2 * i + 1))", "draws"),
+    m("kernels/draws", "squeeze too wide", "1.0 - 0.0331 * square", "1.0 - 0.0031 * square", "draws"),
+    m("kernels/draws", "gamma below 1 without its factor", "math.log(uniform(key, 0)) / shape", "math.log(uniform(key, 0))",
+      "draws gibbs"),
+    m("kernels/draws", "one term of the sum fewer", "range(2 + int(z", "range(1 + int(z", "draws"),
+    m("kernels/draws", "the rest begins too early", "z < (11.0 if many else 14.0)", "z < (5.0 if many else 6.0)", "draws"),
+    m("kernels/draws", "columns of lambda from one stream", "lam[d, r] = polya_gamma(c * h[d, r], z[d, r], derive(stream, r))",
+      "lam[d, r] = polya_gamma(c * h[d, r], z[d, r], derive(stream, 0))", "streams"),
+    m("kernels/draws", "columns of the hinge from one stream", "a[d, r], shape[d, r], derive(stream, r)",
+      "a[d, r], shape[d, r], stream", "streams"),
+    m("kernels/draws", "documents numbered from 0 in every shard", "        stream = derive(key, first + d)\n        for r in range(z.shape[1])",
+      "        stream = derive(key, d)\n        for r in range(z.shape[1])", "streams threads"),
+    m("kernels/draws", "sweeps of documents numbered from 0", "streams[d] = derive(key, first_doc + d)",
+      "streams[d] = derive(key, d)", "contract threads draws"),
+    m("kernels/draws", "the larger root", "<= shape:\n        return x", ">= shape:\n        return x", "draws"),
+    m("kernels/draws", "the variance's series", "1.0 / 24.0 - square / 120.0", "1.0 / 24.0 - square / 100.0", "draws"),
+    m("kernels/draws", "normals of all columns alike", "        stream = derive(key, i)\n        for j in range(shape[1])",
+      "        stream = derive(key, 0)\n        for j in range(shape[1])", "streams gibbs"),
+    m("kernels/draws", "streams that forget the words", "np.uint64(tokens.word[i]) + np.uint64(1))", "np.uint64(1))",
+      "draws estimators"),
+    m("kernels/sweep", "the token's own count stays in its word", "- ONE + beta) * (inverse[j] / (ONE - inverse[j]))",
+      "+ beta) * (inverse[j] / (ONE - inverse[j]))", "sweep"),
+    m("kernels/sweep", "the token's own count stays in its topic", "* (inverse[j] / (ONE - inverse[j]))", "* inverse[j]",
+      "sweep"),
+    m("kernels/sweep", "careful: own token in the topic's mass", "weight[j] /= 1.0 - topics.inverse[j]", "weight[j] /= 1.0",
+      "sweep"),
+    m("kernels/sweep", "careful: own token in the document", "factor *= state[k] - own + np.float64(topics.alpha[k])",
+      "factor *= state[k] + np.float64(topics.alpha[k])", "sweep"),
+    m("kernels/sweep", "careful: alpha forgotten", "state[k] - own + np.float64(topics.alpha[k])",
+      "max(state[k] - own, 1e-9)", "sweep"),
+    m("kernels/sweep", "the same uniforms in every sweep", "uniform32(streams[d], s * n_tokens + i - start)",
+      "uniform32(streams[d], i - start)", "streams"),
+    m("kernels/sweep", "draws after the burn-in all in one place", "place = (s - burn_in) * apart + d * width",
+      "place = d * width", "honesty definitions"),
+    m("kernels/sweep", "the first sweep is kept, too", "if s >= burn_in:", "if s >= burn_in - 1:", "contract honesty:one_word definitions:two_words calibration"),
+    m("kernels/sweep", "a live topic keeps its old inverse", "splat(np.float32(1.0 / mass[t]))",
+      "splat(np.float32(1.0 / (mass[t] - change)))", "sweep"),
+    m("kernels/sparse", "own count not taken out of the word", "(count - ONE + beta) * inverse_without[j]",
+      "(count + beta) * inverse_without[j]", "sweep"),
+    m("kernels/sparse", "own count not taken out of the topic", "(1.0 / (topics.mass - 1.0))", "(1.0 / topics.mass)", "sweep"),
+    m("kernels/sparse", "beta left out of the smoothing", "(load(topics.word_topic, word * width + b) + beta)",
+      "load(topics.word_topic, word * width + b)", "sweep"),
+    m("kernels/sparse", "beta left out of the present", "(np.float32(topics.word_topic[first + k]) + beta)",
+      "np.float32(topics.word_topic[first + k])", "sweep"),
+    m("kernels/sparse", "a moved token scaled by the old mass", "present.scaled[there] = present.n[there] * inverse[k]",
+      "present.scaled[there] = present.n[there] * inverse[j]", "sweep"),
+    m("kernels/sparse", "own topic not taken out of the smooth part", "- alpha[j] * liking, ZERO)", "- ZERO, ZERO)", "sweep"),
+    m("kernels/sparse", "accepted as if the change were at the start", "omega_n[r] + 0.5 * (eta[k, r] - eta[j, r])",
+      "omega_n[r]", "sweep"),
+    m("kernels/sparse", "omega does not follow", "omega_n[r] += eta[k, r] - eta[j, r]", "omega_n[r] += 0.0", "sweep"),
+    m("kernels/sparse", "one uniform for proposal and acceptance", "3 * (i - start) + 2) >", "3 * (i - start)) >", "sweep"),
+    m("kernels/counts", "short cut for tiny gammas too often", "> -100.0 * beta", "> -10.0 * beta", "gibbs definitions"),
+    m("kernels/counts", "words of a topic from one stream", "        stream = derive(key, w)\n", "        stream = derive(key, 0)\n",
+      "gibbs"),
+    m("kernels/counts", "own tokens left in the private topics", "max(word_topic[w, k] / n_draws - own[k], 0.0)",
+      "max(word_topic[w, k] / n_draws, 0.0)", "calibration contract"),
+    m("kernels/counts", "own tokens left in the private mass", "rest[z[i]] -= 1.0", "rest[z[i]] -= 0.0", "calibration contract"),
+    m("kernels/counts", "private topics of one draw", "word_topic[w, k] / n_draws - own[k]", "word_topic[w, k] - own[k]",
+      "calibration contract"),
+    m("kernels/counts", "z starts in few topics", "* n_topics)", "* (n_topics - 1))", "contract definitions streams"),
+    m("kernels/counts", "log joint of documents without its length", "- math.lgamma(concentration + n_tokens)", "- 0.0",
+      "contract estimators:log_joint"),
+    m("kernels/counts", "Minka's sum from one", "sums[k] += 1.0 / (alpha[k] + count[k])",
+      "sums[k] += 1.0 / (alpha[k] + count[k] + 1.0)", "contract"),
+    m("kernels/counts", "moves lose their word's block", "word[i] // BLOCK % n_parts + 1", "word[i] % n_parts + 1",
+      "contract threads"),
+    m("kernels/moments", "lambda of the first column for all", "precision[place, r] += product * lam[d, r]",
+      "precision[place, r] += product * lam[d, 0]", "contract posterior"),
+    m("kernels/moments", "covariates without their own products", "for b in range(a + 1):\n            k = seen[b]",
+      "for b in range(a):\n            k = seen[b]", "contract gibbs"),
+    m("kernels/moments", "pairs of draws out of step", "here, there = i % len(counts), i % len(eta)",
+      "here, there = i % len(counts), 0", "definitions honesty"),
+    m("kernels/moments", "shares of the wrong length", "share = counts[here, d, k] / lengths[d]",
+      "share = counts[here, d, k] / lengths[0]", "honesty definitions estimators"),
+]  # fmt: skip
+
+SAMPLING = [
+    m("sampling/responses", "kappa without the weight", "self.c * target.weight * (target.y - 0.5), 0.0",
+      "self.c * (target.y - 0.5), 0.0", "contract posterior estimators"),
+    m("sampling/responses", "lambda of c = 1", "return polya_gammas(self.c, target.weight, omega, key, first_doc)",
+      "return polya_gammas(1.0, target.weight, omega, key, first_doc)", "posterior contract"),
+    m("sampling/responses", "the hinge's shape is c", "inverse_gaussians(c * np.abs(self.margin - sign * omega), c * c,",
+      "inverse_gaussians(c * np.abs(self.margin - sign * omega), c,", "posterior responses"),
+    m("sampling/responses", "the hinge's margin on one side", "return sign * self.c * target.weight, sign * self.margin",
+      "return sign * self.c * target.weight, self.margin", "posterior"),
+    m("sampling/responses", "the hinge plain with its margin", "return Hinge(1.0, 1.0)", "return Hinge(1.0, self.margin)",
+      "definitions"),
+    m("sampling/responses", "the hinge shown as it is", "return Logistic(1.0)  #", "return self.plain()  #", "honesty"),
+    m("sampling/responses", "the hinge's score not normalised",
+      " - np.logaddexp(self.log_density(0.0, omega), self.log_density(1.0, omega))", "", "honesty"),
+    m("sampling/responses", "the Gaussian plain with its c", "return replace(self, c=1.0, drawn=not self.given)\n\n    def draw_scale(self, total, key):\n        if not self.drawn:\n            return self\n        n,",
+      "return replace(self, drawn=not self.given)\n\n    def draw_scale(self, total, key):\n        if not self.drawn:\n            return self\n        n,", "definitions"),
+    m("sampling/responses", "sigma2 without c", "n, squares = 0.5 * self.c * total", "n, squares = 0.5 * total", "posterior responses contract"),
+    m("sampling/responses", "sigma2's rate without its prior", "(self.rate + squares) / gammas", "(squares + 1e-9) / gammas",
+      "definitions posterior"),
+    m("sampling/responses", "sigma2's prior density", "- (a + 1.0) * np.log(s) - b / s", "- a * np.log(s) - b / s",
+      "definitions posterior"),
+    m("sampling/responses", "the Gaussian's score is the mixture's",
+      "return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.mean(omegas, axis=0))",
+      "return self.log_predictive(y, omegas, scales)", "honesty"),
+    m("sampling/responses", "counts without log r", "omega - np.log(self.r), key, first_doc)", "omega, key, first_doc)",
+      "posterior responses"),
+    m("sampling/responses", "the dispersion's prior a hundred times as narrow",
+      "- self.rate * n.r for n in new]", "- 100.0 * self.rate * n.r for n in new]", "definitions posterior"),
+    m("sampling/responses", "the dispersion's prior without the log's slope", "[self.shape * np.log(n.r)",
+      "[(self.shape - 1.0) * np.log(n.r)", "definitions posterior"),
+    m("sampling/responses", "a slice without its height", "here + np.log(uniforms(len(x), make_key(key, 0)))", "here",
+      "definitions posterior responses"),
+    m("sampling/responses", "the bracket's wrong end", "np.where(new < x, new, low), np.where(new >= x, new, high)",
+      "np.where(new < x, new, low), high", "responses definitions contract posterior"),
+    m("sampling/responses", "classes are not exclusive", "if not self.exclusive:", "if True:", "honesty"),
+    m("sampling/engines", "lambda with the sweep's key", '("augment", response, make_key(key, LAMBDA))])\n        else',
+      '("augment", response, make_key(key, SWEEP))])\n        else', "streams contract"),
+    m("sampling/engines", "topics with the sweep's key", "make_key(key, TOPICS))", "make_key(key, SWEEP))", "streams contract"),
+    m("sampling/gibbs", "the mean in place of a draw", "dtrtrs(U, half + noise[r], lower=False)", "dtrtrs(U, half, lower=False)",
+      "gibbs posterior"),
+    m("sampling/gibbs", "noise of the wrong triangle", "eta[r], _ = dtrtrs(U, half + noise[r], lower=False)",
+      "eta[r] = dtrtrs(U, half, lower=False)[0] + noise[r] / np.sqrt(A.diagonal())", "gibbs"),
+    m("sampling/gibbs", "the prior's precision is its variance", "+= 1.0 / nu2 +", "+= nu2 +", "gibbs posterior calibration"),
+    m("sampling/gibbs", "eta's density without its scale", "- 0.5 * eta.size * math.log(2 * math.pi * priors.nu2)", "- 0.0",
+      "estimators:log_joint"),
+    m("sampling/gibbs", "sigma2 drawn with eta's key", "response.draw_scale(engine.total, make_key(key, SCALE))\n    return",
+      "response.draw_scale(engine.total, make_key(key, ETA))\n    return", "streams"),
+    m("sampling/gibbs", "beta's fixed point without V", "whole = n_words * np.sum(", "whole = np.sum(", "calibration:priors"),
+    m("sampling/chain", "all chains from one stream", "make_key(self.plan.seed, self.index, self.iteration)",
+      "make_key(self.plan.seed, 0, self.iteration)", "streams"),
+    m("sampling/chain", "chains that start alike", "self.engine.start(make_key(plan.seed, index, 0))",
+      "self.engine.start(make_key(plan.seed, 0, 0))", "streams"),
+    m("sampling/chain", "priors learned after the burn-in, too", "        elif self.plan.learn and", "        if self.plan.learn and",
+      "definitions"),
+    m("sampling/chain", "the loss with c", "[replace(self.response, c=1.0)]).sum()", "[self.response]).sum()", "definitions"),
+    m("sampling/chain", "left out of the last draw", "def leave_out(self, n_sweeps: int, last: bool = False)",
+      "def leave_out(self, n_sweeps: int, last: bool = True)", "definitions"),
+    m("sampling/chain", "shown weights with the key of others", "make_key(self.plan.seed, self.index, SHOWN)",
+      "make_key(self.plan.seed, self.index, PREDICTING)", "streams"),
+    m("sampling/chain", "shown weights of the training response", "self.plan.response.shown(), NU2_SHOWN",
+      "self.plan.response, NU2_SHOWN", "honesty"),
+    m("sampling/chain", "weights for predictions with c", "draw_weights(self.engine, self.plan.response.plain(), NU2,",
+      "draw_weights(self.engine, self.plan.response, NU2,", "calibration honesty definitions"),
+    m("sampling/chain", "one draw too few is kept", "kept, key = self.iteration > self.plan.burn_in,",
+      "kept, key = self.iteration > self.plan.burn_in + 1,", "estimators definitions honesty"),
+    m("sampling/calibration", "no burn-in", "if i >= thin * BURN_IN and", "if i >= 0 and", "calibration honesty estimators"),
+    m("sampling/calibration", "the prior of eta instead", "draw_eta(statistics, nu2,", "draw_eta(statistics, 1.0,", "calibration"),
+    m("sampling/calibration", "the response's parameter is not drawn",
+      "response = response.draw_scale(engine.total, make_key(key, i, SCALE))", "pass", "definitions responses honesty"),
+    m("sampling/trust", "no doubt", "doubt[0] = NOTHING", "doubt[0] = 1e-9", "honesty"),
+    m("sampling/trust", "the offset is scaled, too", "omega = offset + a * topics", "omega = a * (offset + topics)", "honesty"),
+    m("sampling/trust", "weights forgotten", "posteriors(np.sum(weight * logs, axis=1), prior)",
+      "posteriors(np.sum(logs, axis=1), prior)", "honesty"),
+    m("sampling/trust", "judged by what found it", "without = found[0][:, None, :] - weight * logs", "without = found[0][:, None, :] - 0.0 * logs",
+      "honesty"),
+    m("sampling/trust", "the spread of the mixture for the mean", "of_mean=place < 2", "of_mean=True", "honesty"),
+    m("sampling/trust", "a question learns from itself", "others = found.sum(axis=1, keepdims=True) - found",
+      "others = found.sum(axis=1, keepdims=True) + 0.0 * found", "honesty"),
+    m("sampling/trust", "draws that follow the posterior's order", "rng.permutation(n) + 0.5", "np.arange(n) + 0.5",
+      "honesty streams"),
+    m("sampling/trust", "covariates out of the base", "base = np.array([log_p(none, at[1], v * one) for v in SCALES])",
+      "base = np.array([log_p(none, none, v * one) for v in SCALES])", "honesty"),
+    m("sampling/shard", "an offset in the sweep forgotten", "            omega += self.target.offset", "            omega += 0.0",
+      "contract posterior"),
+    m("sampling/shard", "covariates in the sweep forgotten", "kappa=quadratic.kappa - quadratic.lam * beside",
+      "kappa=quadratic.kappa", "contract posterior"),
+    m("sampling/shard", "the offset's sign", "slope - self.target.offset", "slope + self.target.offset", "contract posterior"),
+    m("sampling/shard", "hidden responses still seen", "self.target = self.target._replace(weight=self.target.weight * ~held)",
+      "self.target = self.target", "contract"),
+    m("sampling/shard", "the mean of the logs", "np.logaddexp.reduce(self.foretold, axis=0) - np.log(len(self.foretold))",
+      "np.mean(self.foretold, axis=0)", "contract"),
+    m("sampling/shard", "shares divided by all sweeps", "np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)",
+      "np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps)", "contract calibration"),
+    m("sampling/topics", "smooth without beta", "(smooth * unit + priors.beta * share.sum())", "(smooth * unit)", "contract"),
+    m("sampling/topics", "share with the sum of alpha", "share = priors.alpha / mass", "share = priors.alpha.sum() / mass",
+      "contract"),
+    m("sampling/topics", "mass without beta", "mass, alpha = self.tokens + self.plan.n_words * priors.beta,",
+      "mass, alpha = self.tokens + priors.beta,", "contract posterior"),
+    m("sampling/choice", "the first c for all", "chain.response = replace(chain.response, c=path[at])",
+      "chain.response = replace(chain.response, c=path[0])", "calibration"),
+    m("sampling/choice", "the smallest of the good ones", "[-1])\n    rows", "[0])\n    rows", "calibration"),
+    m("sampling/state", "topics of the sum of the draws", "counts = word_topic / n_draws + priors.beta",
+      "counts = word_topic + priors.beta", "definitions"),
+]  # fmt: skip
+
+ABOVE = [
+    m("corpus", "duplicates are not summed", "X.sum_duplicates()", "X.sort_indices()", "definitions estimators"),
+    m("corpus", "the first document of a pick twice", "np.cumsum(lengths[docs])", "np.cumsum(np.sort(lengths[docs]))", "honesty threads definitions"),
+    m("estimators/base", "alpha not divided", "alpha = np.full(self.n_topics, alpha / self.n_topics)",
+      "alpha = np.full(self.n_topics, alpha)", "definitions estimators"),
+    m("estimators/base", "the worst chain", "int(np.argmax(means))", "int(np.argmin(means))", "estimators"),
+    m("estimators/base", "the chains' counts of the first one", "word_topic = np.stack([chain.word_topic for chain in chains])",
+      "word_topic = np.stack([chains[0].word_topic for chain in chains])", "streams"),
+    m("estimators/supervised", "predictions of all chains from one stream", "make_key(self.seed_, chain, PREDICT)",
+      "make_key(self.seed_, 0, PREDICT)", "streams definitions"),
+    m("estimators/supervised", "covariates are not scaled", "return (Z - self.covariate_mean_) / self.covariate_scale_\n\n    def _foretell",
+      "return Z - self.covariate_mean_\n\n    def _foretell", "responses"),
+    m("estimators/supervised", "weights of covariates in other units", "self._shown[..., self._n_features_out :] / self.covariate_scale_",
+      "self._shown[..., self._n_features_out :]", "responses"),
+    m("estimators/supervised", "an empty document has the base rate", "np.where((lengths == 0)[:, None], self.empty_intercept_, self.intercept_)",
+      "np.where((lengths == 0)[:, None], self.intercept_, self.intercept_)", "honesty"),
+    m("estimators/supervised", "the exposure is forgotten", "offset = offset + log_exposure(exposure, len(lengths))", "pass",
+      "definitions responses"),
+    m("estimators/supervised", "hidden ones are the first of the order", "(np.arange(n) + rng.random()) * (len(known) / n)",
+      "(np.arange(n) + rng.random())", "honesty"),
+    m("estimators/supervised", "unknown ones may be hidden", "return np.any(target.weight > 0, axis=1)",
+      "return np.ones(len(target.weight), bool)", "honesty"),
+    m("estimators/supervised", "the factor of topics for covariates", "eta[..., n_topics:] * beside[..., None]",
+      "eta[..., n_topics:] * topics[..., None]", "honesty"),
+    m("estimators/supervised", "a guard that is silent", "lost = np.flatnonzero(~better | (mass[0] > 0.5))",
+      "lost = np.flatnonzero(mass[0] > 1.5)", "honesty"),
+    m("estimators/supervised", "shown weights are those that predict", "return self._shown[..., : self._n_features_out]",
+      "return self._calibrated[0][..., : self._n_features_out]", "honesty estimators"),
+    m("estimators/supervised", "empties without their mean", "+ few * mean) /", "+ few * 0.0) /", "honesty"),
+    m("estimators/classifiers", "sigmoids in place of the softmax", "return softmax(omega, axis=1)",
+      "return expit(omega) / expit(omega).sum(axis=1, keepdims=True)", "definitions"),
+    m("estimators/classifiers", "a stick too many", "np.cumprod(expit(-omega), axis=1)", "np.cumprod(expit(-omega) ** 2, axis=1)",
+      "definitions responses"),
+    m("estimators/classifiers", "sticks beyond the class", "(index[:, None] >= stick)", "(index[:, None] >= 0 * stick)", "responses"),
+    m("estimators/classifiers", "balanced on one side only", "n / np.maximum(2 * (n - yes), 1))", "1.0)", "definitions"),
+    m("estimators/classifiers", "the probability of the mean omega", "average(list(map(self._probabilities, omegas)))",
+      "self._probabilities(average(omegas))", "definitions"),
+    m("estimators/classifiers", "log-odds where classes exclude each other", "np.log(mean) if exclusive else logit(mean)",
+      "logit(mean)", "honesty"),
+    m("estimators/classifiers", "tiny classes may be hidden", "size[place.ravel()] >= LEAST_OF_A_CLASS", "size[place.ravel()] >= 0", "honesty"),
+    m("estimators/regressors", "weights ignored in the intercept", "np.average(y, axis=0, weights=weight)\n", "np.average(y, axis=0)\n",
+      "definitions"),
+    m("estimators/regressors", "the spread of omega left out", "np.sqrt(average([(omega - mean) ** 2 for omega in omegas]) + average(sigma2))",
+      "np.sqrt(average(sigma2) + 0.0 * mean)", "definitions"),
+    m("estimators/regressors", "sigma2 in standard units", "scale * self.unit_**2", "scale * self.unit_", "definitions responses"),
+    m("estimators/regressors", "the median of a lognormal", "average(np.exp(omegas))", "np.exp(average(omegas))", "definitions"),
+    m("estimators/regressors", "quantiles of the mean's normal", "enough = average([ndtr((middle - mean) / sd) for mean, sd in draws]) >= q",
+      "enough = ndtr((middle - average([m for m, _ in draws])) / average([s for _, s in draws])) >= q", "definitions"),
+    m("estimators/regressors", "half a count more", "half = 0.5 * target.weight.max(axis=0)", "half = 5.0 * target.weight.max(axis=0)", "responses honesty"),
+    m("estimators/storage", "a fact that is not saved", '    "hidden_": dict,\n', "", "definitions storage"),
+    m("estimators/storage", "an array that is not saved", '"empty_intercept_", "unit_"', '"unit_"', "definitions storage"),
+    m("estimators/storage", "alpha is not checked", '"alpha_": (n_chains, n_topics), ', "", "definitions"),
+    m("estimators/storage", "columns are not checked", 'shown[::2] == eta.shape[::2]', "True", "definitions"),
+    m("estimators/storage", "negative counts pass", "counts.min() >= 0 and ", "", "definitions"),
+    m("files/checkpoint", "offsets not in the identity", "(*source.tokens, *source.target)", "(*source.tokens, *source.target[:2], *source.target[3:])",
+      "definitions"),
+    m("files/checkpoint", "shapes not in the identity", 'digest.update(f"{array.shape} {array.dtype.str}".encode())', "pass", "checkpoint definitions"),
+    m("report/diagnostics", "other quantiles", 'axis=0, method="weibull"', "axis=0", "definitions"),
+    m("report/diagnostics", "one-sided", "[(1 - level) / 2, (1 + level) / 2]", "[(1 - level), level]", "definitions"),
+    m("report/diagnostics", "R-hat without the tail", "(rank_normalise(halves), rank_normalise(np.abs(halves - np.median(halves))))",
+      "(rank_normalise(halves),)", "diagnostics"),
+    m("report/diagnostics", "variance by n", "z.var(axis=1, ddof=1).mean(), n *", "z.var(axis=1).mean(), n *", "diagnostics"),
+    m("report/summary", "perplexity with alpha's sum for each", "(zbar * lengths + self.alpha_[chain])", "(zbar * lengths + self.alpha_[chain].sum())",
+      "definitions"),
+    m("report/summary", "exclusivity by the maximum", "share = topics / topics.sum(axis=0)", "share = topics / topics.max(axis=0)", "definitions"),
+    m("report/summary", "the sign turned round", '(draws > 0).mean(axis=0)', '(draws < 0).mean(axis=0)', "definitions"),
+    m("report/summary", "the largest of many is clear", "-ndtri(0.05 / len(model.coef_))", "-ndtri(0.05)", "honesty diagnostics"),
+    m("command/show", "Wilson's middle", "p + z * z / (2 * n)", "p + z * z / n", "cli"),
+    m("command/show", "the base rate of the test documents", 'base = np.mean(known.astype(float) if labels else known[:, None] == model.classes_, axis=0)',
+      'base = np.mean(truth, axis=0)', "cli"),
+    m("baselines/disclda", "no class prior", "self._log_prior = np.log(np.bincount(index) / len(index))",
+      "self._log_prior = np.zeros(len(np.bincount(index)))", "baselines"),
+    m("baselines/variational", "C without the margin", "C=self.c / self.margin", "C=self.c", "baselines"),
+    m("baselines/variational", "the dual without the margin", "self._dual[svm.support_, r] = self.margin * np.abs",
+      "self._dual[svm.support_, r] = np.abs", "baselines"),
+    m("baselines/__init__", "another alpha", "(5.6, 30, 10)", "(1.0, 30, 10)", "definitions"),
+    m("baselines/__init__", "calibrated", "sampler=sampler, calibrate=False", "sampler=sampler, calibrate=True", "definitions"),
+    m("datasets", "labels from the shares' prior", "probability = expit(doc_topic @ eta.T)", "probability = expit(doc_topic @ (0.5 * eta.T))",
+      "datasets"),
+]  # fmt: skip
+MUTANTS = KERNELS + SAMPLING + ABOVE
+
+
+def arguments(tests: str) -> list[list[str]]:
+    """pytest's arguments for each of the tests that should notice, in their order."""
+    found = []
+    for name in tests.split():
+        file, _, words = name.partition(":")
+        found.append([f"tests/test_{file}.py", *(["-k", words.replace("_", " and ")] if words else [])])
+    return found
+
+
+def try_out(mutant: Mutant) -> tuple[str, float]:
+    """By what a mutant is noticed, and after how many seconds."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        folder = Path(name)
+        kernels = mutant.file.startswith("kernels/")  # then nothing that was compiled can be trusted
+        for part in ("src", "tests"):
+            shutil.copytree(
+                ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__") if kernels else None
+            )
+        shutil.copy(ROOT / "pyproject.toml", folder)
+        path = folder / "src" / "supertopic" / f"{mutant.file}.py"
+        text = path.read_text(encoding="utf-8")
+        if text.count(mutant.old) != 1:
+            return f"the text is there {text.count(mutant.old)} times", 0.0
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        for argument in arguments(mutant.tests):
+            code = "import sys; sys.path[:0] = ['src', 'tests']; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+            command = [sys.executable, "-c", code, "-q", "-x", "-n0", "-p", "no:cacheprovider", *argument]
+            run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+            if run.returncode == 1 or run.returncode < 0:
+                failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
+                return (failed[0].split("::")[-1].split(" - ")[0] if failed else "a crash"), time.perf_counter() - began
+            if run.returncode:
+                return f"pytest says {run.returncode}", time.perf_counter() - began
+    return "SURVIVED", time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="files, or parts of what was changed")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--sample", type=int, default=1, help="every so-many-th only")
+    options = parser.parse_args()
+    chosen = [x for x in MUTANTS if not options.names or any(n in x.file or n in x.what for n in options.names)]
+    chosen = chosen[:: options.sample]
+    print("| file | what was changed | noticed by | s |\n| --- | --- | --- | --- |", flush=True)
+    alive = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, (by, seconds) in zip(chosen, pool.map(try_out, chosen), strict=True):
+            alive += by == "SURVIVED"
+            print(f"| {mutant.file} | {mutant.what} | {by} | {seconds:.0f} |", flush=True)
+    print(f"\n{len(chosen) - alive} of {len(chosen)} were noticed.")
+    sys.exit(alive > 0)
+
+
+if __name__ == "__main__":
+    main()
