@@ -282,7 +282,7 @@ ABOVE = [
       "definitions"),
     m("report/summary", "exclusivity by the maximum", "share = topics / topics.sum(axis=0)", "share = topics / topics.max(axis=0)", "definitions"),
     m("report/summary", "the sign turned round", '(draws > 0).mean(axis=0)', '(draws < 0).mean(axis=0)', "definitions"),
-    m("report/summary", "the largest of many is clear", "-ndtri(0.05 / len(model.coef_))", "-ndtri(0.05)", "honesty diagnostics"),
+    m("report/summary", "the largest of many is clear", "ndtri(0.05 / len(model.coef_)) /", "ndtri(0.05) /", "honesty"),
     m("command/show", "Wilson's middle", "p + z * z / (2 * n)", "p + z * z / n", "cli"),
     m("command/show", "the base rate of the test documents", 'base = np.mean(known.astype(float) if labels else known[:, None] == model.classes_, axis=0)',
       'base = np.mean(truth, axis=0)', "cli"),
@@ -314,7 +314,7 @@ def try_out(mutant: Mutant) -> tuple[str, float]:
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         folder = Path(name)
         kernels = mutant.file.startswith("kernels/")  # then nothing that was compiled can be trusted
-        for part in ("src", "tests"):
+        for part in ("src", "tests", "benchmarks"):
             shutil.copytree(
                 ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__") if kernels else None
             )
@@ -348,7 +348,7 @@ def main() -> None:
     alive = 0
     with ThreadPoolExecutor(options.jobs) as pool:
         for mutant, (by, seconds) in zip(chosen, pool.map(try_out, chosen), strict=True):
-            alive += by == "SURVIVED"
+            alive += by == "SURVIVED" or by.startswith(("pytest says", "the text"))
             print(f"| {mutant.file} | {mutant.what} | {by} | {seconds:.0f} |", flush=True)
     print(f"\n{len(chosen) - alive} of {len(chosen)} were noticed.")
     sys.exit(alive > 0)

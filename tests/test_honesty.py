@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import load_docstrings, make_corpus
 from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.report.summary import describe_topics
 from supertopic.sampling import trust
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import make_target
@@ -269,3 +270,17 @@ def test_many_hidden_documents_are_thinned(monkeypatch):
     assert (whole.hidden_["documents"], some.hidden_["documents"]) == (150, 50)
     np.testing.assert_array_equal(whole.coef_draws_, some.coef_draws_)  # these rest on all of them
     assert abs(whole.hidden_["loss"] - some.hidden_["loss"]) < 0.15
+
+
+@pytest.mark.filterwarnings("ignore:.*do not show that topics")
+def test_the_largest_of_many_weights_of_noise_pulls_to_nothing(texts):
+    """Twelve classes by lot, twenty topics: a 90 % interval of the largest of twelve excludes 0 far too often."""
+    y = np.random.default_rng(0).integers(0, 12, texts.shape[0])
+    rows = describe_topics(SLDAClassifier(hidden=0.3, **RUN).fit(texts, y))
+    pulls, excluded = (
+        sum(ways) for ways in zip(*((r["class"] is not None, r["interval"][0] > 0) for r in rows), strict=True)
+    )
+    assert pulls <= 4 and pulls < excluded
+    corpus = make_corpus(n_docs=600, n_topics=3, random_state=0)
+    rows = describe_topics(SLDAClassifier(3, hidden=0.3, **RUN).fit(corpus.X, corpus.doc_topic.argmax(axis=1)))
+    assert sorted(row["class"] for row in rows) == [0, 1, 2]

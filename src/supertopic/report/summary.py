@@ -260,9 +260,9 @@ def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) 
             clear = one or weight > 0
             if model.coef_draws_.shape[1] > 1:
                 row["interval"] = lower, upper = [float(side[r, k]) for side in model.coef_interval(0.9)]
-                # else nothing that the draws agree on; the largest of many weights of noise is large, too
-                sd = model.coef_draws_[model.best_chain_][:, r, k].std()
-                clear = clear and not lower <= 0 <= upper and abs(weight) > sd * -ndtri(0.05 / len(model.coef_))
+                # the interval must exclude 0; a wider one where the weight is the largest of many, as that of noise is
+                wider = ndtri(0.05 / len(model.coef_)) / ndtri(0.05)
+                clear = clear and abs(weight) > wider * abs(weight - (lower if weight > 0 else upper))
             if hasattr(model, "classes_"):
                 row["class"] = model.classes_.tolist()[int(weight > 0) if one else r] if clear else None
         rows.append(row)
