@@ -284,3 +284,12 @@ def test_the_largest_of_many_weights_of_noise_pulls_to_nothing(texts):
     corpus = make_corpus(n_docs=600, n_topics=3, random_state=0)
     rows = describe_topics(SLDAClassifier(3, hidden=0.3, **RUN).fit(corpus.X, corpus.doc_topic.argmax(axis=1)))
     assert sorted(row["class"] for row in rows) == [0, 1, 2]
+
+
+def test_many_draws_are_made_in_parts(monkeypatch):
+    corpus = make_corpus(n_docs=80, n_words=40, n_topics=3, random_state=0)
+    model = SLDAClassifier(3, n_draws=5, burn_in=5, random_state=0).fit(corpus.X, corpus.y)
+    whole = model.predict_proba(corpus.X)
+    monkeypatch.setattr("supertopic.sampling.inference.CHUNK_NUMBERS", 1000)
+    monkeypatch.setattr("supertopic.estimators.supervised.CHUNK_NUMBERS", 200)
+    np.testing.assert_array_equal(model.predict_proba(corpus.X), whole)

@@ -25,7 +25,7 @@ from supertopic.report.diagnostics import interval
 from supertopic.sampling.chain import Result
 from supertopic.sampling.choice import choose, count_walks, plan_walk, start_walk, walk
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
-from supertopic.sampling.inference import CHUNK_TOKENS, PREDICT, draw_omegas
+from supertopic.sampling.inference import CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
 from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
@@ -34,7 +34,6 @@ from supertopic.sampling.trust import Trust, enough, find_trust, spread
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 MOST_SHARE = 0.5
 LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
-CHUNK_NUMBERS = 2**22  # of omega that are in memory at a time, in each thread
 FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
 
 

@@ -12,7 +12,7 @@ from supertopic.kernels.sweep import sweep
 from supertopic.sampling.state import Quadratic, Topics, make_weights
 
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
-CHUNK_TOKENS = 200_000
+CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # that are worked on at a time, in each thread
 
 
 def count_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
@@ -40,8 +40,12 @@ def draw_omegas(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: i
     There are as many pairs as sweeps in the second half or draws of eta, whichever are more.
     """
     n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
-    counts = run_sweeps(tokens, topics, streams, n_sweeps, n_draws)
-    return drawn_omegas(counts, lengths, eta, max(n_draws, len(eta)))
+    n_pairs, numbers = max(n_draws, len(eta)), n_draws * len(lengths) * len(topics.alpha)
+    omega = np.empty((n_pairs, len(lengths), eta.shape[1]))
+    for docs in cut(tokens, 1 + numbers // CHUNK_NUMBERS):  # the counts of all draws would need much memory
+        counts = run_sweeps(take(tokens, docs), topics, streams[docs], n_sweeps, n_draws)
+        omega[:, docs] = drawn_omegas(counts, lengths[docs], eta, n_pairs)
+    return omega
 
 
 def infer_shares(tokens: Tokens, topics: Topics, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
