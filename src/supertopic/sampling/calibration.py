@@ -18,7 +18,7 @@ from supertopic.sampling.responses import Response
 
 NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
 BURN_IN = 10  # with fixed shares the chain settles at once
-NU2_SHOWN, LEAST_SHOWN, THIN = 36.0, 100, 3  # for weights from few documents: prior variance, draws, iterations a draw
+NU2_SHOWN, LEAST_SHOWN, THIN = 25.0, 100, 3  # for weights from few documents: prior variance, draws, iterations a draw
 
 
 def draw_weights(
