@@ -79,7 +79,7 @@ class SupervisedTopicModel(TopicModel, ABC):
     def _set_intercepts(self, target: Target, empty: np.ndarray) -> np.ndarray:
         """Learn omega of a document of which nothing is known, and of one without words; returns it for all, (n, R)."""
         exposure = target.weight * np.exp(target.offset)
-        mean, few = self._mean(target, exposure), FEW * exposure.max(axis=0)
+        mean, few = self._mean(target, exposure), FEW * largest(exposure)
         of_empty = ((target.weight * target.y)[empty].sum(axis=0) + few * mean) / (exposure[empty].sum(axis=0) + few)
         constants = self._link(mean), self._link(of_empty)
         self.intercept_, self.empty_intercept_ = (self._constant_in_units(constant) for constant in constants)
@@ -88,7 +88,7 @@ class SupervisedTopicModel(TopicModel, ABC):
 
     def _mean(self, target: Target, exposure: np.ndarray) -> np.ndarray:
         """The mean of y, (R,), never at an end of its range."""
-        half = 0.5 * exposure.max(axis=0)
+        half = 0.5 * largest(exposure)
         return ((target.weight * target.y).sum(axis=0) + half) / (exposure.sum(axis=0) + 2.0 * half)
 
     @abstractmethod
@@ -126,16 +126,16 @@ class SupervisedTopicModel(TopicModel, ABC):
         factors = (spread(*posterior, n_draws, rng) for posterior in trust.posteriors)
         topics, beside, of_scale = (np.broadcast_to(f.reshape(*eta.shape[:2], -1), eta.shape[:3]) for f in factors)
         eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
-        self._told(trust)
+        self._told(trust, len(aside.target.y))
         return eta, scale * of_scale[..., : scale.shape[2]]
 
-    def _told(self, trust: Trust) -> None:
+    def _told(self, trust: Trust, n_hidden: int) -> None:
         """Keep what the hidden documents have told, and warn if it was that the topics say nothing."""
         weight, n = trust.weight, trust.weight.sum()
         gain = (weight * (trust.base_loss - trust.loss)).sum(axis=1) * (len(weight) / n)
         factors, mass = trust.posteriors[0]
         self.hidden_ = {
-            "documents": len(weight),
+            "documents": n_hidden,
             "loss": float((weight * trust.loss).sum() / n),
             "base_loss": float((weight * trust.base_loss).sum() / n),
             "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference
@@ -149,7 +149,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             what = "the response" if len(better) == 1 else "columns " + ", ".join(str(names[i]) for i in lost[:5])
             what += f" and {len(lost) - 5} more of {len(better)}" if len(lost) > 5 else ""
             warnings.warn(
-                f"{len(weight)} documents that the topics have not seen do not show that topics foretell {what} better "
+                f"{n_hidden} documents that the topics have not seen do not show that topics foretell {what} better "
                 f"than its base rate does (loss {self.hidden_['loss']:.4g}, that of the base rate "
                 f"{self.hidden_['base_loss']:.4g}). Predictions stay near the base rate. Is there a relation to be "
                 "found, and are there enough documents to find it?",
@@ -321,6 +321,12 @@ class SupervisedTopicModel(TopicModel, ABC):
         """The central posterior interval of the covariates' weights over all chains, each (column, covariate)."""
         draws = self.covariate_coef_draws_
         return interval(draws.reshape(-1, *draws.shape[2:]), level)
+
+
+def largest(weights: np.ndarray) -> np.ndarray:
+    """The largest weight of each column, 1 where nothing is known."""
+    most = weights.max(axis=0)
+    return np.where(most > 0, most, 1.0)
 
 
 def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:
