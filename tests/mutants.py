@@ -327,7 +327,10 @@ def try_out(mutant: Mutant) -> tuple[str, float]:
         for argument in arguments(mutant.tests):
             code = "import sys; sys.path[:0] = ['src', 'tests']; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
             command = [sys.executable, "-c", code, "-q", "-x", "-n0", "-p", "no:cacheprovider", *argument]
-            run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+            try:
+                run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+            except subprocess.TimeoutExpired:
+                return "a hang", time.perf_counter() - began
             if run.returncode == 1 or run.returncode < 0:
                 failed = [line for line in run.stdout.splitlines() if line.startswith("FAILED")]
                 return (failed[0].split("::")[-1].split(" - ")[0] if failed else "a crash"), time.perf_counter() - began
