@@ -9,6 +9,10 @@ from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.state import Priors
 
+# The probability with which a right program fails a test of chance, and the standard errors that it allows. Seeds are
+# fixed: it counts when something changes the random numbers. What each test still sees is what `mutants` are for.
+ALARM, ERRORS = 1e-6, 5.0
+
 
 def flat(docs, z):
     """Tokens and z of documents that are lists of words and lists of topics."""

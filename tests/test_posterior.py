@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 import naive
-from small import engine_of, flat, plan_of, z_of
+from small import ALARM, ERRORS, engine_of, flat, plan_of, z_of
 from supertopic.kernels.draws import make_key
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import iterate
@@ -43,12 +43,12 @@ def compare(counts, p, drawn, grid, etas):
     observed, expected = np.append(counts[~rare], counts[rare].sum()), n * np.append(p[~rare], p[rare].sum())
     if expected[-1] < 5:
         observed, expected = observed[:-1], expected[:-1] * observed[:-1].sum() / expected[:-1].sum()
-    assert stats.chisquare(observed, expected).pvalue > 1e-3
+    assert stats.chisquare(observed, expected).pvalue > ALARM
     for power in (1, 2) if drawn.size else ():
         truth = np.einsum("s,srg,gk->rk", p, etas, grid**power)
         values = drawn**power
         score = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)) + 1e-9)
-        assert np.abs(score).max() < 4
+        assert np.abs(score).max() < ERRORS
 
 
 Y = {  # a binary column; two columns, one of them constant; an unknown label
@@ -204,4 +204,4 @@ def test_geweke(sampler, kind):
         posterior.append(summary(docs, z, eta, response, y))
     prior, posterior = np.array(prior), np.array(posterior)
     score = (prior.mean(0) - posterior.mean(0)) / np.sqrt((prior.var(0) + posterior.var(0)) / len(prior))
-    assert np.abs(score).max() < 4
+    assert np.abs(score).max() < ERRORS

@@ -100,6 +100,15 @@ def inverse_gaussian(a, shape, key):
 
 
 @part
+def explicit_terms(h, z):
+    """How many terms of a Polya-Gamma's sum are drawn as they are, for z >= 0."""
+    many = h >= 16.0  # a sum of many is closer to normal, so that fewer terms do
+    if z >= (11.0 if many else 14.0):  # the whole is as good as inverse Gaussian
+        return 0
+    return 2 + int(z / (5.0 if many else 3.0))
+
+
+@part
 def polya_gamma(h, z, key):
     """A draw of PG(h, z) for real h >= 0, at a cost that does not grow with h; PG(0, z) = 0.
 
@@ -120,14 +129,12 @@ def polya_gamma(h, z, key):
         mean = (1.0 - e) / (1.0 + e) / (2.0 * z)
         variance = (1.0 - e * e - 2.0 * z * e) / (2.0 * z * square * (1.0 + e) * (1.0 + e))
     total = 0.0
-    many = h >= 16.0  # a sum of many is closer to normal, so that fewer terms do
-    if z < (11.0 if many else 14.0):  # beyond, the whole is as good as inverse Gaussian
-        for i in range(2 + int(z / (5.0 if many else 3.0))):
-            w = 1.0 / (0.5 * (TWO_PI * (i + 0.5)) * (TWO_PI * (i + 0.5)) + 0.5 * square)
-            stream = derive(key, i + 1)
-            total += w * (gamma(h, stream) if h >= 1.0 else math.exp(log_gamma(h, stream)))
-            mean -= w
-            variance -= w * w
+    for i in range(explicit_terms(h, z)):
+        w = 1.0 / (0.5 * (TWO_PI * (i + 0.5)) * (TWO_PI * (i + 0.5)) + 0.5 * square)
+        stream = derive(key, i + 1)
+        total += w * (gamma(h, stream) if h >= 1.0 else math.exp(log_gamma(h, stream)))
+        mean -= w
+        variance -= w * w
     # mean h mean, variance h variance; an inverse Gaussian has variance = mean**3 / shape
     a = h * mean * mean / variance
     return total + inverse_gaussian(a, a * h * mean, key)
