@@ -14,6 +14,7 @@ import naive
 from small import engine_of, plan_of, z_of
 from supertopic.kernels.draws import document_streams, document_uniforms, make_key
 from supertopic.sampling import plan as plans
+from supertopic.sampling import topics
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, log_joint
 from supertopic.sampling.plan import LAMBDA, SWEEP, TOPICS
@@ -150,12 +151,13 @@ def test_sweep(engine, sampler):
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
 def test_smooth_is_the_sum_over_topics(engine, sampler, monkeypatch):
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
+    monkeypatch.setattr(topics, "DENSE", 0)
     counts = Problem(engine, sampler=sampler).engine.counts
-    topics = counts.topics(PRIORS, KEY)
+    seen = counts.topics(PRIORS, KEY)
     count, mass = counts.word_topic[:, :N_TOPICS], counts.tokens + N_WORDS * BETA
-    phi = (count + BETA) / mass if sampler == "delayed" else topics.phi.reshape(N_WORDS, -1)[:, :N_TOPICS]
-    np.testing.assert_allclose(topics.smooth, phi @ PRIORS.alpha, rtol=1e-6)
-    np.testing.assert_array_equal(topics.smooth, Problem(sampler=sampler).engine.counts.topics(PRIORS, KEY).smooth)
+    phi = (count + BETA) / mass if sampler == "delayed" else seen.phi.reshape(N_WORDS, -1)[:, :N_TOPICS]
+    np.testing.assert_allclose(seen.smooth, phi @ PRIORS.alpha, rtol=1e-6)
+    np.testing.assert_array_equal(seen.smooth, Problem(sampler=sampler).engine.counts.topics(PRIORS, KEY).smooth)
 
 
 @pytest.mark.parametrize("kind", RESPONSES)

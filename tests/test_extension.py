@@ -26,8 +26,8 @@ class Laplace(Response):
     def kappa(self, target):
         return np.zeros_like(target.y), target.y
 
-    def start_lam(self, target):
-        return self.c * target.weight / self.b
+    def mean_lam(self, target, omega):
+        return self.c * target.weight / self.b / np.maximum(np.abs(target.y - omega), 0.1)
 
     def log_density(self, y, omega):
         return -np.abs(y - omega) / self.b

@@ -9,6 +9,7 @@ import naive
 from small import ALARM, ERRORS, engine_of, flat, plan_of, z_of
 from supertopic.kernels.draws import make_key
 from supertopic.sampling import plan as plans
+from supertopic.sampling import topics
 from supertopic.sampling.gibbs import iterate
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import Priors, make_target
@@ -22,6 +23,7 @@ def sampler(request, monkeypatch):
     """Every exact sampler; the sparse one is for many topics, so here it is told that few are many."""
     name, _, sparse = request.param.partition(", ")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(topics, "DENSE", 0)
     return name
 
 

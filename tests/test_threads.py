@@ -7,7 +7,7 @@ from supertopic import LDA, SLDAClassifier
 from supertopic.corpus import cut
 from supertopic.datasets import make_corpus
 from supertopic.estimators import base
-from supertopic.sampling import plan
+from supertopic.sampling import plan, topics
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,7 @@ def corpus():
 def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, sparse):
     monkeypatch.setattr(plan, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
     monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(topics, "DENSE", 0)
     fits, cuts = [], []
     monkeypatch.setattr(plan, "cut", lambda *arguments: cuts.append(cut(*arguments)) or cuts[-1])
     for n_jobs in (1, 2, 7):
@@ -42,6 +43,7 @@ def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
     corpus = make_corpus(n_docs=400, n_topics=4, random_state=1)
     monkeypatch.setattr(plan, "SHARD_TOKENS", 5000)
     monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(topics, "DENSE", 0)
     fits = [
         SLDAClassifier(4, c=10, sampler=sampler, burn_in=60, n_draws=20, random_state=s).fit(corpus.X, corpus.y)
         for s in range(3)

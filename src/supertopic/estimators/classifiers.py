@@ -27,7 +27,13 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     """What classifiers have in common: how classes and labels become columns, and columns become classes."""
 
     class_weight: Any
+    start: str
     missing_label: Any
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.start not in ("mean", "paper"):
+            raise ValueError(f"start must be 'mean' or 'paper', got {self.start!r}.")
 
     def _encode(self, y, weight, exposure) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
@@ -185,7 +191,7 @@ class SLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, hidden="auto", alpha=1.0,
-        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1, sampler="auto",
         predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
@@ -197,7 +203,7 @@ class SLDAClassifier(TopicClassifier):
 
     def _response(self):
         exclusive = not self.multilabel_ and self.multiclass == "shared" and len(self.classes_) > 2
-        return Logistic(self._c(), exclusive)
+        return Logistic(self._c(), exclusive, paper_start=self.start == "paper")
 
     @property
     def sticks_(self) -> bool:
@@ -304,13 +310,13 @@ class MedLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, hidden="auto", alpha=1.0,
-        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1, sampler="auto",
         predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
     def _response(self):
-        return Hinge(self._c(), float(self.margin))
+        return Hinge(self._c(), float(self.margin), paper_start=self.start == "paper")
 
     def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
         """The hinge loss of each draw, (chain, draw), and the accuracy of each chain."""

@@ -33,6 +33,9 @@ optimize_priors : bool, default=False
     Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
 nu2 : float, default=1.0
     Prior variance of the weights eta.
+start : {"mean", "paper"}, default="mean"
+    lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
+    with c > 4 may never find back from its first weights.
 burn_in, n_draws : int, default=100 and 20
     A chain runs burn_in + n_draws iterations; the last n_draws are kept.
 n_chains : int, default=1

@@ -100,7 +100,11 @@ def log_ratio(eta, quadratic, d, omega_n, n_tokens, j, k):
 
 @kernel
 def sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega):
-    """Draw every z anew. Topics are fixed, or those of the last sweep. Arguments are as for `sweep`."""
+    """Draw every z anew. Topics are fixed, or those of the last sweep. Arguments are as for `sweep`.
+
+    Returns how many moves were proposed, and how many of them the response accepted.
+    """
+    proposed = accepted = 0
     width, n_topics, n_columns = len(topics.alpha), len(topics.mass), len(weights.exact)
     alpha, beta, inverse = topics.alpha, np.float32(topics.beta), topics.inverse
     inverse_without = (1.0 / (topics.mass - 1.0)).astype(np.float32)
@@ -153,9 +157,11 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega):
                 k = find_smooth(state, width, topics, word, j, n_topics, u)
             if k == j:
                 continue
+            proposed += 1
             exponent = log_ratio(eta, quadratic, d, omega_n, n_tokens, j, k)
             if exponent < 0.0 and uniform32(streams[d], 3 * (i - start) + 2) > math.exp(exponent):
                 continue
+            accepted += 1
             z[i] = k
             here = present.place[j]
             present.scaled[here] = (present.n[here] - ONE) * inverse[j]
@@ -173,3 +179,4 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega):
             if len(kept):
                 kept[d * width + k] += present.n[m]
             present.place[k] = -1
+    return proposed, accepted

@@ -28,6 +28,7 @@ class Result(NamedTuple):
     calibrated: tuple[np.ndarray, np.ndarray]  # eta and scale for predictions
     shown: np.ndarray  # eta for reading
     foretold: Foretold | None  # what the weights for predictions say of hidden documents
+    left_out: np.ndarray  # (n_docs, R): what their topics say of training documents as if they were new
     word_topic: np.ndarray  # (V, K): counts, summed over the draws
     doc_topic: np.ndarray  # (n_docs, K): topic counts of the training documents, summed over the draws
     priors: Priors
@@ -51,6 +52,7 @@ class Chain:
         self.weights: list[tuple[np.ndarray, Response]] = []  # for predictions
         self.shown: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.foretold: Foretold | None = None
+        self.left_out = np.zeros((0, plan.n_columns))
         self.engine.start(make_key(plan.seed, index, 0))
         self.statistics = self.engine.statistics()
 
@@ -95,6 +97,8 @@ class Chain:
         for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, len(self.eta), key):
             self.weights.append(draw)
             yield
+        mean = np.mean([eta[:, : self.plan.n_topics] for eta, _ in self.weights], axis=0)
+        self.left_out = np.concatenate(self.engine.ask("told", mean))
         if hidden is None:
             return
         everyone, topics = slice(0, len(hidden.target.y)), self.topics()
@@ -126,7 +130,7 @@ class Chain:
         shown = np.array(self.shown) if self.shown else calibrated[0]
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
         return Result(
-            eta, scale, calibrated, shown, self.foretold, kept.word_topic, doc_topic, self.priors,
+            eta, scale, calibrated, shown, self.foretold, self.left_out, kept.word_topic, doc_topic, self.priors,
             np.array(self.trace), self.log_joint, self.engine.timings(),
         )  # fmt: skip
 
@@ -135,6 +139,7 @@ class Chain:
         return self.engine.state() | {
             "iteration": np.array([self.iteration]),
             "c": np.array([self.response.c]),
+            "dense": np.array([self.engine.counts.dense]),
             "response": np.array(self.response.scale),
             "alpha": self.priors.alpha,
             "beta": np.array([self.priors.beta]),
@@ -156,6 +161,6 @@ class Chain:
         self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))
         self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
         self.engine.restore(state, self.response, self.last_eta)
-        self.engine.counts.restore(state["word_topic"], len(self.eta))
+        self.engine.counts.restore(state["word_topic"], len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()

@@ -62,9 +62,7 @@ class Threads:
             statistics, moves = self.sum_up([sweep, ("augment", response, make_key(key, LAMBDA))])
         else:
             moves = self.ask(*sweep)
-        self.counts.follow(moves)
-        if keep:
-            self.counts.keep()
+        self.counts.follow(moves, keep)
         return statistics if statistics or not response else self.augment(response, key)
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:

@@ -12,6 +12,7 @@ from supertopic.sampling.state import Priors, Target
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
+DENSE, ACCEPTED = 5, 0.5  # sweeps that look at the response, at first and when it accepts less than this share
 MAX_SHARDS, SHARD_TOKENS, EVEN = 64, 50_000, 16
 FEW_NUMBERS, MOST_NUMBERS, GROUPS = 2**22, 2**26, 16  # of the statistics of all shards; groups where these are many
 

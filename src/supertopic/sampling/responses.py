@@ -8,7 +8,7 @@ Several classes by stick-breaking are Logistic, too: a stick that a document doe
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import gammaln, log_expit, log_softmax
@@ -26,6 +26,7 @@ class Response(ABC):
     """The part of the model that differs from response to response. omega includes offset and covariates."""
 
     c: float
+    paper_start: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
@@ -36,8 +37,18 @@ class Response(ABC):
         """The linear part of the quadratic in omega, as a constant and a slope: kappa = constant + slope lam."""
 
     @abstractmethod
+    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The mean of lam given omega."""
+
     def start_lam(self, target: Target) -> np.ndarray:
-        """lam before the first iteration, when omega is unknown."""
+        """lam before the first iteration: its mean where nothing is known of eta.
+
+        The paper starts from 1. A larger c / 4 keeps the first eta, which has seen random topics only, from being so
+        large that the chain does not find back.
+        """
+        if self.paper_start:
+            return (target.weight > 0).astype(float)
+        return self.mean_lam(target, np.broadcast_to(target.offset, target.y.shape))
 
     @abstractmethod
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
@@ -102,8 +113,8 @@ class Logistic(Response):
     def kappa(self, target):
         return self.c * target.weight * (target.y - 0.5), 0.0
 
-    def start_lam(self, target):
-        return (target.weight > 0).astype(float)
+    def mean_lam(self, target, omega):
+        return mean_polya_gamma(self.c * target.weight, omega)
 
     def log_density(self, y, omega):
         return log_expit(np.where(y > 0.5, omega, -omega))
@@ -131,8 +142,9 @@ class Hinge(Response):
         sign = 2.0 * target.y - 1.0
         return sign * self.c * target.weight, sign * self.margin
 
-    def start_lam(self, target):
-        return (target.weight > 0).astype(float)
+    def mean_lam(self, target, omega):
+        zeta = self.margin - (2.0 * target.y - 1.0) * omega
+        return self.c * target.weight / np.maximum(np.abs(zeta), 1e-6)
 
     def plain(self):
         return Hinge(1.0, 1.0)
@@ -164,7 +176,7 @@ class Gaussian(Response):
     def kappa(self, target):
         return np.zeros_like(target.y), target.y
 
-    def start_lam(self, target):
+    def mean_lam(self, target, omega):
         return self.c * target.weight / self.sigma2
 
     def log_density(self, y, omega):
@@ -216,10 +228,8 @@ class NegativeBinomial(Response):
     def kappa(self, target):
         return 0.5 * self.c * target.weight * (target.y - self.r), np.log(self.r)
 
-    def start_lam(self, target):
-        half = np.maximum(np.abs(target.offset - np.log(self.r)) / 2.0, 1e-6)
-        h = self.c * target.weight * (target.y + self.r)
-        return h * np.tanh(half) / (4.0 * half)  # the mean of lam at eta = 0
+    def mean_lam(self, target, omega):
+        return mean_polya_gamma(self.c * target.weight * (target.y + self.r), omega - np.log(self.r))
 
     def log_density(self, y, omega):
         r, psi = self.r, omega - np.log(self.r)
@@ -252,6 +262,11 @@ class NegativeBinomial(Response):
     def log_prior(self):
         r, a, b = self.r, self.shape, self.rate
         return float(np.sum(a * np.log(b) - gammaln(a) + (a - 1.0) * np.log(r) - b * r)) if self.drawn else 0.0
+
+
+def mean_polya_gamma(h: np.ndarray, z: np.ndarray) -> np.ndarray:
+    half = np.maximum(np.abs(z) / 2.0, 1e-6)
+    return h * np.tanh(half) / (4.0 * half)
 
 
 def slice_sample(log_density: Callable[[list[np.ndarray]], np.ndarray], x: np.ndarray, key: np.uint64) -> np.ndarray:

@@ -174,6 +174,10 @@ class Shard:
         """omega of the documents as if they were new, given eta (R, K + P)."""
         self.omega = row_omegas(self.rows, self.target.covariates, own(eta, np.float64)) + self.target.offset
 
+    def told(self, eta: np.ndarray) -> np.ndarray:
+        """What the documents' topics say of the response as if they were new, (n_docs, R), given eta (R, K)."""
+        return row_omegas(self.rows, np.zeros((self.n_docs, 0)), own(eta, np.float64))
+
     def hide(self, share: float, key: np.uint64) -> None:
         """Hide the responses of some documents; `foretell` tells how well they are predicted."""
         chosen = document_uniforms(key, self.first_doc, self.n_docs) < share

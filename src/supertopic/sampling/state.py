@@ -60,6 +60,7 @@ class Moves(NamedTuple):
         np.ndarray
     )  # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
     starts: np.ndarray  # (n_parts + 1,): where each part starts
+    taken: tuple[int, int]  # moves that were proposed without a look at the response, and those that it accepted
 
 
 class Rows(NamedTuple):

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from supertopic.kernels import counts
 from supertopic.kernels.lanes import pad, padded
 from supertopic.sampling.crew import Crew
-from supertopic.sampling.plan import Plan
+from supertopic.sampling.plan import ACCEPTED, DENSE, Plan
 from supertopic.sampling.shard import Shard
 from supertopic.sampling.state import NO_PHI, NO_SMOOTH, Kept, Moves, Priors, Topics
 
@@ -25,6 +25,9 @@ class Counts:
         self.tokens = np.sum([shard.add_tokens(self.word_topic) for shard in shards], axis=0)  # (K,): of each topic
         self.kept = np.zeros((plan.n_words, plan.n_topics), np.int32)
         self.n_draws = 0
+        # sweeps for which topics are drawn by all of their conditional, even if they are many: proposals that do not
+        # look at a loud response are rejected, the more so while the topics know nothing of it
+        self.dense = DENSE if plan.n_columns else 0
 
     def topics(self, priors: Priors, key: np.uint64) -> Topics:
         """What the documents see of the topics in the next sweep."""
@@ -32,19 +35,24 @@ class Counts:
         phi, smooth, inverse = NO_PHI, NO_SMOOTH, pad((1.0 / mass).astype(np.float32))
         if self.plan.sampler == "drawn":
             phi, inverse = self.draw_phi(priors.beta, key), np.ones_like(inverse)
-        if self.plan.sparse:
+        if self.plan.sparse and not self.dense:
             smooth = self.smooth_phi(phi, alpha) if len(phi) else self.smooth_counts(priors, mass)
         live = self.plan.sampler == "collapsed"
         return Topics(self.word_topic.reshape(-1), mass, inverse, phi, smooth, alpha, priors.beta, live)
 
-    def follow(self, moves: list[Moves]) -> None:
-        """Bring the counts up to date with what a sweep did to the shards."""
+    def follow(self, moves: list[Moves], keep: bool) -> None:
+        """Bring the counts up to date with what a sweep did to the shards; `keep` adds them to the kept ones."""
         self.tokens = np.sum([move.tokens for move in moves], axis=0)
+        if not keep:  # from then on the sampler may not depend on where the chain has been
+            proposed, accepted = np.sum([move.taken for move in moves], axis=0)
+            self.dense = DENSE if accepted < ACCEPTED * proposed else max(self.dense - 1, 0)
         if self.plan.sampler != "collapsed":  # else they are live
             addresses = np.array([move.moves.__array_interface__["data"][0] for move in moves], np.uint64)
             starts = np.array([move.starts for move in moves])
             parts = range(starts.shape[1] - 1)
             self.crew.over(parts, lambda part: counts.add_moves(addresses, starts, part, self.word_topic))
+        if keep:
+            self.keep()
 
     def keep(self) -> None:
         """Add the counts of this draw to those that are kept."""
@@ -64,9 +72,9 @@ class Counts:
             return Kept(self.word_topic, self.tokens, 1)
         return Kept(self.kept, self.kept.sum(axis=0, dtype=np.int64), self.n_draws)
 
-    def restore(self, kept: np.ndarray, n_draws: int) -> None:
+    def restore(self, kept: np.ndarray, n_draws: int, dense: int) -> None:
         """Take over what was kept."""
-        self.kept, self.n_draws = kept.copy(), n_draws
+        self.kept, self.n_draws, self.dense = kept.copy(), n_draws, dense
 
     def log_words(self, beta: float) -> float:
         """log p(w | z, beta), the topics integrated out."""
