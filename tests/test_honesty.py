@@ -16,7 +16,7 @@ from supertopic.report.summary import describe_topics
 from supertopic.sampling import trust
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import make_target
-from supertopic.sampling.trust import FACTORS, NOTHING, USUAL, Foretold, find_trust, posteriors, spread
+from supertopic.sampling.trust import FACTORS, NOTHING, Foretold, find_trust, posteriors, spread, usual
 
 RUN = {"burn_in": 60, "n_draws": 20, "random_state": 0}
 
@@ -133,7 +133,7 @@ def test_the_factor_has_its_posterior():
     weight = np.ones((12, 1))
     weight[3] = 2.0
     found = find_trust(Logistic(1.0), make_target(y, weight, offset), chains, np.zeros((10, 0)))
-    prior = np.where(FACTORS == 0, NOTHING, (1 - NOTHING) * USUAL / USUAL.sum())
+    prior = np.where(FACTORS == 0, NOTHING, (1 - NOTHING) * usual(1.0))
     densities = np.empty((len(FACTORS), 12))
     for i, factor in enumerate(FACTORS):
         p = np.mean([expit(0.4 + factor * draw[:, 0]) for chain in chains for draw in chain.topics], axis=0)

@@ -99,13 +99,13 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             interruptible() as stop,
             progress(self.n_chains * last, title, bool(self.verbose)) as advance,
         ):
-            self._set_results(plan, source, aside, hidden, each(run, self.n_chains, workers, stop))
+            self._set_results(plan, X, source, aside, hidden, each(run, self.n_chains, workers, stop))
         logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
 
     def _set_results(
-        self, plan: Plan, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+        self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
     ) -> None:
-        """Set what the chains have found."""
+        """Set what the chains have found. `source` has the documents that they saw, `aside` those of the mask."""
         means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
         self.best_chain_, self.sampler_ = int(np.argmax(means)), plan.sampler
         self.log_joint_ = np.array([[value for _, value in chain.log_joint] for chain in chains])
@@ -116,7 +116,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.alpha_ = np.array([chain.priors.alpha for chain in chains])
         self.beta_ = np.array([chain.priors.beta for chain in chains])
         eta, scale, shown = (np.array([getattr(chain, name) for chain in chains]) for name in ("eta", "scale", "shown"))
-        calibrated = self._trusted(plan, aside, chains)
+        calibrated = self._trusted(plan, X, source, aside, hidden, chains)
         word_topic = np.stack([chain.word_topic for chain in chains])
         shown = self._in_units(shown, scale)[0]
         self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated), shown)
@@ -132,7 +132,9 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Which documents the chains will not see, (n_docs,)."""
         return np.zeros(len(target.y), bool)
 
-    def _trusted(self, plan: Plan, aside: Arrays | None, chains: list[Result]) -> tuple[np.ndarray, np.ndarray]:
+    def _trusted(
+        self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The chains' weights for predictions, and the response's own parameter."""
         eta, scale = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
         return eta, scale

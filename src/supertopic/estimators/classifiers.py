@@ -190,9 +190,9 @@ class SLDAClassifier(TopicClassifier):
     multiclass: str
 
     def __init__(
-        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, hidden="auto", alpha=1.0,
-        beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1, sampler="auto",
-        predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, words=True, hidden="auto",
+        alpha=1.0, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1,
+        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -309,9 +309,9 @@ class MedLDAClassifier(TopicClassifier):
     margin: float
 
     def __init__(
-        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, hidden="auto", alpha=1.0,
-        beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1, sampler="auto",
-        predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, words=True, hidden="auto",
+        alpha=1.0, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1,
+        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 

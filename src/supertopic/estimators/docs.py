@@ -20,6 +20,9 @@ calibrate : bool, default=True
     Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
     tell them, and that hidden documents have corrected: see `calibrated_draws_`. Otherwise predict with, and show,
     the chain's own, `training_draws_`, which are too sure; nothing is hidden then.
+words : bool, default=True
+    Let single words speak beside the topics: weights of each word's tf-idf, under a prior that the training documents
+    choose, for what the topics miss (`word_coef_`). Topics and `coef_` are the same without. Needs `calibrate`.
 hidden : "auto" or float, default="auto"
     The share of the documents with a known response that no topic sees. What is shown (`coef_` and its intervals)
     rests on these documents alone, and they tell how far predictions can be trusted. "auto" is 0.05, and more of few
@@ -61,6 +64,8 @@ coef_draws_ : ndarray of shape (n_chains, n, n_columns, n_topics)
     The draws behind it, n_draws or 100. Topics of different chains are not matched.
 calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta that predictions use.
+word_coef_ : ndarray of shape (n_columns, n_words)
+    The direct weights of single words, for tf-idf rows of length 1: see `words`.
 training_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta in the chains that learned the topics, where the response weighs c.
 intercept_, empty_intercept_ : ndarray of shape (n_columns,)
@@ -68,7 +73,7 @@ intercept_, empty_intercept_ : ndarray of shape (n_columns,)
 hidden_ : dict
     What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
     standard error of the difference, the factor by which weights for predictions were corrected, and the probability
-    that topics say nothing, for each column.
+    that topics say nothing, for each column. With words also the loss of topics alone and of words alone.
 c_, c_path_ : float, list of dict
     The c that was used and, with c="auto", the held-out loss of each c that was tried.
 covariate_coef_, covariate_coef_draws_ : ndarray
@@ -102,8 +107,8 @@ checkpoint, checkpoint_every : path and seconds, optional
     was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
 """
 LDA_HAS_NOT = (
-    "coef_", "calibrated_draws_", "coef_draws_", "training_draws_", "intercept_", "hidden_", "c_", "covariate_coef_",
-    "covariate_names_",
+    "coef_", "calibrated_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "hidden_", "c_",
+    "covariate_coef_", "covariate_names_",
 )  # fmt: skip
 
 

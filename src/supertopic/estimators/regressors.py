@@ -126,7 +126,7 @@ class SLDARegressor(TopicRegressor):
     sigma2: Any
 
     def __init__(
-        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, hidden="auto", alpha=1.0, beta=0.01,
+        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, words=True, hidden="auto", alpha=1.0, beta=0.01,
         optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
         n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
@@ -246,9 +246,9 @@ class SLDACountRegressor(TopicRegressor):
     dispersion: Any
 
     def __init__(
-        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, hidden="auto", alpha=1.0, beta=0.01,
-        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
-        n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, words=True, hidden="auto", alpha=1.0,
+        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 

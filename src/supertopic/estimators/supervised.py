@@ -22,18 +22,19 @@ from supertopic.files.checkpoint import Checkpoint
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
-from supertopic.sampling.chain import Result
 from supertopic.sampling.choice import choose, count_walks, plan_walk, start_walk, walk
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
 from supertopic.sampling.inference import CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
 from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
-from supertopic.sampling.trust import Trust, enough, find_trust, spread
+from supertopic.sampling.trust import BESIDE_WORDS, Trust, enough, find_trust, spread
+from supertopic.sampling.words import Dictionary, learn_words, make_dictionary, pick
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 MOST_SHARE = 0.5
 LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
+NO_THETA, NO_WORDS = np.zeros((0, 0, 0), np.float32), Dictionary(np.zeros(0, int), np.zeros(0))
 FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
 
 
@@ -45,6 +46,7 @@ class SupervisedTopicModel(TopicModel, ABC):
     c: Any
     nu2: float
     calibrate: bool
+    words: bool
     hidden: Any
 
     @documented_fit
@@ -113,45 +115,74 @@ class SupervisedTopicModel(TopicModel, ABC):
         """Which documents may be hidden, (n_docs,)."""
         return np.any(target.weight > 0, axis=1)
 
-    def _trusted(self, plan: Plan, aside: Arrays | None, chains: list[Result]) -> tuple[np.ndarray, np.ndarray]:
-        eta, scale = super()._trusted(plan, aside, chains)
-        foretold = [chain.foretold for chain in chains if chain.foretold]
+    def _trusted(self, plan, X, source, aside, hidden, chains):
+        eta, scale = super()._trusted(plan, X, source, aside, hidden, chains)
         self.hidden_: dict[str, Any] = {"documents": 0}
-        if not aside or not foretold:
+        self._theta, self._dictionary = NO_THETA, NO_WORDS
+        if not self.calibrate:
             return eta, scale
-        pairs, n_topics = np.arange(len(foretold[0].topics)) % eta.shape[1], plan.n_topics
-        target = enough(aside, eta.shape[1], self.predict_sweeps).target
-        trust = find_trust(plan.response.plain(), target, foretold, np.concatenate(scale[:, pairs]))
-        n_draws, rng = eta.shape[0] * eta.shape[1], np.random.default_rng([self.seed_, 2])
-        factors = (spread(*posterior, n_draws, rng) for posterior in trust.posteriors)
-        topics, beside, of_scale = (np.broadcast_to(f.reshape(*eta.shape[:2], -1), eta.shape[:3]) for f in factors)
-        eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
-        self._told(trust, len(aside.target.y))
+        foretold = [chain.foretold for chain in chains if chain.foretold]
+        seen, asked, alone = ~hidden, np.flatnonzero(hidden)[:0], None
+        scales = scale[0, :0]
+        if foretold:
+            pairs, some = np.arange(len(foretold[0].topics)) % eta.shape[1], enough(aside.target, *self._n_told(eta))
+            asked, aside, scales = np.flatnonzero(hidden)[some], aside.pick(some), np.concatenate(scale[:, pairs])
+            alone = find_trust(plan.response.plain(), aside.target, foretold, scales)
+        trust, usual = alone, 1.0
+        if self.words:
+            told, usual = np.mean([chain.left_out for chain in chains], axis=0), BESIDE_WORDS
+            known = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
+            target = source.target._replace(offset=source.target.offset + known)
+            response = plan.response.plain().with_scale(scale.mean(axis=(0, 1)))
+            self._dictionary = make_dictionary(X, plan.n_columns)
+            x, n_threads = self._dictionary.rows(X), effective_n_jobs(self.n_jobs)
+            theta, trust = learn_words(
+                x[seen], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
+                response, self.seed_, lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()),
+            )  # fmt: skip
+            self._theta = self._in_units(theta, scale)[0].astype(np.float32)
+        shape, n_draws, rng = eta.shape[:3], eta.shape[0] * eta.shape[1], np.random.default_rng([self.seed_, 2])
+        factors = [np.full(shape, usual), np.ones(shape), np.ones(shape)]
+        if trust is not None and alone is not None:
+            self._told(trust, alone, int(hidden.sum()))
+            draws = (spread(*posterior, n_draws, rng) for posterior in trust.posteriors)
+            factors = [np.broadcast_to(draw.reshape(*shape[:2], -1), shape) for draw in draws]
+        topics, beside, of_scale = factors
+        loud, n_topics = eta[..., : plan.n_topics] * topics[..., None], plan.n_topics
+        eta = np.concatenate([loud, eta[..., n_topics:] * beside[..., None]], axis=3)
         return eta, scale * of_scale[..., : scale.shape[2]]
 
-    def _told(self, trust: Trust, n_hidden: int) -> None:
-        """Keep what the hidden documents have told, and warn if it was that the topics say nothing."""
+    def _told(self, trust: Trust, alone: Trust, n_hidden: int) -> None:
+        """Keep what the hidden documents have told, and warn if it was that the topics say nothing.
+
+        `alone` is the trust in topics without words beside them.
+        """
         weight, n = trust.weight, trust.weight.sum()
-        gain = (weight * (trust.base_loss - trust.loss)).sum(axis=1) * (len(weight) / n)
+        gain = (weight * (alone.base_loss - trust.loss)).sum(axis=1) * (len(weight) / n)
         factors, mass = trust.posteriors[0]
-        self.hidden_ = {
-            "documents": n_hidden,
-            "loss": float((weight * trust.loss).sum() / n),
-            "base_loss": float((weight * trust.base_loss).sum() / n),
-            "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference
-            "factor": (factors @ mass).tolist(),
-            "nothing": mass[0].tolist(),
+        parts = {"loss": trust.loss, "base_loss": alone.base_loss}
+        if trust is not alone:
+            parts |= {"topics_loss": alone.loss, "words_loss": trust.base_loss}
+        self.hidden_ = {"documents": n_hidden} | {
+            name: float((weight * loss).sum() / n) for name, loss in parts.items()
         }
-        better = (weight * (trust.base_loss - trust.loss)).sum(axis=0) > 0
+        self.hidden_ |= {
+            "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference of loss and base_loss
+            "factor": (factors @ mass).tolist(),
+            "nothing": alone.posteriors[0][1][0].tolist(),
+        }
+        mass = alone.posteriors[0][1]
+        better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
         lost = np.flatnonzero(~better | (mass[0] > 0.5))
         if len(lost):
             names = getattr(self, "classes_", getattr(self, "response_names_", ()))
             what = "the response" if len(better) == 1 else "columns " + ", ".join(str(names[i]) for i in lost[:5])
             what += f" and {len(lost) - 5} more of {len(better)}" if len(lost) > 5 else ""
+            alone_loss = self.hidden_.get("topics_loss", self.hidden_["loss"])
             warnings.warn(
                 f"{n_hidden} documents that the topics have not seen do not show that topics foretell {what} better "
-                f"than its base rate does (loss {self.hidden_['loss']:.4g}, that of the base rate "
-                f"{self.hidden_['base_loss']:.4g}). Predictions stay near the base rate. Is there a relation to be "
+                f"than its base rate does (loss {alone_loss:.4g}, that of the base rate "
+                f"{self.hidden_['base_loss']:.4g}). Predictions leave the topics out of it. Is there a relation to be "
                 "found, and are there enough documents to find it?",
                 stacklevel=7,
             )
@@ -241,14 +272,16 @@ class SupervisedTopicModel(TopicModel, ABC):
         that what is not known of a document is in; the response's own parameter (n_draws, R); and which documents these
         are: some at a time, since the draws of all would need much memory.
         """
-        tokens = make_tokens(self._new_counts(X))
+        counts = self._new_counts(X)
+        tokens = make_tokens(counts)
         lengths, n_threads = np.diff(tokens.doc_start), effective_n_jobs(self.n_jobs)
         Z = self._covariates(covariates, len(lengths))
         offset = np.where((lengths == 0)[:, None], self.empty_intercept_, self.intercept_)
         offset = offset + log_exposure(exposure, len(lengths))
         etas, scales = self._calibrated
-        n_pairs = max(self.predict_sweeps - self.predict_sweeps // 2, etas.shape[1])
+        n_pairs = max(*self._n_told(etas))
         pairs, n_topics = np.arange(n_pairs) % etas.shape[1], self._n_features_out
+        x = self._dictionary.rows(counts) if self._theta.size else None
 
         def work(docs: slice) -> Any:
             part, omega = take(tokens, docs), []
@@ -259,7 +292,11 @@ class SupervisedTopicModel(TopicModel, ABC):
                 if Z.shape[1]:
                     drawn += np.array([omegas(Z[docs], draw[:, n_topics:].copy()) for draw in eta])[pairs]
                 omega.append(drawn + offset[docs])
-            return sum_up(np.concatenate(omega), np.concatenate(scales[:, pairs]), docs)
+            all_draws = np.concatenate(omega)
+            if x is not None:  # every draw has one of the copies of theta
+                said = np.array([x[docs] @ theta.T for theta in self._theta])
+                all_draws += said[np.arange(len(all_draws)) % len(said)]
+            return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
 
         numbers = len(etas) * n_pairs * etas.shape[2]
         n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
@@ -268,6 +305,20 @@ class SupervisedTopicModel(TopicModel, ABC):
         if isinstance(found[0], tuple):
             return tuple(map(np.concatenate, zip(*found, strict=True)))
         return np.concatenate(found)
+
+    def _n_told(self, etas: np.ndarray) -> tuple[int, int]:
+        """How many draws of eta there are, and of a new document's topics; predictions use as many as the more."""
+        return etas.shape[1], self.predict_sweeps - self.predict_sweeps // 2
+
+    @property
+    def word_coef_(self) -> np.ndarray:
+        """The mean direct weights of single words, (column, word), times a word's tf-idf; see `words`."""
+        check_is_fitted(self, "_word_topic")
+        if not self._theta.size:
+            raise AttributeError("The model has no word_coef_: it was fitted with words=False, or without calibration.")
+        coef = np.zeros((self._theta.shape[1], self.n_features_in_))
+        coef[:, self._dictionary.word] = self._theta.mean(axis=0)
+        return coef
 
     @property
     def calibrated_draws_(self) -> np.ndarray:

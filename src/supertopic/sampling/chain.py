@@ -111,7 +111,8 @@ class Chain:
             yield
         engine.close()
         etas = np.array([eta for eta, _ in self.weights])
-        self.foretold = foretell(enough(hidden, len(etas), n_sweeps), topics, etas, n_sweeps, key)
+        asked = hidden.pick(enough(hidden.target, len(etas), n_sweeps - n_sweeps // 2))
+        self.foretold = foretell(asked, topics, etas, n_sweeps, key)
 
     def topics(self) -> Topics:
         """The topics that new documents will see: those of the mean over the draws."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import gammaln, log_expit, log_softmax
+from scipy.special import expit, gammaln, log_expit, log_softmax
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.sampling.state import Target
@@ -53,6 +53,10 @@ class Response(ABC):
     @abstractmethod
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         """The log of the likelihood of each y, lam integrated out; psi is its exponential to the power c."""
+
+    @abstractmethod
+    def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
+        """A smooth loss of all documents for c = 1, weighed, and its slope in omega (n_docs, R)."""
 
     def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The log of psi, summed over the documents: (R,)."""
@@ -119,6 +123,12 @@ class Logistic(Response):
     def log_density(self, y, omega):
         return log_expit(np.where(y > 0.5, omega, -omega))
 
+    def cost(self, target, omega):
+        if self.exclusive:
+            logs = log_softmax(omega, axis=1)
+            return -float(np.sum(target.weight * target.y * logs)), target.weight * (np.exp(logs) - target.y)
+        return -float(self.plain().log_likelihood(target, omega).sum()), target.weight * (expit(omega) - target.y)
+
     def log_predictive(self, y, omegas, scales):
         if not self.exclusive:
             return super().log_predictive(y, omegas, scales)
@@ -155,6 +165,11 @@ class Hinge(Response):
     def log_density(self, y, omega):
         return -2.0 * np.maximum(self.margin - (2.0 * y - 1.0) * omega, 0.0)
 
+    def cost(self, target, omega):
+        sign = 2.0 * target.y - 1.0
+        zeta = np.maximum(self.margin - sign * omega, 0.0)  # squared, which has a slope everywhere
+        return float(np.sum(target.weight * zeta**2)), -2.0 * target.weight * sign * zeta
+
     def log_predictive(self, y, omegas, scales):
         omega = np.mean(omegas, axis=0)  # scores are averaged, there are no probabilities
         return self.log_density(y, omega) - np.logaddexp(self.log_density(0.0, omega), self.log_density(1.0, omega))
@@ -181,6 +196,10 @@ class Gaussian(Response):
 
     def log_density(self, y, omega):
         return -0.5 * ((y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2))
+
+    def cost(self, target, omega):
+        slope = target.weight * (omega - target.y)  # in units of sigma2, which the prior of the weights may have
+        return 0.5 * float(np.sum(slope * (omega - target.y))), slope
 
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.mean(omegas, axis=0))
@@ -235,6 +254,10 @@ class NegativeBinomial(Response):
         r, psi = self.r, omega - np.log(self.r)
         ways = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return ways + y * log_expit(psi) + r * log_expit(-psi)
+
+    def cost(self, target, omega):
+        slope = target.weight * ((target.y + self.r) * expit(omega - np.log(self.r)) - target.y)
+        return -float(self.plain().log_likelihood(target, omega).sum()), slope
 
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.log(np.mean(np.exp(omegas), axis=0)))

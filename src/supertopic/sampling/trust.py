@@ -19,7 +19,7 @@ from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target, Topics
 
 FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
-USUAL = FACTORS**8 * np.exp(-9.0 * FACTORS)  # their prior: around 1, give or take a third
+BESIDE_WORDS = 0.6  # the usual factor of topics where words have weights of their own, else it is 1
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
 NOTHING = 0.5  # the prior probability that topics say nothing
 FIRM, LEARN = 5.0, 20  # the prior counts as so many questions; rounds in which the questions' priors settle
@@ -38,18 +38,16 @@ class Trust(NamedTuple):
     """What hidden documents tell. A question is a column, or all of them where exactly one of them is 1."""
 
     posteriors: list[tuple[np.ndarray, np.ndarray]]  # of the three factors: points (n,), and their mass (n, questions)
-    loss: (
-        np.ndarray
-    )  # (n, questions): of each hidden response, as if it had not been among those that found the factors
-    base_loss: np.ndarray  # (n, questions): where nothing is known of a document but its covariates
+    loss: np.ndarray  # (n, questions): of each hidden response, as if it were not among those that found the factors
+    base_loss: np.ndarray  # (n, questions): where nothing is known of a document but its covariates, and its words
     weight: np.ndarray  # (n, questions)
 
 
-def enough(hidden: Arrays, n_draws: int, n_sweeps: int) -> Arrays:
-    """Every so-many-th hidden document, so that what a chain foretells of them is not too much to hold."""
-    n_docs, n_columns = hidden.target.y.shape
-    every = -(-n_docs * n_columns * max(n_draws, n_sweeps - n_sweeps // 2) // MOST_NUMBERS)
-    return hidden.pick(np.arange(n_docs) % every == 0)
+def enough(target: Target, n_draws: int, n_told: int) -> np.ndarray:
+    """A mask of every so-many-th hidden document, so that what a chain foretells of them is not too much to hold."""
+    n_docs, n_columns = target.y.shape
+    every = -(-n_docs * n_columns * max(n_draws, n_told) // MOST_NUMBERS)
+    return np.arange(n_docs) % every == 0
 
 
 def foretell(hidden: Arrays, topics: Topics, etas: np.ndarray, n_sweeps: int, key: np.uint64) -> Foretold:
@@ -63,27 +61,38 @@ def foretell(hidden: Arrays, topics: Topics, etas: np.ndarray, n_sweeps: int, ke
     return Foretold(omega, beside[np.arange(len(omega)) % len(etas)] if len(beside) else beside)
 
 
-def find_trust(response: Response, target: Target, foretold: list[Foretold], scales: np.ndarray) -> Trust:
+def usual(mean: float) -> np.ndarray:
+    """The prior of FACTORS: around a mean, give or take a third of it."""
+    prior = (FACTORS / mean) ** 8 * np.exp(-9.0 * FACTORS / mean)
+    return prior / prior.sum()
+
+
+def find_trust(
+    response: Response, target: Target, foretold: list[Foretold], scales: np.ndarray,
+    words: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Trust:  # fmt: skip
     """The factors of topics, covariates and the response's own parameter, given what the chains foretell.
 
-    scales (n_draws, R or 0) are those of the draws of all chains.
+    scales (n_draws, R or 0) are those of the draws of all chains. `words` are some factors of topics, and what words
+    say beside these, (n, n_docs, R).
     """
     y, weight, offset = target[:3]
     topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
     n_columns = y.shape[1]
 
     def log_p(a, b, v, of_mean: bool = True) -> np.ndarray:
-        omega = offset + a * topics + (b * beside if len(beside) else 0.0)
+        known = offset + between(*words, a) if words else offset
+        omega = known + a * topics + (b * beside if len(beside) else 0.0)
         score = response.log_score if of_mean else response.log_predictive
         return score(y, omega, v * scales if scales.size else scales)
 
     none, one = np.zeros(n_columns), np.ones(n_columns)
     questions = log_p(none, none, one).shape[1]
     weight = weight if questions == n_columns else weight.max(axis=1, keepdims=True)
-    doubt = (1.0 - NOTHING) * USUAL / USUAL.sum()
+    doubt = (1.0 - NOTHING) * usual(BESIDE_WORDS if words else 1.0)
     doubt[0] = NOTHING
     grids = [(FACTORS, doubt)]
-    grids += [(FACTORS[1:], USUAL[1:])] if len(beside) else [(np.ones(1), np.ones(1))]
+    grids += [(FACTORS[1:], usual(1.0)[1:])] if len(beside) else [(np.ones(1), np.ones(1))]
     grids += [(SCALES, np.ones_like(SCALES))] if response.drawn else [(np.ones(1), np.ones(1))]
 
     def look(place: int, at: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -107,6 +116,14 @@ def find_trust(response: Response, target: Target, foretold: list[Foretold], sca
     without = found[0][:, None, :] - weight * logs  # the posterior of each response without itself
     alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
     return Trust(factors, -alone, -base, weight)
+
+
+def between(points: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """values (n, n_docs, R) interpolated for each column: at (R,) is between the points (n,)."""
+    low = np.clip(np.searchsorted(points, at, side="right") - 1, 0, len(points) - 2)
+    share = (at - points[low]) / (points[low + 1] - points[low])
+    columns = np.arange(len(at))
+    return (values[low, :, columns] * (1.0 - share)[:, None] + values[low + 1, :, columns] * share[:, None]).T
 
 
 def posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:

@@ -1,0 +1,138 @@
+"""Words beside topics: weights of single words, for the verdicts that topics smooth over.
+
+omega = a eta zbar + theta x, where x is a document's tf-idf row of length 1 and theta has a normal prior, the variance
+of which cross-validation chooses. Training documents enter with their topics as if they were new, and hidden documents
+tell how loud the topics should be: a has a posterior, as in `trust`, with its own theta for each a. What is not known
+of theta is in copies of it, each of which weighs the documents at random (the Bayesian bootstrap).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.preprocessing import normalize
+
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Target
+from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Trust, find_trust
+
+PENALTIES = 10.0 ** (np.arange(-3, 7) / 2)  # prior variances of theta that are tried, from small ones on
+FOLDS, WORSE = 3, 1.02  # of the cross-validation; it ends where the loss is that much worse than the best
+STEPS = np.array([0.0, 0.5, 1.0, 1.5, 2.5])  # values of a for which theta is found; in between it is interpolated
+COPIES = 8  # of theta
+LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents tell nothing of words; more weights would need much memory
+ITERATIONS = 100  # of L-BFGS
+Run = Callable[[Callable[[int], Any], int], list]  # run(f, n): f of 0 to n - 1, on some threads
+
+
+class Rows(NamedTuple):
+    """Documents as tf-idf rows, and their transpose."""
+
+    x: sp.csr_array
+    transposed: sp.csr_array
+
+
+class Dictionary(NamedTuple):
+    """The words that have weights of their own."""
+
+    word: np.ndarray  # (n,): which they are
+    idf: np.ndarray  # (n,)
+
+    def rows(self, counts: sp.csr_array) -> sp.csr_array:
+        """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
+        x = counts if len(self.word) == counts.shape[1] else counts[:, self.word]
+        weight = (1.0 + np.log(x.data)) * self.idf[x.indices]
+        return normalize(sp.csr_array((weight, x.indices, x.indptr), shape=x.shape))
+
+
+def make_dictionary(counts: sp.csr_array, n_columns: int) -> Dictionary:
+    """Words of two documents or more; where these are too many, those of the most documents."""
+    n_docs = np.bincount(counts.indices, minlength=counts.shape[1])
+    order = np.argsort(-n_docs, kind="stable")[: MOST_WEIGHTS // max(n_columns, 1)]
+    word = np.sort(order[n_docs[order] > 1])
+    return Dictionary(word, np.log((1.0 + counts.shape[0]) / (1.0 + n_docs[word])) + 1.0)
+
+
+def fit_theta(
+    rows: Rows, response: Response, target: Target, offset: np.ndarray, penalty: float, start: np.ndarray | None = None
+) -> np.ndarray:
+    """The most probable theta (n_words, R), given a known part of omega."""
+    shape = rows.x.shape[1], target.y.shape[1]
+
+    def cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = flat.reshape(shape)
+        value, slope = response.cost(target, offset + rows.x @ theta)
+        return value + 0.5 * float(flat @ flat) / penalty, (rows.transposed @ slope + theta / penalty).ravel()
+
+    first = np.zeros(shape) if start is None else start
+    options = {"maxiter": ITERATIONS, "ftol": 1e-6, "maxcor": 6}
+    return minimize(cost, first.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
+
+
+def choose_penalty(x: sp.csr_array, response: Response, target: Target, offset: np.ndarray, run: Run) -> float:
+    """The prior variance with which words alone foretell documents of other folds best."""
+    fold = np.random.default_rng(0).permutation(x.shape[0]) % FOLDS
+
+    def losses(i: int) -> np.ndarray:
+        seen, held = fold != i, fold == i
+        rows, part, other = make_rows(x[seen]), pick(target, seen), pick(target, held)
+        found, theta = np.full(len(PENALTIES), np.inf), None
+        for at, penalty in enumerate(PENALTIES):
+            theta = fit_theta(rows, response, part, offset[seen], penalty, theta)
+            found[at] = response.cost(other, offset[held] + x[held] @ theta)[0]
+            if found[at] > WORSE * found.min():
+                found[at:] = found[at]
+                break
+        return found
+
+    return float(PENALTIES[np.sum(run(losses, FOLDS), axis=0).argmin()])
+
+
+def learn_words(
+    x: sp.csr_array, target: Target, told: np.ndarray, hidden_x: sp.csr_array, hidden: Target,
+    foretold: list[Foretold], scales: np.ndarray, response: Response, seed: int, run: Run,
+) -> tuple[np.ndarray, Trust | None]:  # fmt: skip
+    """Copies of theta (COPIES, R, n_words), and how far topics can be trusted beside them.
+
+    `told` (n_docs, R) is what the topics say of the documents as if these were new; the offset of `target` holds what
+    covariates say. Where nothing was hidden, topics are as loud as is usual.
+    """
+    known = np.any(target.weight > 0, axis=1)
+    if known.sum() < LEAST_DOCS or x.shape[1] == 0:
+        return np.zeros((COPIES, target.y.shape[1], x.shape[1]), np.float32), None
+    x, target, told = x[known], pick(target, known), told[known]
+    rows, trust, a = make_rows(x), None, BESIDE_WORDS
+    penalty = choose_penalty(x, response, target, target.offset, run)
+    theta = None
+    if foretold:
+        said = []
+        for step in STEPS:
+            theta = fit_theta(rows, response, target, target.offset + step * told, penalty, theta)
+            said.append(hidden_x @ theta)
+        trust = find_trust(response, hidden, foretold, scales, (STEPS, np.array(said)))
+        a = trust.posteriors[0][0] @ trust.posteriors[0][1]
+        # hidden documents have told what they had to tell: words are learned from them, too
+        topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
+        rows, told = make_rows(sp.vstack([x, hidden_x], "csr")), np.concatenate([told, topics.mean(axis=0)])
+        if len(beside):
+            hidden = hidden._replace(offset=hidden.offset + beside.mean(axis=0))
+        target = Target(*(np.concatenate(pair) for pair in zip(target, hidden, strict=True)))
+    offset = target.offset + a * told
+    theta = fit_theta(rows, response, target, offset, penalty, theta)
+
+    def copy(i: int) -> np.ndarray:
+        chance = np.random.default_rng([seed, 3, i]).exponential(size=(len(told), 1))
+        weighed = target._replace(weight=target.weight * chance)
+        return fit_theta(rows, response, weighed, offset, penalty, theta).T.astype(np.float32)
+
+    return np.array(run(copy, COPIES)), trust
+
+
+def make_rows(x: sp.csr_array) -> Rows:
+    return Rows(x, sp.csr_array(x.T))
+
+
+def pick(target: Target, docs: np.ndarray) -> Target:
+    return Target(*(array[docs] for array in target))
