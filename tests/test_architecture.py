@@ -14,7 +14,7 @@ INSIDE = {
     "kernels": ["compiled", "lanes", "draws", "sweep", "sparse", "counts", "passes", "moments"],
     "sampling": [
         "state", "responses", "plan", "inference", "shard", "crew", "topics", "engines", "gibbs", "calibration",
-        "trust", "words", "chain", "choice",
+        "trust", "words", "chain",
     ],
     "files": ["container", "checkpoint"],
     "report": ["diagnostics", "summary"],

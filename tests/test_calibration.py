@@ -1,4 +1,4 @@
-"""Label-free calibration, learned priors, and the choice of c."""
+"""Label-free calibration, and learned priors."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,7 @@ from small import engine_of, flat, plan_of
 from supertopic import LDA, SLDAClassifier
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
-from supertopic.sampling import choice
 from supertopic.sampling.calibration import NU2, draw_weights
-from supertopic.sampling.chain import Chain
 from supertopic.sampling.inference import infer_shares
 from supertopic.sampling.responses import Gaussian, Logistic
 from supertopic.sampling.state import Kept, Priors, Rows, fixed_topics, make_target
@@ -95,40 +93,3 @@ def test_priors_are_learned():
     fixed = LDA(4, **start).fit(corpus.X)
     assert model.perplexity(corpus.X) < fixed.perplexity(corpus.X)
     np.testing.assert_allclose(fixed.alpha_, 2.0)
-
-
-def test_every_c_of_the_path_has_its_iterations(monkeypatch):
-    """40 at the first one, 15 at each later one."""
-    seen, step = [], Chain.step
-    monkeypatch.setattr(Chain, "step", lambda self: seen.append((self.index, self.response.c)) or step(self))
-    SLDAClassifier(2, c="auto", burn_in=1, n_draws=1, random_state=0).fit([[1, 0], [0, 1]] * 8, [0, 1] * 8)
-    walk = [c for index, c in seen if index == choice.CHOOSE]
-    assert walk == [1.0] * 40 + [4.0] * 15 + [16.0] * 15 + [64.0] * 15 + [256.0] * 15
-
-
-def test_c_is_chosen(corpus):
-    model = SLDAClassifier(4, c="auto", burn_in=10, n_draws=5, random_state=0).fit(corpus.X, corpus.y)
-    assert [step["c"] for step in model.c_path_] == [1, 4, 16, 64, 256] and model.c_ in (1, 4, 16, 64, 256)
-    assert all(step["loss"] > 0 and step["se"] > 0 for step in model.c_path_)
-    fixed = SLDAClassifier(4, c=model.c_, burn_in=10, n_draws=5, random_state=0).fit(corpus.X, corpus.y)
-    np.testing.assert_array_equal(fixed.coef_draws_, model.coef_draws_)
-
-
-def test_the_largest_c_within_a_standard_error_of_the_best():
-    """4 is best, 16 as good as that, 64 and 256 are not."""
-    noise = np.random.default_rng(0).normal(size=200)
-    losses = np.array([1.5 + 0 * noise, 1.0 + 0 * noise, 1.0 + 0.1 * noise, 1.2 + 0.1 * noise, 1.3 + 0.1 * noise])
-    losses[2] -= losses[2].mean() - 1.001
-    rows = np.vstack([losses, np.ones(200)])
-    path = (1.0, 4.0, 16.0, 64.0, 256.0)
-    c, table = choice.choose(path, rows @ rows.T)
-    assert c == 16
-    for row, loss in zip(table, losses, strict=True):
-        assert row["loss"] == pytest.approx(loss.mean()) and row["se"] == pytest.approx(
-            loss.std() / np.sqrt(200), abs=1e-7
-        )
-
-
-def test_two_documents_are_enough_to_choose_c():
-    for seed in range(8):
-        SLDAClassifier(2, c="auto", burn_in=1, n_draws=1, random_state=seed).fit([[1, 0], [0, 1]], [0, 1])

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -16,7 +15,6 @@ from supertopic.corpus import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.files import checkpoint as checkpoints
 from supertopic.files.container import read_file
-from supertopic.sampling import choice
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Arrays
 from supertopic.sampling.responses import Logistic
@@ -38,7 +36,7 @@ print(model.predict(b.X[:9]))
 """
 MODELS = [
     "SLDAClassifier(4, burn_in=60, n_draws=20, n_chains=2, n_jobs=2, random_state=3)",
-    "SLDAClassifier(4, c='auto', burn_in=20, n_draws=5, sampler='delayed', n_jobs=2, random_state=3)",
+    "SLDAClassifier(4, burn_in=60, n_draws=20, sampler='delayed', n_jobs=2, random_state=3)",
     "SLDARegressor(4, burn_in=60, n_draws=20, sigma2='drawn', c=1, optimize_priors=True, random_state=3)",
     "SLDACountRegressor(4, burn_in=60, n_draws=20, sampler='drawn', n_jobs=2, random_state=3)",
 ]
@@ -191,33 +189,6 @@ def test_a_tick_writes_its_own_chain_only(corpus, tmp_path, monkeypatch):
     model = SLDAClassifier(3, burn_in=3, n_draws=2, n_chains=3, random_state=0)
     model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
     assert [written.count(f"chain-{i}") for i in range(3)] == [5, 5, 5] and written.count("fit") == 2
-
-
-def test_a_walk_that_was_stopped_goes_on(corpus, tmp_path, monkeypatch):
-    """What was finished of c="auto" is not done again, and the model is the same."""
-    model = {"c": "auto", "burn_in": 3, "n_draws": 2, "random_state": 0}
-    undisturbed = SLDAClassifier(3, **model).fit(corpus.X, corpus.y)
-    steps, step = [], Chain.step
-
-    def counted(self):
-        steps.append(self.index)
-        if len(steps) == 165:  # in the second walk, at its third c
-            raise MemoryError("stopped")
-        step(self)
-
-    monkeypatch.setattr(Chain, "step", counted)
-    with pytest.raises(MemoryError):
-        SLDAClassifier(3, **model).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=1e9)
-    assert sorted(os.listdir(tmp_path / "c")) == ["fit", "walk-0", "walk-1"]
-    before, n_threads = len(steps), threading.active_count()
-    again = SLDAClassifier(3, **model).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
-    n_iterations = choice.FIRST_STEP + 4 * choice.STEP
-    again_of_walk_1 = len(steps) - before - 3 * n_iterations - 5  # less walks 2 to 4 and the chain itself
-    assert again_of_walk_1 == n_iterations - choice.FIRST_STEP - choice.STEP
-    assert again.c_path_ == undisturbed.c_path_
-    assert sorted(os.listdir(tmp_path / "c")) == ["chain-0", "fit"]  # the walks are no longer needed
-    np.testing.assert_array_equal(again.calibrated_draws_, undisturbed.calibrated_draws_)
-    assert threading.active_count() == n_threads
 
 
 def test_control_c_without_a_checkpoint(tmp_path):

@@ -18,7 +18,7 @@ from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBin
 from supertopic.sampling.state import make_target
 from supertopic.sampling.trust import FACTORS, NOTHING, Foretold, find_trust, posteriors, spread, usual
 
-RUN = {"burn_in": 60, "n_draws": 20, "random_state": 0}
+RUN = {"burn_in": 60, "n_draws": 20, "n_chains": 1, "random_state": 0}
 
 
 @pytest.fixture(scope="module")

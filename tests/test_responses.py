@@ -16,7 +16,7 @@ from supertopic.kernels.draws import make_key
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
 from supertopic.sampling.state import make_target
 
-RUN = {"burn_in": 40, "n_draws": 10, "random_state": 0}
+RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
 EFFECT = np.array([-1.0, -0.4, 0.5, 1.2])
 
 

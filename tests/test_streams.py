@@ -7,7 +7,7 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus import Tokens
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
-from supertopic.sampling import calibration, chain, choice, engines, gibbs, inference, plan, responses, trust
+from supertopic.sampling import calibration, chain, engines, gibbs, inference, plan, responses, trust
 from supertopic.sampling.inference import run_sweeps
 from supertopic.sampling.responses import Response
 from supertopic.sampling.shard import Shard
@@ -60,7 +60,7 @@ def docs_of_target(_, target, omega, key, first_doc):
 @pytest.mark.parametrize("sampler", ["collapsed", "drawn", "delayed"])
 @pytest.mark.parametrize(
     ("kind", "parameters"),
-    [(SLDAClassifier, {"c": "auto"}), (MedLDAClassifier, {}), (SLDACountRegressor, {"sampler": "drawn"})],
+    [(SLDAClassifier, {}), (MedLDAClassifier, {}), (SLDACountRegressor, {"sampler": "drawn"})],
 )
 def test_no_two_draws_share_a_key(monkeypatch, sampler, kind, parameters):
     """All of a fit with two chains, several columns and several shards: topics, z, eta, lambda, r, calibration."""
@@ -68,7 +68,6 @@ def test_no_two_draws_share_a_key(monkeypatch, sampler, kind, parameters):
     log = Log(monkeypatch)
     log.watch(Shard, "start", "start", 1, docs_of_shard)
     log.watch(Shard, "sweep", "sweep", 3, docs_of_shard)
-    log.watch(Shard, "hide", "hide", 2, docs_of_shard)
     log.watch(Counts, "draw_phi", "topics", 2)
     for owner in (gibbs, calibration):
         log.watch(owner, "draw_eta", "eta", 2)
@@ -88,7 +87,7 @@ def test_paths_of_random_numbers_do_not_meet():
     """Purposes and paths are different numbers, and none is an iteration that anyone will reach."""
     purposes = [plan.START, plan.ETA, plan.TOPICS, plan.SWEEP, plan.SCALE, plan.LAMBDA]
     assert len(set(purposes)) == len(purposes)
-    paths = [chain.PREDICTING, chain.HIDE, chain.SHOWN, inference.PREDICT, choice.CHOOSE]
+    paths = [chain.PREDICTING, chain.SHOWN, inference.PREDICT]
     assert len(set(paths)) == len(paths) and min(paths) > 2**31
     assert engines.SWEEP == plan.SWEEP and engines.LAMBDA == plan.LAMBDA and engines.TOPICS == plan.TOPICS
     keys = [make_key(seed, *path) for seed in range(3) for path in np.ndindex(3, 5, 6)]

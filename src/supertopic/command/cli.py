@@ -115,10 +115,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.", show_default=False)],
     response: Annotated[Kind, typer.Option(help="What the response is; auto looks at the column.")] = Kind.AUTO,
     n_topics: NTopics = 20,
-    c: Annotated[
-        str | None,
-        typer.Option(help="Weight of the response, a number or auto.", show_default="the estimator's own"),
-    ] = None,
+    c: Annotated[float | None, typer.Option(help="Weight of the response.", show_default="the estimator's own")] = None,
     loss: Annotated[
         Loss, typer.Option(help="For classes and labels: with probabilities, or max-margin.")
     ] = Loss.LOGISTIC,
@@ -137,9 +134,9 @@ def fit(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Write the state here every minute; the same command goes on from it.")
     ] = None,
-    burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 100,
+    burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 60,
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
-    chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 1,
+    chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 4,
     stop_words: Annotated[bool, typer.Option(help="Drop English stop words.")] = True,
     min_df: Annotated[int, typer.Option(help="Drop words that are in fewer documents.")] = 2,
     hidden: Annotated[
@@ -168,7 +165,7 @@ def fit(
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
     if c is not None:
-        options["c"] = number_or_word(c)
+        options["c"] = c
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
     if not as_json:
         err.print(f"[bold]response[/bold]: {column.response} ({escape(column.why)})", highlight=False)
@@ -208,8 +205,6 @@ def fit(
     }
     if hasattr(model, "classes_"):
         summary["classes"] = model.classes_.tolist()
-    if c == "auto":
-        summary["c"] = model.c_
     summary["hidden"] = model.hidden_
     summary |= {"sampler": model.sampler_, "seed": model.seed_, "seconds": round(time.perf_counter() - began, 2)}
     if hold_out:

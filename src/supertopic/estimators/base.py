@@ -33,6 +33,7 @@ from supertopic.sampling.state import Priors, Target, Topics, make_target, mean_
 logger = logging.getLogger("supertopic")
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
 
+EACH = 0.1  # alpha=None: the prior of each topic
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 
 
@@ -77,7 +78,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if hidden.any():
             source, aside = source.pick(~hidden), source.pick(hidden)
             plan = self._plan(source, X.shape[1], response)
-        plan = self._settle(plan._replace(seed=self.seed_), source, checkpoint)
+        plan = plan._replace(seed=self.seed_)
         title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
 
         def run(index: int) -> Result:
@@ -138,10 +139,6 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The chains' weights for predictions, and the response's own parameter."""
         eta, scale = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
         return eta, scale
-
-    def _settle(self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None) -> Plan:
-        """The plan, with what is found out before the chains begin."""
-        return plan
 
     def _plan(self, source: Arrays, n_words: int, response: Response) -> Plan:
         sampler = self._choose_sampler(len(source.tokens.word))
@@ -312,7 +309,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self._priors()
 
     def _priors(self) -> Priors:
-        alpha = np.asarray(self.alpha, dtype=float)
+        alpha = np.asarray(EACH * self.n_topics if self.alpha is None else self.alpha, dtype=float)
         if alpha.shape not in ((), (self.n_topics,)):
             raise ValueError(f"alpha must be a number or have n_topics = {self.n_topics} entries, got {alpha.shape}.")
         if not ((alpha >= LEAST) & (alpha <= MOST)).all():
@@ -357,6 +354,10 @@ class LDA(TopicModel):
 
     Parameters
     ----------
+    burn_in, n_draws : int, default=100 and 20
+        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
+    n_chains : int, default=1
+        Independent chains; what is shown comes from the one with the highest log joint.
     ...
 
     Attributes
@@ -367,7 +368,7 @@ class LDA(TopicModel):
     """
 
     def __init__(
-        self, n_topics=20, *, alpha=1.0, beta=0.01, optimize_priors=False, burn_in=100, n_draws=20, n_chains=1,
+        self, n_topics=20, *, alpha=None, beta=0.01, optimize_priors=False, burn_in=100, n_draws=20, n_chains=1,
         sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())

@@ -54,8 +54,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
                 weights = weights * balanced(columns, weights > 0, self.class_weight)
         else:
             columns, weights = self._encode_classes(y, known, weight)
-        if weights.max() * self._largest_c() > MOST:
-            raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self._largest_c():g}.")
+        if weights.max() * self.c > MOST:
+            raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self.c:g}.")
         return self._response(), make_target(columns, weights)
 
     def _can_be_hidden(self, target):
@@ -157,9 +157,9 @@ class SLDAClassifier(TopicClassifier):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float or "auto", default=25.0
-        Weight of the response against the words. 1 is plain sLDA; the paper uses 25 for two classes. "auto" tries some
-        on held-out documents inside the training set, which takes as long as a few chains.
+    c : float, default=25.0
+        Weight of the response against the words while topics are learned. 1 is plain sLDA; the paper uses 25 for two
+        classes. Predictions hardly depend on it from there on.
     multiclass : {"shared", "stick_breaking"}, default="shared"
         What three classes or more are: a column each against the rest, or a row of decisions, "the first class or a
         later one", "the second or a later one" and so on, in the order of `classes_`. The latter is one likelihood of
@@ -191,7 +191,7 @@ class SLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, words=True, hidden="auto",
-        alpha=1.0, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1,
+        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=60, n_draws=20, n_chains=4,
         sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
@@ -203,7 +203,7 @@ class SLDAClassifier(TopicClassifier):
 
     def _response(self):
         exclusive = not self.multilabel_ and self.multiclass == "shared" and len(self.classes_) > 2
-        return Logistic(self._c(), exclusive, paper_start=self.start == "paper")
+        return Logistic(float(self.c), exclusive, paper_start=self.start == "paper")
 
     @property
     def sticks_(self) -> bool:
@@ -287,7 +287,7 @@ class MedLDAClassifier(TopicClassifier):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float or "auto", default=1.0
+    c : float, default=1.0
         Weight of the response against the words.
     margin : float, default=16.0
         How far from 0 omega should be. With the prior of eta fixed, a larger one weighs the response more.
@@ -310,13 +310,13 @@ class MedLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, words=True, hidden="auto",
-        alpha=1.0, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=100, n_draws=20, n_chains=1,
+        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=60, n_draws=20, n_chains=4,
         sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
     def _response(self):
-        return Hinge(self._c(), float(self.margin), paper_start=self.start == "paper")
+        return Hinge(float(self.c), float(self.margin), paper_start=self.start == "paper")
 
     def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
         """The hinge loss of each draw, (chain, draw), and the accuracy of each chain."""

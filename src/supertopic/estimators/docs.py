@@ -28,8 +28,9 @@ hidden : "auto" or float, default="auto"
     rests on these documents alone, and they tell how far predictions can be trusted. "auto" is 0.05, and more of few
     documents: up to 0.15, until there are 100. With 0, or fewer than 5 such documents, weights rest on documents that
     have shaped the topics: their intervals are too short where c > 1.
-alpha : float or array-like of shape (n_topics,), default=1.0
-    Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic.
+alpha : float, array-like of shape (n_topics,) or None, default=None
+    Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic; None is 0.1 for
+    each.
 beta : float, default=0.01
     Dirichlet prior of a topic's words, for each word.
 optimize_priors : bool, default=False
@@ -39,9 +40,9 @@ nu2 : float, default=1.0
 start : {"mean", "paper"}, default="mean"
     lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
     with c > 4 may never find back from its first weights.
-burn_in, n_draws : int, default=100 and 20
+burn_in, n_draws : int, default=60 and 20
     A chain runs burn_in + n_draws iterations; the last n_draws are kept.
-n_chains : int, default=1
+n_chains : int, default=4
     Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
 sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
     Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
@@ -74,8 +75,6 @@ hidden_ : dict
     What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
     standard error of the difference, the factor by which weights for predictions were corrected, and the probability
     that topics say nothing, for each column. With words also the loss of topics alone and of words alone.
-c_, c_path_ : float, list of dict
-    The c that was used and, with c="auto", the held-out loss of each c that was tried.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each; the mean is over all chains.
 covariate_names_ : ndarray of shape (n_covariates,)
@@ -107,7 +106,7 @@ checkpoint, checkpoint_every : path and seconds, optional
     was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
 """
 LDA_HAS_NOT = (
-    "coef_", "calibrated_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "hidden_", "c_",
+    "coef_", "calibrated_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "hidden_",
     "covariate_coef_", "covariate_names_",
 )  # fmt: skip
 

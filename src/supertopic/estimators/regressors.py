@@ -26,8 +26,6 @@ SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):
     """What regressors have in common: y is one or several columns of numbers, NaN where unknown."""
 
-    _path = (1.0, 2.0, 4.0, 8.0, 16.0)
-
     def _check_y(self, y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         names = getattr(y, "columns", [getattr(y, "name", None)])
@@ -101,7 +99,7 @@ class SLDARegressor(TopicRegressor):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float or "auto", default=8.0
+    c : float, default=8.0
         Weight of the response against the words: psi = N(y | omega, sigma2)**c.
     sigma2 : {"variance", "drawn"} or float, default="variance"
         The variance of y around omega while topics are learned: that of y itself, or drawn with an inverse-gamma prior,
@@ -126,9 +124,9 @@ class SLDARegressor(TopicRegressor):
     sigma2: Any
 
     def __init__(
-        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, words=True, hidden="auto", alpha=1.0, beta=0.01,
-        optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40,
-        n_jobs=None, random_state=None, verbose=False,
+        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, words=True, hidden="auto", alpha=None,
+        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=60, n_draws=20, n_chains=4, sampler="auto",
+        predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -147,7 +145,7 @@ class SLDARegressor(TopicRegressor):
         sigma2 = self.sigma2 / self.unit_ / self.unit_ if given else np.ones(len(sd))
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
         sigma2 = np.clip(sigma2, LEAST_SCALE, MOST_SCALE)
-        response = Gaussian(self._c(), sigma2, drawn=self.sigma2 == "drawn", given=given)
+        response = Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", given=given)
         return response, make_target(standard, weight)
 
     def _mean(self, target, exposure):
@@ -223,7 +221,7 @@ class SLDACountRegressor(TopicRegressor):
     ----------
     n_topics : int, default=20
         Number of topics K.
-    c : float or "auto", default=1.0
+    c : float, default=1.0
         Weight of the response against the words: the likelihood to the power c.
     dispersion : "drawn" or float, default="drawn"
         r. By default it is drawn, by slice sampling with a gamma prior. Large is Poisson.
@@ -246,8 +244,8 @@ class SLDACountRegressor(TopicRegressor):
     dispersion: Any
 
     def __init__(
-        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, words=True, hidden="auto", alpha=1.0,
-        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto",
+        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, words=True, hidden="auto", alpha=None,
+        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=60, n_draws=20, n_chains=4, sampler="auto",
         predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
@@ -276,13 +274,13 @@ class SLDACountRegressor(TopicRegressor):
         if (y < 0).any() or (y != np.floor(y)).any():
             wrong = y[(y < 0) | (y != np.floor(y))][0]
             raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong:g}; SLDARegressor takes any number.")
-        if (y * weight).max() * self._largest_c() > MOST:
+        if (y * weight).max() * self.c > MOST:
             raise ValueError(f"Counts times weight times c must be at most {MOST:g}, got {(y * weight).max():g}.")
         self.exposed_ = exposure is not None
         offset = log_exposure(exposure, len(y))
         drawn = self.dispersion == "drawn"
         r = np.full(y.shape[1], 1.0 if drawn else float(self.dispersion)).clip(LEAST_SCALE, MOST_SCALE)
-        response = NegativeBinomial(self._c(), r, drawn=drawn, given=not drawn)
+        response = NegativeBinomial(float(self.c), r, drawn=drawn, given=not drawn)
         return response, make_target(y, weight, offset)
 
     def _mean(self, target, exposure):

@@ -14,8 +14,9 @@ from supertopic.estimators import base, classifiers, regressors
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import TopicClassifier
 from supertopic.estimators.regressors import TopicRegressor
-from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.estimators.supervised import NO_THETA, NO_WORDS, SupervisedTopicModel
 from supertopic.files.container import read_file, write_file
+from supertopic.sampling.words import Dictionary
 
 FORMAT = 2
 KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
@@ -26,13 +27,14 @@ KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
 }
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
-    "multioutput_": bool, "n_covariates_": int, "c_": float, "c_path_": list, "exposed_": bool,
+    "multioutput_": bool, "n_covariates_": int, "exposed_": bool,
     "hidden_": dict,
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
     "empty_intercept_", "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
 )  # fmt: skip
+GONE = ("c_", "c_path_")  # facts of version 0.1
 MAX_JOBS = 4096
 
 
@@ -47,7 +49,8 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "eta": model._eta, "scale": model._scale}
     if isinstance(model, SupervisedTopicModel):
         tensors["calibrated_eta"], tensors["calibrated_scale"] = model._calibrated
-        tensors["shown_eta"] = model._shown
+        tensors["shown_eta"], tensors["theta"] = model._shown, model._theta
+        tensors["dictionary"], tensors["idf"] = model._dictionary
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
@@ -84,7 +87,11 @@ def load(path: str | os.PathLike) -> TopicModel | Pipeline:
 
 def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel:
     """The model of a file whose contents may be anything."""
-    model = KINDS[header["kind"]](**{name: _unplain(value) for name, value in header["parameters"].items()})
+    parameters = {name: _unplain(value) for name, value in header["parameters"].items()}
+    chosen, _ = (header["fitted"].pop(name, None) for name in GONE)
+    if parameters.get("c") == "auto":  # as version 0.1 had it
+        parameters["c"] = chosen
+    model = KINDS[header["kind"]](**parameters)
     model._check_parameters()
     _expect(model.n_jobs is None or abs(int(model.n_jobs)) <= MAX_JOBS, f"n_jobs = {model.n_jobs}")
     for name, value in header["fitted"].items():
@@ -101,6 +108,7 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
     calibrated, shown = draws, tensors["eta"]
     if isinstance(model, SupervisedTopicModel):
         calibrated, shown = (tensors["calibrated_eta"], tensors["calibrated_scale"]), tensors["shown_eta"]
+        model._theta, model._dictionary = tensors["theta"], Dictionary(tensors["dictionary"], tensors["idf"])
     model._set_draws(tensors["word_topic"], *draws, *calibrated, shown)
     return model
 
@@ -108,9 +116,11 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
 def _fill_up(model: SupervisedTopicModel, tensors: dict[str, np.ndarray]) -> None:
     """What a file of version 0.1 does not have: it showed the weights that predict, and hid no document.
 
-    Its classifiers had no intercept, and a document without words had the shares of all tokens.
+    Its classifiers had no intercept, and a document without words had the shares of all tokens. Words had no weights.
     """
     eta = tensors["calibrated_eta"]
+    if "theta" not in tensors:
+        tensors["theta"], (tensors["dictionary"], tensors["idf"]) = NO_THETA, NO_WORDS
     if "shown_eta" in tensors or eta.ndim != 4 or tensors["word_topic"].ndim != 3:
         return
     tensors["shown_eta"], model.hidden_ = eta, {"documents": 0}
@@ -140,6 +150,10 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
         shown = tensors["shown_eta"].shape
         _expect(len(shown) == 4 and shown[1] > 0 and shown[::2] == eta.shape[::2], "the shown eta's shape")
         _expect(shown[3] == eta.shape[3], "the shown eta's width")
+        theta, (word, idf) = tensors["theta"], (tensors["dictionary"], tensors["idf"])
+        _expect(word.ndim == 1 and word.dtype.kind in "iu" and idf.shape == word.shape, "the words with weights")
+        _expect((np.diff(word) > 0).all() and (word >= 0).all() and (word < n_words).all(), "which words have weights")
+        _expect(theta.ndim == 3 and (not theta.size or theta.shape[1:] == (n_columns, len(word))), "theta's shape")
         shapes |= dict.fromkeys(("intercept_", "empty_intercept_"), (n_columns,))
         shapes |= dict.fromkeys(("covariate_mean_", "covariate_scale_", "covariate_names_"), (n_covariates,))
     if isinstance(model, TopicRegressor):

@@ -5,7 +5,6 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -15,17 +14,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from supertopic.corpus import cut, make_tokens, take
-from supertopic.estimators.base import TopicModel, pause
+from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.validation import MOST, check_covariates, check_number, log_exposure
-from supertopic.files.checkpoint import Checkpoint
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
-from supertopic.sampling.choice import choose, count_walks, plan_walk, start_walk, walk
-from supertopic.sampling.crew import each, interruptible, one_blas_thread
+from supertopic.sampling.crew import each
 from supertopic.sampling.inference import CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
-from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
 from supertopic.sampling.trust import BESIDE_WORDS, Trust, enough, find_trust, spread
@@ -42,8 +38,7 @@ class SupervisedTopicModel(TopicModel, ABC):
     """A topic model with a response. A subclass says how y becomes a target, and what is predicted from omega."""
 
     _numbers = (*TopicModel._numbers, "nu2")
-    _path = (1.0, 4.0, 16.0, 64.0, 256.0)  # what c="auto" tries
-    c: Any
+    c: float
     nu2: float
     calibrate: bool
     words: bool
@@ -68,10 +63,8 @@ class SupervisedTopicModel(TopicModel, ABC):
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         weight = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
-        if weight.max() * self._largest_c() > MOST:
-            raise ValueError(
-                f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self._largest_c():g}."
-            )
+        if weight.max() * self.c > MOST:
+            raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
         Z = self._set_covariates(covariates, counts.shape[0])
         response, target = self._encode(y, weight, exposure)
         target = target._replace(covariates=Z, offset=self._set_intercepts(target, np.diff(counts.indptr) == 0))
@@ -189,47 +182,11 @@ class SupervisedTopicModel(TopicModel, ABC):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("c", self.c, ("auto",))
+        check_number("c", self.c)
         share = self.hidden
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_SHARE
         if not number and not (isinstance(share, str) and share == "auto"):
             raise ValueError(f"hidden must be 'auto' or a share from 0 to {MOST_SHARE}, got {self.hidden!r}.")
-
-    def _c(self) -> float:
-        return self._path[0] if self.c == "auto" else float(self.c)
-
-    def _largest_c(self) -> float:
-        return self._path[-1] if self.c == "auto" else float(self.c)
-
-    def _settle(self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None) -> Plan:
-        self.c_ = plan.response.c
-        if self.c == "auto":
-            facts = checkpoint.facts if checkpoint else {}
-            if "path" not in facts:
-                facts["c"], facts["path"] = self._choose_c(plan, source, checkpoint)
-                if checkpoint:
-                    checkpoint.write_facts()
-                    checkpoint.forget("walk-*")
-            self.c_, self.c_path_ = facts["c"], facts["path"]
-        return plan._replace(response=replace(plan.response, c=self.c_))
-
-    def _choose_c(
-        self, plan: Plan, source: Arrays, checkpoint: Checkpoint | None
-    ) -> tuple[float, list[dict[str, float]]]:
-        """The c of the path that foretells hidden responses best, and how well each did."""
-        n_known = int((source.target.weight > 0).any(axis=1).sum())
-        plan, n_threads = plan_walk(plan, self._path), effective_n_jobs(self.n_jobs)
-        sums = np.zeros((len(self._path) + 1, len(self._path) + 1))
-        with one_blas_thread, interruptible() as stop:
-            for i in range(count_walks(n_known)):
-                name = f"walk-{i}"
-                with start_walk(plan, source, i, n_threads) as chain:
-                    if checkpoint:
-                        checkpoint.restore(chain, name, plan.burn_in)
-                    for finished in walk(chain, self._path, self.predict_sweeps):
-                        pause(chain, name, finished, checkpoint, stop)
-                    sums = sums + chain.engine.total("hidden_losses")
-        return choose(self._path, sums)
 
     @abstractmethod
     def _encode(self, y, weight: np.ndarray, exposure) -> tuple[Response, Target]:

@@ -63,11 +63,6 @@ class Checkpoint:
             warnings.warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.", stacklevel=2)
         self.kept[name] = time.monotonic()
 
-    def forget(self, pattern: str) -> None:
-        """Remove the states of chains that are no longer needed."""
-        for path in self.path.glob(pattern):
-            path.unlink(missing_ok=True)
-
     def _write(self, name: str, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
         with self.lock:
             write_file(self.path / name, header | {"checkpoint": FORMAT, "identity": self.identity}, tensors)

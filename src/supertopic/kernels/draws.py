@@ -201,15 +201,6 @@ def document_streams(key, first_doc, n_docs):
     return streams
 
 
-@brief
-def document_uniforms(key, first_doc, n_docs):
-    """A number in (0, 1) for each document that depends on its number in the corpus."""
-    out = np.empty(n_docs)
-    for d in range(n_docs):
-        out[d] = uniform(derive(key, first_doc + d), 0)
-    return out
-
-
 @kernel
 def content_streams(tokens, key):
     """A stream for each document that depends on its words only: neither on its neighbours nor its place."""

@@ -17,7 +17,7 @@ from supertopic.sampling.state import Priors, Topics, mean_topics
 from supertopic.sampling.trust import Foretold, enough, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
-PREDICTING, HIDE, SHOWN = 1 << 33, 1 << 35, 1 << 36  # paths of random numbers that no training iteration takes
+PREDICTING, SHOWN = 1 << 33, 1 << 36  # paths of random numbers that no training iteration takes
 
 
 class Result(NamedTuple):
@@ -80,19 +80,9 @@ class Chain:
         elif self.plan.learn and self.iteration > self.plan.burn_in // 4:  # the first topics are as good as random
             self.priors = learn_priors(self.engine, self.priors)
 
-    def hide(self, share: float) -> None:
-        """Hide the responses of some documents, before the first iteration."""
-        self.engine.ask("hide", share, make_key(self.plan.seed, self.index, HIDE))
-        self.engine.ask("restart", self.response)
-        self.statistics = self.engine.statistics()
-
-    def leave_out(self, n_sweeps: int, last: bool = False) -> None:
-        """Every document as if it were new, to the mean of the kept draws or to the last one, learned without it."""
-        self.engine.leave_out(last, self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
-
     def calibrate(self, n_sweeps: int, hidden: Arrays | None) -> Iterator[None]:
         """Draw weights for predictions and, from hidden documents, those that are shown; yields after each draw."""
-        self.leave_out(n_sweeps)
+        self.engine.leave_out(self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
         key = make_key(self.plan.seed, self.index, PREDICTING)
         for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, len(self.eta), key):
             self.weights.append(draw)

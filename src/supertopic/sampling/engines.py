@@ -110,9 +110,9 @@ class Threads:
         """Into how many parts a sum of so many numbers is worth being cut."""
         return min(self.crew.n_threads, 1 + size // PART)
 
-    def leave_out(self, last: bool, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
-        """Every document as if it were new, to topics of the kept draws or of the last one, learned without it."""
-        self.ask("leave_out", self.counts.draws(last), priors, n_sweeps, key)
+    def leave_out(self, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
+        """Every document as if it were new, to topics of the kept draws, learned without it."""
+        self.ask("leave_out", self.counts.draws(), priors, n_sweeps, key)
 
     def timings(self) -> np.ndarray:
         """Seconds of all threads in eta, z and lambda so far."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from supertopic.corpus import Tokens
 from supertopic.kernels import counts
-from supertopic.kernels.draws import content_streams, document_streams, document_uniforms
+from supertopic.kernels.draws import content_streams, document_streams
 from supertopic.kernels.lanes import padded
 from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
 from supertopic.kernels.passes import pass_dense, pass_sparse
@@ -135,8 +135,7 @@ class Shard:
     def leave_out(self, kept: Kept, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """From here on zbar is what it would be if each document were new, to topics that were learned without it.
 
-        `augment` and `add_statistics` then calibrate; `learn` goes back to where the chain was. A document without
-        words has no shares: what is known of it is its offset.
+        `augment` and `add_statistics` then calibrate. A document without words has no shares.
         """
         width = padded(self.n_topics)
         mass = kept.tokens / kept.n_draws + self.n_words * priors.beta
@@ -164,11 +163,6 @@ class Shard:
         """Take the counts of the second half of the sweeps, (n_docs, K), for the topics of the documents."""
         lengths = np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)
         self.rows = Rows(*sparse_rows(counted, self.n_topics, lengths))
-        self.trained = self.quadratic, self.omega
-
-    def learn(self) -> None:
-        """Documents have their own z again."""
-        self.rows, (self.quadratic, self.omega) = None, self.trained
 
     def regress(self, eta: np.ndarray) -> None:
         """omega of the documents as if they were new, given eta (R, K + P)."""
@@ -177,31 +171,6 @@ class Shard:
     def told(self, eta: np.ndarray) -> np.ndarray:
         """What the documents' topics say of the response as if they were new, (n_docs, R), given eta (R, K)."""
         return row_omegas(self.rows, np.zeros((self.n_docs, 0)), own(eta, np.float64))
-
-    def hide(self, share: float, key: np.uint64) -> None:
-        """Hide the responses of some documents; `foretell` tells how well they are predicted."""
-        chosen = document_uniforms(key, self.first_doc, self.n_docs) < share
-        held = chosen[:, None] & (self.target.weight > 0)
-        self.hidden = self.target._replace(weight=self.target.weight * held)
-        self.target = self.target._replace(weight=self.target.weight * ~held)
-        self.response = None
-        self.foretold: list[np.ndarray] = []  # of each draw the log density of every response, (n_docs, R)
-        self.losses = np.zeros((0, int(held.any(axis=1).sum())))  # a row for each `judge`
-
-    def foretell(self, response: Response) -> None:
-        """Remember how likely the hidden responses are under one draw."""
-        self.foretold.append(response.log_density(self.hidden.y, self.omega))
-
-    def judge(self) -> None:
-        """One more row of losses of the hidden responses, from the mean over the draws since the last one."""
-        density = np.logaddexp.reduce(self.foretold, axis=0) - np.log(len(self.foretold))
-        loss = -np.sum(self.hidden.weight * density, axis=1)[(self.hidden.weight > 0).any(axis=1)]
-        self.losses, self.foretold = np.vstack([self.losses, loss]), []
-
-    def hidden_losses(self) -> np.ndarray:
-        """The sums of products of all rows of losses and, last, of ones: sums and a number, (n + 1, n + 1)."""
-        rows = np.vstack([self.losses, np.ones(self.losses.shape[1])])
-        return rows @ rows.T
 
     def timings(self) -> np.ndarray:
         """Seconds in eta, z and lambda so far."""
@@ -216,8 +185,6 @@ class Shard:
         state = {"z": self.z, "lam": self.quadratic.lam, "seconds": self.seconds}
         if len(self.kept):
             state["kept"] = self.topic_counts()
-        if hasattr(self, "losses"):
-            state["losses"] = self.losses
         return {name: array.copy() for name, array in state.items()}
 
     def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
@@ -230,8 +197,6 @@ class Shard:
             kept = np.zeros((self.n_docs, padded(self.n_topics)), np.float32)
             kept[:, : self.n_topics] = state["kept"]
             self.kept = kept.reshape(-1)
-        if "losses" in state:
-            self.losses = state["losses"]
         self.set_lam(response, own(lam, np.float64))
         omega = z_omegas(self.tokens.doc_start, self.z, self.target.covariates, own(eta, np.float64))
         self.omega = omega + self.target.offset

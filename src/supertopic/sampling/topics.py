@@ -66,10 +66,8 @@ class Counts:
 
         self.crew.over(self.parts(), add)
 
-    def draws(self, last: bool = False) -> Kept:
-        """The sum over the draws that were kept, or the last draw alone."""
-        if last:
-            return Kept(self.word_topic, self.tokens, 1)
+    def draws(self) -> Kept:
+        """The sum over the draws that were kept."""
         return Kept(self.kept, self.kept.sum(axis=0, dtype=np.int64), self.n_draws)
 
     def restore(self, kept: np.ndarray, n_draws: int, dense: int) -> None:

@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
-from sklearn.preprocessing import normalize
 
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
 from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Trust, find_trust
 
-PENALTIES = 10.0 ** (np.arange(-3, 7) / 2)  # prior variances of theta that are tried, from small ones on
-FOLDS, WORSE = 3, 1.02  # of the cross-validation; it ends where the loss is that much worse than the best
-STEPS = np.array([0.0, 0.5, 1.0, 1.5, 2.5])  # values of a for which theta is found; in between it is interpolated
+PENALTIES = 5.0 ** np.arange(-2, 6)  # prior variances of theta that are tried, from small ones on
+FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
+WORSE = 1.02  # it ends where the loss is that much worse than the best
+STEPS = np.array([0.0, 0.5, 1.0, 2.5])  # values of a for which theta is found; in between it is interpolated
 COPIES = 8  # of theta
 LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents tell nothing of words; more weights would need much memory
-ITERATIONS = 100  # of L-BFGS
+ITERATIONS, FEWER, EXACT = 100, 30, 1e-5  # of L-BFGS, also from a start that is near; its relative tolerance
 Run = Callable[[Callable[[int], Any], int], list]  # run(f, n): f of 0 to n - 1, on some threads
 
 
@@ -44,7 +44,10 @@ class Dictionary(NamedTuple):
         """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
         x = counts if len(self.word) == counts.shape[1] else counts[:, self.word]
         weight = (1.0 + np.log(x.data)) * self.idf[x.indices]
-        return normalize(sp.csr_array((weight, x.indices, x.indptr), shape=x.shape))
+        x = sp.csr_array((weight, x.indices, x.indptr), shape=x.shape)
+        length = np.sqrt(np.maximum(x.multiply(x).sum(axis=1), 1e-300))  # 0 where a document has none of the words
+        x.data /= np.repeat(length, np.diff(x.indptr))
+        return x
 
 
 def make_dictionary(counts: sp.csr_array, n_columns: int) -> Dictionary:
@@ -58,7 +61,7 @@ def make_dictionary(counts: sp.csr_array, n_columns: int) -> Dictionary:
 def fit_theta(
     rows: Rows, response: Response, target: Target, offset: np.ndarray, penalty: float, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """The most probable theta (n_words, R), given a known part of omega."""
+    """The most probable theta (n_words, R), given a known part of omega and, perhaps, what it is near to."""
     shape = rows.x.shape[1], target.y.shape[1]
 
     def cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -67,7 +70,7 @@ def fit_theta(
         return value + 0.5 * float(flat @ flat) / penalty, (rows.transposed @ slope + theta / penalty).ravel()
 
     first = np.zeros(shape) if start is None else start
-    options = {"maxiter": ITERATIONS, "ftol": 1e-6, "maxcor": 6}
+    options = {"maxiter": ITERATIONS if start is None else FEWER, "ftol": EXACT, "maxcor": 6}
     return minimize(cost, first.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
 
 
@@ -87,7 +90,8 @@ def choose_penalty(x: sp.csr_array, response: Response, target: Target, offset: 
                 break
         return found
 
-    return float(PENALTIES[np.sum(run(losses, FOLDS), axis=0).argmin()])
+    n_folds = min(FOLDS, 1 + FOLDS * ENOUGH // x.shape[0])
+    return float(PENALTIES[np.sum(run(losses, n_folds), axis=0).argmin()])
 
 
 def learn_words(
