@@ -159,7 +159,7 @@ def test_a_place_that_cannot_be_written_is_noticed_at_the_start(corpus, tmp_path
     monkeypatch.setattr(checkpoints, "write_file", full_disk)
     with pytest.warns(UserWarning, match="No space left"):
         model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
-    assert model.training_draws_.shape == (1, 2, 1, 3)
+    assert model.training_draws_.shape == (4, 2, 1, 3)
 
 
 def test_identity_is_in_the_bytes(corpus, tmp_path):

@@ -128,9 +128,9 @@ def test_counts_with_exposure_weights_and_covariates(command, tmp_path):
     data, model = tmp_path / "data.csv", tmp_path / "m"
     more = ["--exposure", "hours", "--covariate", "age"]
     found = command(
-        "fit", data, "--text", "text", "--label", "label", "-o", model, "--weight", "trust", "--c", "auto", *more, *FAST
+        "fit", data, "--text", "text", "--label", "label", "-o", model, "--weight", "trust", "--c", "4", *more, *FAST
     )
-    assert "SLDACountRegressor" in found and "age" in found and "c: " in found
+    assert "SLDACountRegressor" in found and "age" in found
     rows = list(csv.DictReader(command("predict", model, data, "--text", "text", "--exposure", "hours").splitlines()))
     assert all(float(row["lower"]) <= float(row["prediction"]) <= float(row["upper"]) for row in rows)
     predict = ["predict", model, write(tmp_path, "tsv"), "--text", "text"]

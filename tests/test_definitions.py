@@ -50,7 +50,7 @@ def draws_of(model, X, **beside):
 
 def test_probabilities(corpus):
     X = corpus.X[:25]
-    two = SLDAClassifier(3, n_chains=2, **RUN).fit(corpus.X, corpus.y)
+    two = SLDAClassifier(3, **RUN | {"n_chains": 2}).fit(corpus.X, corpus.y)
     omega, _ = draws_of(two, X)
     assert omega.shape == (40, 25, 1)
     np.testing.assert_allclose(two.predict_proba(X)[:, 1], expit(omega[:, :, 0]).mean(axis=0))
@@ -73,7 +73,7 @@ def test_probabilities(corpus):
 def test_ratings_and_counts(corpus):
     X, y = corpus.X[:25], corpus.doc_topic @ [1.0, 2.0, 5.0]
     weight = np.where(np.arange(300) % 2, 1.0, 3.0)
-    rating = SLDARegressor(3, n_chains=2, **RUN).fit(corpus.X, y, weight)
+    rating = SLDARegressor(3, **RUN | {"n_chains": 2}).fit(corpus.X, y, weight)
     np.testing.assert_allclose(rating.intercept_, np.average(y, weights=weight))
     np.testing.assert_allclose(rating.unit_, np.sqrt(np.average((y - rating.intercept_) ** 2, weights=weight)))
     omega, sigma2 = draws_of(rating, X)
@@ -190,7 +190,7 @@ def test_priors_are_learned_in_the_burn_in_only(monkeypatch, corpus):
     monkeypatch.setattr(
         "supertopic.sampling.chain.learn_priors", lambda engine, priors: steps.append(1) or learn(engine, priors)
     )
-    SLDAClassifier(3, optimize_priors=True, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, corpus.y)
+    SLDAClassifier(3, optimize_priors=True, **RUN | {"burn_in": 40}).fit(corpus.X, corpus.y)
     assert len(steps) == 30  # all but the first quarter
 
 
@@ -236,7 +236,7 @@ def test_every_fitted_fact_is_in_the_file(corpus, tmp_path):
 def honest(corpus, tmp_path_factory):
     """What is in a file that is sound."""
     path = tmp_path_factory.mktemp("honest") / "m"
-    model = SLDACountRegressor(3, n_chains=2, **RUN).fit(corpus.X, np.column_stack([corpus.y, corpus.group]))
+    model = SLDACountRegressor(3, **RUN | {"n_chains": 2}).fit(corpus.X, np.column_stack([corpus.y, corpus.group]))
     supertopic.save(model, path)
     return read_file(path, "model")
 
@@ -286,7 +286,7 @@ def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
 
 
 def test_perplexity_and_exclusivity(corpus):
-    model = LDA(3, alpha=0.9, n_chains=2, **RUN).fit(corpus.X)
+    model = LDA(3, alpha=0.9, **RUN | {"n_chains": 2}).fit(corpus.X)
     X = check_counts(corpus.X[:20]).astype(np.int64)
     seen, hidden = X.copy(), X.copy()
     seen.data = np.random.default_rng(4).binomial(X.data, 0.5)

@@ -42,7 +42,7 @@ class MedianRegressor(SLDARegressor):
 
     def _encode(self, y, weight, exposure):
         _, target = super()._encode(y, weight, exposure)
-        return Laplace(self._c(), 0.3), target
+        return Laplace(float(self.c), 0.3), target
 
 
 @pytest.mark.parametrize("sampler", ["collapsed", "drawn"])
@@ -59,6 +59,6 @@ def test_its_estimator_forgives_what_is_far_out():
     truth = corpus.doc_topic @ [1.0, 2.0, 4.0]
     y = truth + 0.1 * rng.normal(size=400)
     y[rng.permutation(400)[:40]] += 100.0
-    run = {"n_topics": 3, "c": 1.0, "burn_in": 60, "n_draws": 20, "random_state": 0}
+    run = {"n_topics": 3, "c": 1.0, "words": False, "burn_in": 60, "n_draws": 20, "random_state": 0}
     robust, mean = (kind(**run).fit(corpus.X, y).predict(corpus.X) for kind in (MedianRegressor, SLDARegressor))
     assert np.median(np.abs(robust - truth)) < 0.1 < 5 < np.median(np.abs(mean - truth))

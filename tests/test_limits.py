@@ -140,10 +140,10 @@ def problems(draw):
     if kind is LDA:
         return kind(**parameters), X, None
     parameters |= {
-        "c": draw(st.sampled_from([1e-3, 1.0, 30.0, 1e4, "auto"])),
+        "c": draw(st.sampled_from([1e-3, 1.0, 30.0, 1e4])),
         "nu2": draw(st.sampled_from([0.01, 1.0, 100.0])),
     }
-    parameters["calibrate"] = draw(st.booleans())
+    parameters |= {"calibrate": draw(st.booleans()), "words": draw(st.booleans())}
     if kind in (SLDAClassifier, MedLDAClassifier):
         y = np.array(draw(st.lists(st.integers(0, 3), min_size=n_docs, max_size=n_docs)), float)
         y[:2] = 0, 1

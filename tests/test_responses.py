@@ -42,7 +42,7 @@ def match(corpus, model):
 
 def test_ratings_come_back_in_their_units(corpus):
     train, test = slice(0, 350), slice(350, 500)
-    model = SLDARegressor(4, n_chains=3, **RUN).fit(corpus.X[train], corpus.rating[train])
+    model = SLDARegressor(4, **RUN | {"n_chains": 3}).fit(corpus.X[train], corpus.rating[train])
     mean, std = model.predict(corpus.X[test], return_std=True)
     assert r2_score(corpus.rating[test], mean) > 0.6
     np.testing.assert_array_equal(model.predict(corpus.X[test]), mean)
@@ -75,7 +75,7 @@ def test_several_ratings_fixed_variance_and_holes(corpus):
 
 def test_counts(corpus):
     train, test = slice(0, 350), slice(350, 500)
-    model = SLDACountRegressor(4, n_chains=2, **RUN)
+    model = SLDACountRegressor(4, **RUN | {"n_chains": 2})
     model.fit(corpus.X[train], corpus.count[train], exposure=corpus.exposure[train])
     mean = model.predict(corpus.X[test], exposure=corpus.exposure[test])
     assert np.corrcoef(np.log(mean), np.log1p(corpus.count[test]))[0, 1] > 0.6
@@ -126,7 +126,7 @@ def test_labels(corpus, kind):
 
 
 @pytest.mark.parametrize(
-    "model", [MedLDAClassifier(6, **RUN), SLDAClassifier(6, multiclass="stick_breaking", n_chains=2, **RUN)]
+    "model", [MedLDAClassifier(6, **RUN), SLDAClassifier(6, multiclass="stick_breaking", **RUN | {"n_chains": 2})]
 )
 def test_several_classes(corpus, model):
     y = np.array(["w", "x", "y", "z"])[corpus.group]
@@ -147,7 +147,7 @@ def test_several_classes(corpus, model):
 
 def test_sticks_are_the_product_of_decisions(corpus):
     """From one draw, by the definition."""
-    model = SLDAClassifier(4, multiclass="stick_breaking", calibrate=False, burn_in=20, n_draws=1, random_state=0)
+    model = SLDAClassifier(4, multiclass="stick_breaking", calibrate=False, burn_in=20, n_draws=1, n_chains=1)
     model.fit(corpus.X, corpus.group)
     model.set_params(predict_sweeps=1)  # one draw of the topics, so that their mean is this draw
     omega = model.transform(corpus.X) @ model.coef_.T + model.intercept_
@@ -297,7 +297,7 @@ def test_a_rating_lies_in_its_interval(corpus):
     rng = np.random.default_rng(0)
     y = 50 + 10 * corpus.doc_topic[:, 0] + 3 * rng.normal(size=len(corpus.doc_topic))
     half = len(y) // 2
-    model = SLDARegressor(4, n_chains=2, **RUN).fit(corpus.X[:half], y[:half])
+    model = SLDARegressor(4, **RUN | {"n_chains": 2}).fit(corpus.X[:half], y[:half])
     lower, upper = model.predict_interval(corpus.X[half:], 0.9)
     assert 0.84 < np.mean((lower <= y[half:]) & (y[half:] <= upper)) < 0.96
     mean, std = model.predict(corpus.X[half:], return_std=True)

@@ -158,7 +158,9 @@ class SLDARegressor(TopicRegressor):
         return self.intercept_ + self.unit_ * constant
 
     def _in_units(self, eta, scale):
-        return eta * self.unit_[:, None], scale * self.unit_**2
+        return eta * self.unit_[:, None], np.maximum(
+            scale * self.unit_**2, np.finfo(float).tiny
+        )  # never 0, however small the unit
 
     @property
     def sigma2_draws_(self) -> np.ndarray:

@@ -120,8 +120,8 @@ def learn_words(
         # hidden documents have told what they had to tell: words are learned from them, too
         topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
         rows, told = make_rows(sp.vstack([x, hidden_x], "csr")), np.concatenate([told, topics.mean(axis=0)])
-        if len(beside):
-            hidden = hidden._replace(offset=hidden.offset + beside.mean(axis=0))
+        known = beside.mean(axis=0) if len(beside) else np.zeros(hidden.y.shape)
+        hidden = hidden._replace(offset=hidden.offset + known)
         target = Target(*(np.concatenate(pair) for pair in zip(target, hidden, strict=True)))
     offset = target.offset + a * told
     theta = fit_theta(rows, response, target, offset, penalty, theta)
