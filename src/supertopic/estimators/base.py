@@ -281,6 +281,11 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             How many words.
         """
         check_is_fitted(self, "_word_topic")
+        names = self._feature_names(feature_names)
+        return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in self.topic_word_]
+
+    def _feature_names(self, feature_names: ArrayLike | None) -> np.ndarray:
+        """The vocabulary: what is given, or what was seen in `fit`."""
         if feature_names is None:
             feature_names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         names = np.asarray(feature_names, dtype=object)
@@ -288,7 +293,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             raise ValueError(
                 f"feature_names has {names.size} names, but the model was fitted on {self.n_features_in_}."
             )
-        return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in self.topic_word_]
+        return names
 
     def _validate_counts(self, X, reset: bool) -> csr_array:
         refuse_text(X)

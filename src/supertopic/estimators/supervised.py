@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
+from scipy.special import expit
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from supertopic.corpus import cut, make_tokens, take
@@ -24,8 +25,8 @@ from supertopic.sampling.crew import each
 from supertopic.sampling.inference import CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
-from supertopic.sampling.trust import BESIDE_WORDS, Trust, enough, find_trust, spread
-from supertopic.sampling.words import Dictionary, learn_words, make_dictionary, pick
+from supertopic.sampling.trust import BESIDE_WORDS, Trust, draw_factors, enough, find_trust
+from supertopic.sampling.words import COPIES, Dictionary, learn_words, make_dictionary, pick
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 MOST_SHARE = 0.5
@@ -114,57 +115,64 @@ class SupervisedTopicModel(TopicModel, ABC):
         self._theta, self._dictionary = NO_THETA, NO_WORDS
         if not self.calibrate:
             return eta, scale
+        alone, asked, scales = None, np.zeros(0, int), scale[0, :0]
         foretold = [chain.foretold for chain in chains if chain.foretold]
-        seen, asked, alone = ~hidden, np.flatnonzero(hidden)[:0], None
-        scales = scale[0, :0]
         if foretold:
             pairs, some = np.arange(len(foretold[0].topics)) % eta.shape[1], enough(aside.target, *self._n_told(eta))
-            asked, aside, scales = np.flatnonzero(hidden)[some], aside.pick(some), np.concatenate(scale[:, pairs])
+            aside, asked, scales = aside.pick(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
             alone = find_trust(plan.response.plain(), aside.target, foretold, scales)
-        trust, usual = alone, 1.0
+        trust, believed = alone, 0.0
         if self.words:
-            told, usual = np.mean([chain.left_out for chain in chains], axis=0), BESIDE_WORDS
+            told = np.mean([chain.left_out for chain in chains], axis=0)
             known = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
             target = source.target._replace(offset=source.target.offset + known)
-            response = plan.response.plain().with_scale(scale.mean(axis=(0, 1)))
             self._dictionary = make_dictionary(X, plan.n_columns)
             x, n_threads = self._dictionary.rows(X), effective_n_jobs(self.n_jobs)
             theta, trust = learn_words(
-                x[seen], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
-                response, self.seed_, lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()),
+                x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
+                plan.response.plain().with_scale(scale.mean(axis=(0, 1))), self.seed_,
+                lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()),
             )  # fmt: skip
+            believed = float(theta.any())
+            if trust and alone:
+                believed = round(COPIES * expit(trust.evidence - alone.evidence)) / COPIES
+            theta[round(COPIES * believed) :] = 0.0
             self._theta = self._in_units(theta, scale)[0].astype(np.float32)
-        shape, n_draws, rng = eta.shape[:3], eta.shape[0] * eta.shape[1], np.random.default_rng([self.seed_, 2])
-        factors = [np.full(shape, usual), np.ones(shape), np.ones(shape)]
-        if trust is not None and alone is not None:
-            self._told(trust, alone, int(hidden.sum()))
-            draws = (spread(*posterior, n_draws, rng) for posterior in trust.posteriors)
-            factors = [np.broadcast_to(draw.reshape(*shape[:2], -1), shape) for draw in draws]
-        topics, beside, of_scale = factors
-        loud, n_topics = eta[..., : plan.n_topics] * topics[..., None], plan.n_topics
-        eta = np.concatenate([loud, eta[..., n_topics:] * beside[..., None]], axis=3)
+        if trust and alone:
+            self._told(trust, alone, believed, int(hidden.sum()))
+        shape, n_topics, rng = eta.shape[:3], plan.n_topics, np.random.default_rng([self.seed_, 2])
+        n_draws = shape[0] * shape[1]
+        worded = (np.arange(n_draws) % COPIES < COPIES * believed)[:, None]
+        topics, beside, of_scale = (
+            np.broadcast_to(np.where(worded, *pair).reshape(*shape[:2], -1), shape)
+            for pair in zip(
+                draw_factors(trust, n_draws, rng, BESIDE_WORDS), draw_factors(alone, n_draws, rng, 1.0), strict=True
+            )
+        )
+        eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
         return eta, scale * of_scale[..., : scale.shape[2]]
 
-    def _told(self, trust: Trust, alone: Trust, n_hidden: int) -> None:
+    def _told(self, trust: Trust, alone: Trust, believed: float, n_hidden: int) -> None:
         """Keep what the hidden documents have told, and warn if it was that the topics say nothing.
 
-        `alone` is the trust in topics without words beside them.
+        `alone` is the trust in topics without words beside them, `believed` the share of draws that words speak in.
         """
         weight, n = trust.weight, trust.weight.sum()
-        gain = (weight * (alone.base_loss - trust.loss)).sum(axis=1) * (len(weight) / n)
-        factors, mass = trust.posteriors[0]
-        parts = {"loss": trust.loss, "base_loss": alone.base_loss}
+        with np.errstate(divide="ignore"):
+            loss = -np.logaddexp(np.log(believed) - trust.loss, np.log1p(-believed) - alone.loss)
+        gain = (weight * (alone.base_loss - loss)).sum(axis=1) * (len(weight) / n)
+        parts = {"loss": loss, "base_loss": alone.base_loss}
         if trust is not alone:
             parts |= {"topics_loss": alone.loss, "words_loss": trust.base_loss}
+        factors, mass = alone.posteriors[0]
         self.hidden_ = {"documents": n_hidden} | {
             name: float((weight * loss).sum() / n) for name, loss in parts.items()
         }
         self.hidden_ |= {
             "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference of loss and base_loss
-            "factor": (factors @ mass).tolist(),
-            "nothing": alone.posteriors[0][1][0].tolist(),
+            "factor": (factors @ (believed * trust.posteriors[0][1] + (1.0 - believed) * mass)).tolist(),
+            "nothing": mass[0].tolist(),
         }
-        mass = alone.posteriors[0][1]
         better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
         lost = np.flatnonzero(~better | (mass[0] > 0.5))
         if len(lost):
@@ -250,9 +258,9 @@ class SupervisedTopicModel(TopicModel, ABC):
                     drawn += np.array([omegas(Z[docs], draw[:, n_topics:].copy()) for draw in eta])[pairs]
                 omega.append(drawn + offset[docs])
             all_draws = np.concatenate(omega)
-            if x is not None:  # every draw has one of the copies of theta
+            if x is not None:  # every draw of eta has one of the copies of theta
                 said = np.array([x[docs] @ theta.T for theta in self._theta])
-                all_draws += said[np.arange(len(all_draws)) % len(said)]
+                all_draws += said[(np.arange(len(etas))[:, None] * etas.shape[1] + pairs).ravel() % len(said)]
             return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
 
         numbers = len(etas) * n_pairs * etas.shape[2]

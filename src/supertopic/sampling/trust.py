@@ -41,6 +41,7 @@ class Trust(NamedTuple):
     loss: np.ndarray  # (n, questions): of each hidden response, as if it were not among those that found the factors
     base_loss: np.ndarray  # (n, questions): where nothing is known of a document but its covariates, and its words
     weight: np.ndarray  # (n, questions)
+    evidence: float  # the log of how likely hidden responses are, whatever the factor of topics is
 
 
 def enough(target: Target, n_draws: int, n_told: int) -> np.ndarray:
@@ -115,7 +116,8 @@ def find_trust(
     factors = [(grid, np.exp(post)) for (grid, _), post in zip(grids, found, strict=True)]
     without = found[0][:, None, :] - weight * logs  # the posterior of each response without itself
     alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
-    return Trust(factors, -alone, -base, weight)
+    likely = np.sum(weight * logs, axis=1) + np.log(doubt / doubt.sum() + 1e-300)[:, None]
+    return Trust(factors, -alone, -base, weight, float(logsumexp(likely, axis=0).sum()))
 
 
 def between(points: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -149,3 +151,10 @@ def spread(grid: np.ndarray, posterior: np.ndarray, n: int, rng: np.random.Gener
         places = np.searchsorted(np.cumsum(p), (rng.permutation(n) + 0.5) / n)
         draws[:, r] = grid[np.minimum(places, len(grid) - 1)]
     return draws
+
+
+def draw_factors(trust: Trust | None, n: int, rng: np.random.Generator, usual: float) -> list[np.ndarray]:
+    """n draws of the three factors, (n, questions) each; where nothing was hidden, what is usual."""
+    if trust is None:
+        return [np.full((n, 1), usual), np.ones((n, 1)), np.ones((n, 1))]
+    return [spread(*posterior, n, rng) for posterior in trust.posteriors]

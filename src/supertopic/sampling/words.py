@@ -2,8 +2,9 @@
 
 omega = a eta zbar + theta x, where x is a document's tf-idf row of length 1 and theta has a normal prior, the variance
 of which cross-validation chooses. Training documents enter with their topics as if they were new, and hidden documents
-tell how loud the topics should be: a has a posterior, as in `trust`, with its own theta for each a. What is not known
-of theta is in copies of it, each of which weighs the documents at random (the Bayesian bootstrap).
+tell how loud the topics should be: a has a posterior, as in `trust`, with its own theta for each a. They also tell how
+far words are to be believed at all: some copies of theta may be 0. How theta would differ on other documents is in its
+copies, each of which weighs the documents at random (the Bayesian bootstrap).
 """
 
 from collections.abc import Callable
