@@ -166,3 +166,24 @@ def test_bad_input(corpus):
         paper_system("LSTM")
     with pytest.raises(ValueError, match="task"):
         paper_system("vSLDA", task="ternary")
+
+
+def test_a_document_without_words_has_the_class_prior(corpus):
+    y = np.arange(200) % 5 == 0
+    model = DiscLDA(6, random_state=0, max_iter=3).fit(corpus.X, y)
+    np.testing.assert_allclose(model.predict_proba(corpus.X[:1] * 0), [[0.8, 0.2]])
+
+
+def test_the_support_vector_step_is_that_of_its_margin():
+    """No weights near by have a lower price, and the dual variables give the weights."""
+    rng = np.random.default_rng(0)
+    counts, sign = rng.integers(1, 20, (80, 3)).astype(float), np.where(rng.random((80, 1)) < 0.5, 1.0, -1.0)
+    zbar = counts / counts.sum(axis=1, keepdims=True)
+    model = VariationalMedLDA(3, c=5.0, margin=8.0)
+    model._sign, model._dual = sign, np.zeros((80, 1))
+    model.coef_, model.intercept_ = np.zeros((1, 3)), np.zeros(1)
+    model._m_step(None, None, None, counts)
+    price = model._price(zbar, 0, model.coef_[0], model.intercept_[0])
+    for step in 0.5 * rng.normal(size=(200, 4)):
+        assert model._price(zbar, 0, model.coef_[0] + step[:3], model.intercept_[0] + step[3]) > price - 1e-3
+    np.testing.assert_allclose((sign * model._dual).T @ zbar, model.coef_, atol=0.02)

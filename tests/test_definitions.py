@@ -18,7 +18,7 @@ from supertopic.estimators import storage
 from supertopic.files.checkpoint import identify
 from supertopic.files.container import read_file, write_file
 from supertopic.kernels.draws import make_key
-from supertopic.report.diagnostics import interval
+from supertopic.report.diagnostics import interval, rhat
 from supertopic.sampling import gibbs
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Arrays, make_plan
@@ -336,3 +336,39 @@ def test_the_settings_of_the_papers_systems():
         assert {key: parameters[key] for key in settings} == settings, name
         if "calibrate" in parameters:
             assert parameters["calibrate"] is False and parameters["nu2"] == 1.0 and parameters["beta"] == 0.01
+
+
+def test_units_of_covariates_do_not_matter(corpus):
+    z = np.random.default_rng(0).normal(size=(300, 1))
+    fits = [SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y, covariates=unit) for unit in (z, 1000.0 * z + 5.0)]
+    p = [
+        model.predict_proba(corpus.X, covariates=unit) for model, unit in zip(fits, (z, 1000.0 * z + 5.0), strict=True)
+    ]
+    np.testing.assert_allclose(p[0], p[1], atol=1e-6)
+
+
+def test_sticks_end_at_the_class():
+    model = SLDAClassifier(multiclass="stick_breaking")
+    model.classes_ = np.arange(4)
+    columns, weight = model._columns(np.array([0, 1, 3]), np.array([1.0, 2.0, 3.0]))
+    assert columns.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert weight.tolist() == [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
+
+
+def test_the_mean_count_has_half_a_count_more(corpus):
+    y = np.arange(300) % 3
+    model = SLDACountRegressor(3, **RUN).fit(corpus.X, y)
+    assert model.intercept_[0] == pytest.approx(np.log((y.sum() + 0.5) / 300))
+
+
+def test_chains_of_another_width_have_a_large_rhat():
+    x = np.random.default_rng(0).normal(size=(4, 400)) * np.array([1.0, 1.0, 4.0, 4.0])[:, None]
+    assert rhat(x) > 1.2 > 1.01 > rhat(x / x.std(axis=1, keepdims=True))
+
+
+def test_generated_labels_have_their_probability():
+    made = make_corpus(n_docs=4000, n_topics=3, doc_length=20, eta=[-2.0, 0.0, 3.0], random_state=0)
+    np.testing.assert_allclose(made.probability, expit(made.doc_topic @ [-2.0, 0.0, 3.0]))
+    residual = made.y - made.probability
+    for x in (np.ones(4000), made.probability, made.doc_topic[:, 0]):
+        assert abs((residual * x).sum()) < 5 * np.sqrt((x**2 * made.probability * (1 - made.probability)).sum())

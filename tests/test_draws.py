@@ -16,6 +16,7 @@ from supertopic.kernels.draws import (
     log_gamma,
     make_key,
     normals,
+    polya_gamma_moments,
     polya_gammas,
     uniform,
 )
@@ -37,6 +38,11 @@ def gamma_of(shape, unused, key):
 @njit
 def count_terms(h, z):
     return explicit_terms(h, z)
+
+
+@njit
+def unit_moments(z):
+    return polya_gamma_moments(z)
 
 
 @njit
@@ -112,6 +118,11 @@ def test_polya_gamma_moments(h, z):
     for power, truth in ((1, 0.0), (2, 1.0), (3, third / variance**1.5)):
         values = y**power
         assert abs(values.mean() - truth) < ERRORS * values.std() / np.sqrt(n), power
+
+
+@pytest.mark.parametrize("z", [0.0, 0.01, 0.0199, 0.0201, 1.0, 20.0])
+def test_polya_gamma_moments_are_exact(z):
+    np.testing.assert_allclose(unit_moments(z), moments(1.0, z)[:2], rtol=1e-8)
 
 
 @pytest.mark.parametrize("h", [1.0, 15.9, 16.0, 64.0])

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from small import ALARM, engine_of, plan_of
+from small import ALARM, ERRORS, engine_of, plan_of
 from supertopic.kernels.draws import make_key
 from supertopic.sampling.gibbs import draw_eta
 from supertopic.sampling.responses import Logistic
@@ -43,3 +43,17 @@ def test_phi_is_dirichlet():
         shape = counts[:, k] + 0.5
         for w in range(4):
             assert stats.kstest(draws[:, w, k], stats.beta(shape[w], shape.sum() - shape[w]).cdf).pvalue > ALARM
+
+
+def test_the_smallest_of_phi_are_gammas_too():
+    """2,000 words that a topic does not have, beta = 0.01: how many are above exp(-40), to five standard errors."""
+    nothing, n = np.zeros((1, 0)), 2000
+    priors = Priors(np.ones(1), 0.01, 1.0)
+    plan, source = plan_of([[0] * 50], n, Logistic(1.0), make_target(nothing, nothing), priors, "drawn")
+    engine = engine_of(plan, source, [0] * 50, Logistic(1.0), nothing, np.zeros((0, 1)))
+    found = []
+    for i in range(5):
+        phi = engine.counts.draw_phi(0.01, make_key(4, i)).reshape(n, -1)[:, 0]
+        found.append(np.sum(phi[1:] > np.exp(-40) / 50))  # phi[0] is about 1, a gamma of 50
+    p = stats.gamma(0.01).sf(np.exp(-40))
+    assert abs(np.sum(found) - 5 * n * p) < ERRORS * np.sqrt(5 * n * p * (1 - p))

@@ -11,12 +11,13 @@ from sklearn.metrics import log_loss
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import load_docstrings, make_corpus
+from supertopic.estimators import supervised
 from supertopic.estimators.supervised import SupervisedTopicModel
 from supertopic.report.summary import describe_topics
-from supertopic.sampling import trust
+from supertopic.sampling import chain, trust
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import make_target
-from supertopic.sampling.trust import FACTORS, NOTHING, Foretold, find_trust, posteriors, spread, usual
+from supertopic.sampling.trust import FACTORS, FIRM, LEARN, NOTHING, Foretold, find_trust, posteriors, spread, usual
 
 RUN = {"burn_in": 60, "n_draws": 20, "n_chains": 1, "random_state": 0}
 
@@ -297,3 +298,78 @@ def test_many_draws_are_made_in_parts(monkeypatch):
     monkeypatch.setattr("supertopic.sampling.inference.CHUNK_NUMBERS", 1000)
     monkeypatch.setattr("supertopic.estimators.supervised.CHUNK_NUMBERS", 200)
     np.testing.assert_array_equal(model.predict_proba(corpus.X), whole)
+
+
+def test_the_scale_is_judged_with_the_spread_of_omega():
+    """Draws of omega around 0 with variance 1, y with variance 2: what is left for sigma2 is 1, not 2."""
+    rng = np.random.default_rng(0)
+    y = np.sqrt(2.0) * rng.normal(size=(2000, 1))
+    beside = np.zeros((0, 2000, 1))
+    found = find_trust(
+        Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), [Foretold(rng.normal(size=(60, 2000, 1)), beside)],
+        np.ones((60, 1)),
+    )  # fmt: skip
+    grid, mass = found.posteriors[2]
+    factor = found.posteriors[0][0] @ found.posteriors[0][1][:, 0]
+    assert grid @ mass[:, 0] + factor**2 == pytest.approx(2.0, rel=0.15) and factor < 0.5
+    spread_out = np.full((60, 2000, 1), 0.0) + np.repeat(rng.normal(size=(60, 1, 1)), 2000, axis=1) * 1.0
+    steady = find_trust(
+        Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), [Foretold(spread_out * 0.0, spread_out)],
+        np.ones((60, 1)),
+    )  # fmt: skip
+    points, weights = steady.posteriors[2]
+    around = steady.posteriors[1][0] @ steady.posteriors[1][1][:, 0]
+    assert points @ weights[:, 0] + around**2 == pytest.approx(2.0, rel=0.2) and points @ weights[:, 0] < 1.9
+
+
+def test_the_base_knows_the_covariates():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(400, 1))
+    y = truth + 0.3 * rng.normal(size=(400, 1))
+    beside = np.repeat(truth[None], 5, axis=0)
+    found = find_trust(
+        Gaussian(1.0, np.ones(1)),
+        make_target(y, np.ones_like(y)),
+        [Foretold(0.0 * beside, beside)],
+        np.full((5, 1), 0.1),
+    )
+    assert found.base_loss.mean() == pytest.approx(found.loss.mean(), abs=0.02)
+
+
+def test_questions_learn_from_each_other():
+    """By its definition: every round the prior of a question is the given one and what the others have found."""
+    rng = np.random.default_rng(0)
+    likelihood, prior = np.log(rng.random((4, 3))), np.array([0.5, 0.2, 0.2, 0.1])
+    found = np.tile(prior[:, None], (1, 3))
+    priors = found.copy()
+    for _ in range(LEARN):
+        found = np.exp(likelihood) * priors
+        found /= found.sum(axis=0)
+        for q in range(3):
+            others = found[:, [other for other in range(3) if other != q]].sum(axis=1)
+            priors[:, q] = (FIRM * prior + others) / (FIRM + 2)
+    np.testing.assert_allclose(np.exp(posteriors(likelihood, prior)), found)
+
+
+def test_weights_for_predictions_are_drawn_with_c_1(monkeypatch):
+    seen, real = [], chain.draw_weights
+    monkeypatch.setattr(
+        chain, "draw_weights", lambda engine, response, *rest: seen.append(response.c) or real(engine, response, *rest)
+    )
+    corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
+    SLDAClassifier(3, c=30.0, **RUN).fit(corpus.X, corpus.y)
+    assert seen == [1.0, 1.0]  # for predictions, and what is shown
+
+
+def test_each_part_of_omega_has_its_own_factor(monkeypatch):
+    corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
+    z, fits = np.random.default_rng(0).normal(size=(200, 1)), []
+    for factors in ((1.0, 1.0, 1.0), (0.5, 2.0, 3.0)):
+        monkeypatch.setattr(
+            supervised, "draw_factors", lambda trust, n, rng, usual, f=factors: [np.full((n, 1), x) for x in f]
+        )
+        model = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.doc_topic[:, 0] + z[:, 0], covariates=z)
+        fits.append(model._calibrated)
+    np.testing.assert_allclose(fits[1][0][..., :3], 0.5 * fits[0][0][..., :3])
+    np.testing.assert_allclose(fits[1][0][..., 3:], 2.0 * fits[0][0][..., 3:])
+    np.testing.assert_allclose(fits[1][1], 3.0 * fits[0][1])

@@ -6,6 +6,7 @@ import pytest
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus import Tokens
 from supertopic.datasets import make_corpus
+from supertopic.estimators import supervised
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
 from supertopic.sampling import calibration, chain, engines, gibbs, inference, plan, responses, trust
 from supertopic.sampling.inference import run_sweeps
@@ -123,6 +124,7 @@ def test_the_sweeps_of_a_prediction_draw_apart():
         streams = np.array([make_key(key, d) for d in range(n_docs)])
         runs.append(run_sweeps(tokens, topics, streams, 8, 4).argmax(axis=2))
     pairs = [(runs[0][0], runs[0][1]), (runs[0][2], runs[0][3]), (runs[0][0], runs[1][0])]
+    pairs += [(runs[0][0], runs[0][2]), (runs[0][1], runs[0][3])]  # the same number twice would lead back
     pairs.append((runs[0][0][1:], runs[0][0][:-1]))
     for a, b in pairs:
         assert abs(np.mean(a == b) - 1 / n_topics) < 5 * np.sqrt(0.1875 / n_docs)
@@ -134,3 +136,12 @@ def test_chains_and_shards_differ(monkeypatch):
     assert len({model._word_topic[i].tobytes() for i in range(3)}) == 3
     first, second = (trust.spread(np.arange(5.0), np.full((5, 2), 0.2), 40, np.random.default_rng(s)) for s in (0, 1))
     assert (first[:, 0] != first[:, 1]).any() and (first != second).any()
+
+
+def test_chains_predict_with_streams_of_their_own(monkeypatch):
+    keys, real = [], supervised.content_streams
+    monkeypatch.setattr(supervised, "content_streams", lambda tokens, key: keys.append(int(key)) or real(tokens, key))
+    corpus = make_corpus(n_docs=40, n_topics=3, random_state=0)
+    model = SLDAClassifier(3, n_chains=3, burn_in=1, n_draws=2, random_state=0).fit(corpus.X, corpus.y)
+    model.predict_proba(corpus.X)
+    assert len(keys) == len(set(keys)) == 3

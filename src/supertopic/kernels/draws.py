@@ -109,6 +109,18 @@ def explicit_terms(h, z):
 
 
 @part
+def polya_gamma_moments(z):
+    """Mean and variance of PG(1, z) for z >= 0; those of PG(h, z) are h times as large."""
+    square = z * z
+    if z < 0.02:  # the closed forms cancel near 0
+        mean = 0.25 - square / 48.0
+        return mean, 1.0 / 24.0 - square / 120.0 + 17.0 * square * square / 13440.0
+    e = math.exp(-z)
+    mean = (1.0 - e) / (1.0 + e) / (2.0 * z)
+    return mean, (1.0 - e * e - 2.0 * z * e) / (2.0 * z * square * (1.0 + e) * (1.0 + e))
+
+
+@part
 def polya_gamma(h, z, key):
     """A draw of PG(h, z) for real h >= 0, at a cost that does not grow with h; PG(0, z) = 0.
 
@@ -120,15 +132,8 @@ def polya_gamma(h, z, key):
     if h <= 0.0:
         return 0.0
     z = math.fabs(z)
-    square = z * z
-    if z < 0.02:  # the closed forms cancel near 0
-        mean = 0.25 - square / 48.0
-        variance = 1.0 / 24.0 - square / 120.0 + 17.0 * square * square / 13440.0
-    else:
-        e = math.exp(-z)
-        mean = (1.0 - e) / (1.0 + e) / (2.0 * z)
-        variance = (1.0 - e * e - 2.0 * z * e) / (2.0 * z * square * (1.0 + e) * (1.0 + e))
-    total = 0.0
+    mean, variance = polya_gamma_moments(z)
+    square, total = z * z, 0.0
     for i in range(explicit_terms(h, z)):
         w = 1.0 / (0.5 * (TWO_PI * (i + 0.5)) * (TWO_PI * (i + 0.5)) + 0.5 * square)
         stream = derive(key, i + 1)
