@@ -268,3 +268,24 @@ def test_a_shard_that_fails_stops_the_others(n_threads):
         problem.engine.ask("no_such_verb")
     assert problem.engine.total("residuals").shape == (2, N_COLUMNS)  # and goes on
     problem.engine.close()
+
+
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+def test_a_loud_response_is_looked_at(sampler, monkeypatch):
+    """Many topics: the first sweeps are dense, and so are those after one that rejects; kept draws stay as they are."""
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1)
+    engine = Problem(sampler=sampler).engine
+    nothing = np.zeros((2, N_TOPICS + 1))
+
+    def sweep(eta, i, keep=False):
+        dense = engine.counts.dense
+        seen = engine.counts.topics(PRIORS, make_key(KEY, i))
+        assert (len(seen.smooth) == 0) == (dense > 0)
+        engine.sweep(eta, PRIORS, make_key(KEY, i), keep)
+        return engine.counts.dense
+
+    assert [sweep(nothing, i) for i in range(7)] == [4, 3, 2, 1, 0, 0, 0]  # what is all accepted stays sparse
+    loud = 1e4 * np.tile(np.arange(N_TOPICS + 1.0), (2, 1))
+    assert sweep(loud, 7, keep=True) == 0 and sweep(loud, 8) == topics.DENSE
+    assert [sweep(loud, 9 + i) for i in range(5)] == [4, 3, 2, 1, 0]
+    assert sweep(nothing, 14, keep=True) == 0

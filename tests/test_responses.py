@@ -10,6 +10,7 @@ from sklearn.metrics import r2_score
 
 from small import ALARM
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.baselines import paper_system
 from supertopic.datasets import make_corpus
 from supertopic.estimators.regressors import quantile
 from supertopic.kernels.draws import make_key
@@ -323,3 +324,27 @@ def test_columns_of_a_regressor_keep_their_names(corpus):
     assert set(model.coefficient_frame()["column"]) == {"food", "service"}
     assert SLDARegressor(3, **RUN).fit(corpus.X, y["food"]).coefficient_frame()["column"][0] == "food"
     assert SLDARegressor(3, **RUN).fit(corpus.X, y.to_numpy()).response_names_.tolist() == ["0", "1"]
+
+
+def test_a_chain_starts_from_the_mean_of_lambda():
+    """The first draws of eta are then of the size that random topics call for; the paper starts from 1."""
+    target = make_target(np.array([[1.0], [0.0]]), np.array([[1.0], [2.0]]), np.array([[0.0], [0.3]]))
+    draws = [Logistic(25.0).draw_lam(target, target.offset, make_key(i), 0) for i in range(4000)]
+    np.testing.assert_allclose(Logistic(25.0).start_lam(target), np.mean(draws, axis=0), rtol=0.02)
+    np.testing.assert_allclose(Logistic(25.0).start_lam(target)[0], 25.0 / 4)
+    draws = [Hinge(3.0, 8.0).draw_lam(target, target.offset, make_key(i), 0) for i in range(4000)]
+    np.testing.assert_allclose(Hinge(3.0, 8.0).start_lam(target), np.mean(draws, axis=0), rtol=0.05)
+    for response in (Logistic(25.0, paper_start=True), Hinge(3.0, 8.0, paper_start=True)):
+        assert (response.start_lam(target) == 1).all()
+    with pytest.raises(ValueError, match="start must be 'mean' or 'paper'"):
+        SLDAClassifier(start=1).fit([[1, 2], [2, 1]], [0, 1])
+    assert paper_system("gSLDA+").start == "paper" == paper_system("gMedLDA").start
+
+
+def test_unknown_responses_teach_words_nothing():
+    corpus = make_corpus(n_docs=400, n_topics=3, random_state=0)
+    y = np.where(np.arange(400) % 2, np.nan, corpus.y)
+    both = np.concatenate([y, np.full(400, np.nan)])
+    X = np.vstack([corpus.X.toarray()] * 2)
+    few, more = (SLDAClassifier(3, c=1e-3, **RUN).fit(*pair).word_coef_ for pair in ((corpus.X, y), (X, both)))
+    assert np.corrcoef(few.ravel(), more.ravel())[0, 1] > 0.8
