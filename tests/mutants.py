@@ -314,7 +314,6 @@ ABOVE = [
       "1.0) / COPIES", "words"),
     m("estimators/supervised", "words learn what covariates say, too", "offset=source.target.offset + known)", "offset=source.target.offset + 0.0 * known)", "words"),
     m("estimators/supervised", "theta in other units", "self._theta = self._in_units(theta, scale)[0]", "self._theta = theta", "words"),
-    m("report/summary", "words by their weight alone", "* np.exp(-0.5 * idf), self", "* np.exp(0.0 * idf), self", "words"),
     m("datasets", "labels from the shares' prior", "probability = expit(doc_topic @ eta.T)", "probability = expit(doc_topic @ (0.5 * eta.T))",
       "datasets"),
 ]  # fmt: skip

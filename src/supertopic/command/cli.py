@@ -25,7 +25,16 @@ from sklearn.svm import LinearSVC
 
 import supertopic
 from supertopic.command.cells import RESPONSES, Column, as_number, as_numbers, as_text, read_response, without_missing
-from supertopic.command.show import answers, class_table, covariate_tables, hidden_line, judge, topic_table
+from supertopic.command.show import (
+    answers,
+    class_table,
+    covariate_tables,
+    hidden_line,
+    judge,
+    missed_words,
+    topic_table,
+    word_tables,
+)
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
@@ -138,6 +147,7 @@ def fit(
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 4,
     stop_words: Annotated[bool, typer.Option(help="Drop English stop words.")] = True,
+    words: Annotated[bool, typer.Option(help="Let single words speak beside the topics.")] = True,
     min_df: Annotated[int, typer.Option(help="Drop words that are in fewer documents.")] = 2,
     hidden: Annotated[
         str, typer.Option(help="Share of the labelled documents that weights are read from, which no topic sees.")
@@ -164,6 +174,7 @@ def fit(
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
+    options["words"] = words
     if c is not None:
         options["c"] = c
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
@@ -214,7 +225,8 @@ def fit(
     save_somewhere(pipeline, output)
     topics = describe_topics(model, vectorizer.get_feature_names_out())
     if as_json:
-        print(json.dumps(summary | {"topics": topics, "covariates": describe_covariates(model)}))
+        summary |= {"topics": topics, "covariates": describe_covariates(model), "missed_words": missed_words(pipeline)}
+        print(json.dumps(summary))
         return
     for name, value in summary.items():
         if name not in ("response", "why", "held_out_classes", "hidden"):
@@ -224,7 +236,9 @@ def fit(
             out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {shown}", highlight=False)
     if "held_out_classes" in summary:
         out.print(class_table(summary["held_out_classes"]))
-    out.print(topic_table(topics), *covariate_tables(model), hidden_line(model), highlight=False)
+    out.print(
+        topic_table(topics), *covariate_tables(model), *word_tables(pipeline), hidden_line(model), highlight=False
+    )
 
 
 @contextmanager
@@ -334,7 +348,8 @@ def topics(
     if as_json:
         print(json.dumps(found))
     else:
-        out.print(topic_table(found), *covariate_tables(pipeline[-1]), hidden_line(pipeline[-1]), highlight=False)
+        beside = *covariate_tables(pipeline[-1]), *word_tables(pipeline)
+        out.print(topic_table(found), *beside, hidden_line(pipeline[-1]), highlight=False)
 
 
 def read(path: Path, names: list[str]) -> list[list]:

@@ -12,6 +12,8 @@ from supertopic.estimators.classifiers import SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.report.summary import describe_covariates
 
+MOST_COLUMNS = 20  # of a table of words
+
 
 def answers(model, X, beside: dict) -> tuple[list, dict[str, np.ndarray]]:
     """The predictions, and columns of numbers that say how sure they are."""
@@ -136,6 +138,23 @@ def covariate_tables(model) -> list[Table]:
     return [table]
 
 
+def missed_words(pipeline, n: int = 8) -> list[dict]:
+    """What the topics miss, if words speak beside them."""
+    vectorizer, model = (step for _, step in pipeline.steps)
+    return model.missed_words(vectorizer.get_feature_names_out(), n) if hasattr(model, "word_coef_") else []
+
+
+def word_tables(pipeline) -> list[Table]:
+    """A table of what the topics miss, if words speak beside them."""
+    rows = [row for row in missed_words(pipeline) if row["towards"] or row["away"]]
+    if not rows:
+        return []
+    table = Table("", "words towards it", "words away from it", title="What the topics miss")
+    for row in rows[:MOST_COLUMNS]:
+        table.add_row(*(escape(text) for text in (row["column"], " ".join(row["towards"]), " ".join(row["away"]))))
+    return [table]
+
+
 def hidden_line(model) -> str:
     """What the weights rest on, in words."""
     told = getattr(model, "hidden_", {"documents": 0})
@@ -144,4 +163,5 @@ def hidden_line(model) -> str:
     return (
         f"Weights rest on {told['documents']:,} documents that no topic has seen. On these the loss of predictions is "
         f"{told['loss']:.4g}, that of the base rate {told['base_loss']:.4g} (difference +- {told['se']:.2g})."
+        + (f" Topics explain {told['topics_share']:.0%} of it, words the rest." if "topics_share" in told else "")
     )

@@ -74,7 +74,8 @@ intercept_, empty_intercept_ : ndarray of shape (n_columns,)
 hidden_ : dict
     What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
     standard error of the difference, the factor by which weights for predictions were corrected, and the probability
-    that topics say nothing, for each column. With words also the loss of topics alone and of words alone.
+    that topics say nothing, for each column. With words also the loss of topics alone and of words
+    alone, and the share that topics have in what is explained, the rest being that of words.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each; the mean is over all chains.
 covariate_names_ : ndarray of shape (n_covariates,)

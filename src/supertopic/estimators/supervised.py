@@ -173,6 +173,10 @@ class SupervisedTopicModel(TopicModel, ABC):
             "factor": (factors @ (believed * trust.posteriors[0][1] + (1.0 - believed) * mass)).tolist(),
             "nothing": mass[0].tolist(),
         }
+        if trust is not alone and self.hidden_["loss"] < self.hidden_["base_loss"]:
+            base, topics, words, both = (self.hidden_[f"{name}loss"] for name in ("base_", "topics_", "words_", ""))
+            share = 0.5 * ((base - topics) + (words - both)) / (base - both)  # topics first, or words first
+            self.hidden_["topics_share"] = float(np.clip(share, 0.0, 1.0))
         better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
         lost = np.flatnonzero(~better | (mass[0] > 0.5))
         if len(lost):

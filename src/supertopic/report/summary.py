@@ -193,17 +193,12 @@ class Summary:
         return pandas.DataFrame(frame)
 
     def missed_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict[str, Any]]:
-        """What the topics miss: for each column the n words that speak loudest beside them, towards it and away.
-
-        A word is loud by its weight (see `word_coef_`) and by the number of documents that have it.
-        """
-        word, idf = self._dictionary
-        loud, names = self.word_coef_[:, word] * np.exp(-0.5 * idf), self._feature_names(feature_names)[word]
-        rows = []
-        for column, strength in zip(self._column_names(), loud, strict=True):
-            order = np.argsort(-strength, kind="stable")
+        """What the topics miss: for each column the n words with the largest direct weights, towards it and away."""
+        names, rows = self._feature_names(feature_names), []
+        for column, weight in zip(self._column_names(), self.word_coef_, strict=True):
+            order = np.argsort(-weight, kind="stable")
             towards, away = order[:n], order[::-1][:n]
-            towards, away = towards[strength[towards] > 0], away[strength[away] < 0]
+            towards, away = towards[weight[towards] > 0], away[weight[away] < 0]
             rows.append({"column": column, "towards": names[towards].tolist(), "away": names[away].tolist()})
         return rows
 
