@@ -23,6 +23,7 @@ NAMES = {
     "burn_in_multiclass": "Figure 4: burn-in, twenty groups, sequential and parallel",
     "c": "Figure 5: the constant c",
     "alpha": "Figure 6: the Dirichlet prior alpha",
+    "start": "not in the paper: lambda before the first iteration",
     "topics": "not in the paper: the topics and their weights",
     "averaging": "not in the paper: averaging over draws and chains",
     "calibration": "not in the paper: can its probabilities be believed?",

@@ -308,7 +308,7 @@ ABOVE = [
     m("baselines/variational", "the dual without the margin", "self._dual[svm.support_, r] = self.margin * np.abs",
       "self._dual[svm.support_, r] = np.abs", "baselines"),
     m("baselines/__init__", "another alpha", "(5.6, 30, 10)", "(1.0, 30, 10)", "definitions"),
-    m("baselines/__init__", "calibrated", "sampler=sampler, calibrate=False", "sampler=sampler, calibrate=True", "definitions"),
+    m("baselines/__init__", "calibrated", "\"calibrate\": False", "\"calibrate\": True", "definitions"),
     m("estimators/supervised", "another copy than the draw's", "* etas.shape[1] + pairs).ravel()", "* len(pairs) + pairs).ravel()", "words"),
     m("estimators/supervised", "words that are always believed", "expit(trust.evidence - alone.evidence)) / COPIES",
       "1.0) / COPIES", "words"),

@@ -27,7 +27,7 @@ def paper_system(
     nu2 = 1 and beta = 0.01; on the binary task alpha = 1, 100 iterations and, for the "+", c = 25; on twenty classes
     alpha = 5.6, 40 iterations and c = 256. vSLDA+ is the one of the paper's footnote. One model for all classes has
     shared topics here; the paper's own setting is `OneVsRestClassifier(paper_system("gSLDA+", task="multiclass"))`.
-    The start and the predictions are the paper's, the latter with the chain's own weights (calibrate=False).
+    One chain, its start and predictions with its own weights are the paper's, too.
 
     Parameters
     ----------
@@ -46,12 +46,13 @@ def paper_system(
     binary = task == "binary"
     alpha, burn_in, n_draws = (1.0, 80, 20) if binary else (5.6, 30, 10)
     gibbs = {"alpha": alpha, "burn_in": burn_in, "n_draws": n_draws, "random_state": random_state, "n_jobs": n_jobs}
+    ours = {"calibrate": False, "words": False, "start": "paper", "n_chains": 1}  # none of what came after the paper
     c = (25.0 if binary else 256.0) if name.endswith("+") else 1.0
     if "gSLDA" in name:
         sampler = "delayed" if name.startswith("parallel") else "collapsed"
-        return SLDAClassifier(n_topics, c=c, sampler=sampler, calibrate=False, start="paper", **gibbs)
+        return SLDAClassifier(n_topics, c=c, sampler=sampler, **ours, **gibbs)
     if name == "gMedLDA":
-        return MedLDAClassifier(n_topics, margin=64.0 if binary else 16.0, calibrate=False, start="paper", **gibbs)
+        return MedLDAClassifier(n_topics, margin=64.0 if binary else 16.0, **ours, **gibbs)
     if name == "gLDA+SVM":
         return make_pipeline(LDA(n_topics, **gibbs), LinearSVC(C=10.0, max_iter=5000))
     if name == "SVM":
