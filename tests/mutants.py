@@ -210,7 +210,7 @@ SAMPLING = [
       "return mean_polya_gamma(target.weight, omega)", "responses"),
     m("sampling/responses", "the slope of classes that are not exclusive", "target.weight * (np.exp(logs) - target.y)",
       "target.weight * (expit(omega) - target.y)", "words"),
-    m("sampling/responses", "the slope of counts without r", "((target.y + self.r) * expit(", "(target.y * expit(", "words"),
+    m("sampling/responses", "the slope at 0", "lam * (omega - slope) - constant", "lam * omega - constant", "words"),
     m("sampling/responses", "the squared hinge's slope", "-2.0 * target.weight * sign * zeta", "-target.weight * sign * zeta", "words"),
     m("sampling/topics", "proposals are counted while draws are kept, too", "        if not keep:  # from",
       "        if True:  # from", "contract threads"),

@@ -32,10 +32,6 @@ class Laplace(Response):
     def log_density(self, y, omega):
         return -np.abs(y - omega) / self.b
 
-    def cost(self, target, omega):
-        slope = target.weight * np.tanh((omega - target.y) / 0.01) / self.b  # rounded where it has a corner
-        return float(np.sum(target.weight * np.abs(target.y - omega) / self.b)), slope
-
 
 class MedianRegressor(SLDARegressor):
     """Ratings, of which a few are far out."""

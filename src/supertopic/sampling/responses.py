@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import expit, gammaln, log_expit, log_softmax
+from scipy.special import gammaln, log_expit, log_softmax
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.sampling.state import Target
@@ -54,9 +54,15 @@ class Response(ABC):
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         """The log of the likelihood of each y, lam integrated out; psi is its exponential to the power c."""
 
-    @abstractmethod
     def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
-        """A smooth loss of all documents for c = 1, weighed, and its slope in omega (n_docs, R)."""
+        """The negative log-likelihood of all documents for c = 1, and its slope in omega (n_docs, R).
+
+        The slope is that of the quadratic at the mean of lam, whatever the response is.
+        """
+        plain = replace(self, c=1.0)
+        constant, slope = plain.kappa(target)
+        lam = plain.mean_lam(target, omega)
+        return -float(plain.log_likelihood(target, omega).sum()), lam * (omega - slope) - constant
 
     def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The log of psi, summed over the documents: (R,)."""
@@ -124,10 +130,10 @@ class Logistic(Response):
         return log_expit(np.where(y > 0.5, omega, -omega))
 
     def cost(self, target, omega):
-        if self.exclusive:
-            logs = log_softmax(omega, axis=1)
-            return -float(np.sum(target.weight * target.y * logs)), target.weight * (np.exp(logs) - target.y)
-        return -float(self.plain().log_likelihood(target, omega).sum()), target.weight * (expit(omega) - target.y)
+        if not self.exclusive:
+            return super().cost(target, omega)
+        logs = log_softmax(omega, axis=1)
+        return -float(np.sum(target.weight * target.y * logs)), target.weight * (np.exp(logs) - target.y)
 
     def log_predictive(self, y, omegas, scales):
         if not self.exclusive:
@@ -197,10 +203,6 @@ class Gaussian(Response):
     def log_density(self, y, omega):
         return -0.5 * ((y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2))
 
-    def cost(self, target, omega):
-        slope = target.weight * (omega - target.y)  # in units of sigma2, which the prior of the weights may have
-        return 0.5 * float(np.sum(slope * (omega - target.y))), slope
-
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.mean(omegas, axis=0))
 
@@ -254,10 +256,6 @@ class NegativeBinomial(Response):
         r, psi = self.r, omega - np.log(self.r)
         ways = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return ways + y * log_expit(psi) + r * log_expit(-psi)
-
-    def cost(self, target, omega):
-        slope = target.weight * ((target.y + self.r) * expit(omega - np.log(self.r)) - target.y)
-        return -float(self.plain().log_likelihood(target, omega).sum()), slope
 
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.log(np.mean(np.exp(omegas), axis=0)))
