@@ -225,7 +225,6 @@ SAMPLING = [
       "response.cost(part, offset[seen] + x[seen] @ theta)[0]", "words"),
     m("sampling/words", "words learn what topics say, too", "offset = target.offset + a * told", "offset = target.offset + 0.0 * told", "words"),
     m("sampling/words", "all copies weigh alike", "np.random.default_rng([seed, 3, i]).exp", "np.random.default_rng([seed, 3]).exp", "words"),
-    m("sampling/words", "unknown responses teach", "known = np.any(target.weight > 0, axis=1)", "known = np.any(target.weight >= 0, axis=1)", "words"),
     m("sampling/trust", "interpolated the wrong way", "values[low, :, columns] * (1.0 - share)", "values[low, :, columns] * share", "words"),
     m("sampling/trust", "evidence without its prior", "+ np.log(doubt / doubt.sum() + 1e-300)[:, None]", "", "words honesty"),
     m("sampling/state", "topics of the sum of the draws", "counts = word_topic / n_draws + priors.beta",

@@ -11,8 +11,8 @@ from supertopic.datasets import make_corpus
 from supertopic.sampling import words
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import make_target
-from supertopic.sampling.trust import between
-from supertopic.sampling.words import choose_penalty, fit_theta, make_dictionary, make_rows
+from supertopic.sampling.trust import BESIDE_WORDS, between
+from supertopic.sampling.words import choose_penalty, fit_theta, learn_words, make_dictionary, make_rows
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
 KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
@@ -183,3 +183,15 @@ def test_covariates_beside_words():
     y = 3 * z[:, 0] + corpus.doc_topic @ [-1.0, 0.0, 1.0]
     word = [SLDARegressor(3, **RUN).fit(X, y, covariates=c).word_coef_[0, -1] for c in (None, z)]
     assert abs(word[1]) < 0.2 * abs(word[0])
+
+
+def test_words_explain_what_topics_leave_over(verdicts):
+    """Where topics say all that there is to say, little is left for words; where they say nothing, words do."""
+    X, omega, _ = verdicts
+    x, y = make_dictionary(X, 1).rows(X), omega[:, None] - omega.mean()
+    target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
+    sizes = [
+        np.abs(learn_words(x, target, told, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), 0, in_order)[0]).sum()
+        for told in (y / BESIDE_WORDS, 0.0 * y)
+    ]
+    assert sizes[0] < 0.01 * sizes[1]

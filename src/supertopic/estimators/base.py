@@ -101,6 +101,8 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             progress(self.n_chains * last, title, bool(self.verbose)) as advance,
         ):
             self._set_results(plan, X, source, aside, hidden, each(run, self.n_chains, workers, stop))
+            if stop.is_set():  # while words were learned
+                raise KeyboardInterrupt("stopped")
         logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
 
     def _set_results(
