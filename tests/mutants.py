@@ -226,7 +226,7 @@ SAMPLING = [
     m("sampling/words", "words learn what topics say, too", "offset = target.offset + a * told", "offset = target.offset + 0.0 * told", "words"),
     m("sampling/words", "all copies weigh alike", "np.random.default_rng([seed, 3, i]).exp", "np.random.default_rng([seed, 3]).exp", "words"),
     m("sampling/trust", "interpolated the wrong way", "values[low, :, columns] * (1.0 - share)", "values[low, :, columns] * share", "words"),
-    m("sampling/trust", "evidence without its prior", "+ np.log(doubt / doubt.sum() + 1e-300)[:, None]", "", "words honesty"),
+    m("sampling/trust", "evidence without its prior", "+ np.log(doubt / doubt.sum() + 1e-300)[:, None]", "", "honesty"),
     m("sampling/state", "topics of the sum of the draws", "counts = word_topic / n_draws + priors.beta",
       "counts = word_topic + priors.beta", "definitions"),
 ]  # fmt: skip
@@ -242,7 +242,7 @@ ABOVE = [
     m("estimators/supervised", "predictions of all chains from one stream", "make_key(self.seed_, chain, PREDICT)",
       "make_key(self.seed_, 0, PREDICT)", "streams definitions"),
     m("estimators/supervised", "covariates are not scaled", "return (Z - self.covariate_mean_) / self.covariate_scale_\n\n    def _foretell",
-      "return Z - self.covariate_mean_\n\n    def _foretell", "responses"),
+      "return Z - self.covariate_mean_\n\n    def _foretell", "definitions"),
     m("estimators/supervised", "weights of covariates in other units", "self._shown[..., self._n_features_out :] / self.covariate_scale_",
       "self._shown[..., self._n_features_out :]", "responses"),
     m("estimators/supervised", "an empty document has the base rate", "np.where((lengths == 0)[:, None], self.empty_intercept_, self.intercept_)",
@@ -264,7 +264,7 @@ ABOVE = [
       "return expit(omega) / expit(omega).sum(axis=1, keepdims=True)", "definitions"),
     m("estimators/classifiers", "a stick too many", "np.cumprod(expit(-omega), axis=1)", "np.cumprod(expit(-omega) ** 2, axis=1)",
       "definitions responses"),
-    m("estimators/classifiers", "sticks beyond the class", "(index[:, None] >= stick)", "(index[:, None] >= 0 * stick)", "responses"),
+    m("estimators/classifiers", "sticks beyond the class", "(index[:, None] >= stick)", "(index[:, None] >= 0 * stick)", "definitions"),
     m("estimators/classifiers", "balanced on one side only", "n / np.maximum(2 * (n - yes), 1))", "1.0)", "definitions"),
     m("estimators/classifiers", "the probability of the mean omega", "average(list(map(self._probabilities, omegas)))",
       "self._probabilities(average(omegas))", "definitions"),
@@ -279,7 +279,7 @@ ABOVE = [
     m("estimators/regressors", "the median of a lognormal", "average(np.exp(omegas))", "np.exp(average(omegas))", "definitions"),
     m("estimators/regressors", "quantiles of the mean's normal", "enough = average([ndtr((middle - mean) / sd) for mean, sd in draws]) >= q",
       "enough = ndtr((middle - average([m for m, _ in draws])) / average([s for _, s in draws])) >= q", "definitions"),
-    m("estimators/regressors", "half a count more", "half = 0.5 * target.weight.max(axis=0)", "half = 5.0 * target.weight.max(axis=0)", "responses honesty"),
+    m("estimators/regressors", "half a count more", "half = 0.5 * target.weight.max(axis=0)", "half = 5.0 * target.weight.max(axis=0)", "definitions"),
     m("estimators/storage", "a fact that is not saved", '    "hidden_": dict,\n', "", "definitions storage"),
     m("estimators/storage", "an array that is not saved", '"empty_intercept_", "unit_"', '"unit_"', "definitions storage"),
     m("estimators/storage", "alpha is not checked", '"alpha_": (n_chains, n_topics), ', "", "definitions"),
@@ -291,7 +291,7 @@ ABOVE = [
     m("report/diagnostics", "other quantiles", 'axis=0, method="weibull"', "axis=0", "definitions"),
     m("report/diagnostics", "one-sided", "[(1 - level) / 2, (1 + level) / 2]", "[(1 - level), level]", "definitions"),
     m("report/diagnostics", "R-hat without the tail", "(rank_normalise(halves), rank_normalise(np.abs(halves - np.median(halves))))",
-      "(rank_normalise(halves),)", "diagnostics"),
+      "(rank_normalise(halves),)", "definitions"),
     m("report/diagnostics", "variance by n", "z.var(axis=1, ddof=1).mean(), n *", "z.var(axis=1).mean(), n *", "diagnostics"),
     m("report/summary", "perplexity with alpha's sum for each", "(zbar * lengths + self.alpha_[chain])", "(zbar * lengths + self.alpha_[chain].sum())",
       "definitions"),
@@ -314,7 +314,7 @@ ABOVE = [
     m("estimators/supervised", "words learn what covariates say, too", "offset=source.target.offset + known)", "offset=source.target.offset + 0.0 * known)", "words"),
     m("estimators/supervised", "theta in other units", "self._theta = self._in_units(theta, scale)[0]", "self._theta = theta", "words"),
     m("datasets", "labels from the shares' prior", "probability = expit(doc_topic @ eta.T)", "probability = expit(doc_topic @ (0.5 * eta.T))",
-      "datasets"),
+      "definitions"),
 ]  # fmt: skip
 MUTANTS = KERNELS + SAMPLING + ABOVE
 

@@ -142,6 +142,7 @@ def test_the_factor_has_its_posterior():
     posterior = prior * np.prod(densities ** weight.ravel(), axis=1)
     (_, mass), *others = found.posteriors
     np.testing.assert_allclose(mass[:, 0], posterior / posterior.sum())
+    assert found.evidence == pytest.approx(np.log(posterior.sum()))
     assert all(len(points) == 1 for points, _ in others)
     without = posterior[:, None] / densities ** weight.ravel()  # the posterior that the other responses give
     expected = (without * densities).sum(axis=0) / without.sum(axis=0)
