@@ -181,8 +181,17 @@ def test_covariates_beside_words():
     z = np.random.default_rng(0).normal(size=(600, 1))
     X = csr_array(np.hstack([corpus.X.toarray(), (z > 0).astype(int)]))
     y = 3 * z[:, 0] + corpus.doc_topic @ [-1.0, 0.0, 1.0]
-    word = [SLDARegressor(3, **RUN).fit(X, y, covariates=c).word_coef_[0, -1] for c in (None, z)]
+    word = [SLDARegressor(3, hidden=0, **RUN).fit(X, y, covariates=c).word_coef_[0, -1] for c in (None, z)]
     assert abs(word[1]) < 0.2 * abs(word[0])
+
+
+def test_weights_are_in_the_units_of_the_rating(verdicts):
+    X, omega, _ = verdicts
+    one, many = (
+        SLDARegressor(4, **RUN).fit(X[:400], unit * omega[:400]).word_coef_ for unit in (1.0, 1024.0)
+    )  # a power of 2, so that all bits stay
+    assert np.abs(one).max() > 0.1
+    np.testing.assert_allclose(many, 1024.0 * one, rtol=1e-6)
 
 
 def test_words_explain_what_topics_leave_over(verdicts):
