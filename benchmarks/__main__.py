@@ -33,9 +33,10 @@ rows: list[dict] = []
 
 def ours(X, y, n_topics, n_iterations, **parameters):
     """Nanoseconds a token and iteration of a whole fit, and the model."""
-    parameters = {"n_jobs": 1, "random_state": 0, "burn_in": n_iterations - 2, "n_draws": 2} | parameters
+    alone = {"calibrate": False, "n_chains": 1, "alpha": 1.0}  # one chain and nothing after it, as the peer's
+    parameters = {"n_jobs": 1, "random_state": 0, "burn_in": n_iterations - 2, "n_draws": 2} | alone | parameters
     began = time.perf_counter()
-    model = SLDAClassifier(n_topics, calibrate=False, **parameters).fit(X, y)  # the chain alone, as the peer's
+    model = SLDAClassifier(n_topics, **parameters).fit(X, y)
     return (time.perf_counter() - began) / n_iterations / X.sum() * 1e9, model
 
 
@@ -139,7 +140,7 @@ def accuracy(news):
     settings = {"alpha": 5.6, "burn_in": 60, "n_jobs": 2, "random_state": 0}
     sklearn_lda = LatentDirichletAllocation(40, n_jobs=2, random_state=0)
     models = {
-        "SLDAClassifier, K = 40, c = 64": SLDAClassifier(40, c=64, **settings),
+        "SLDAClassifier, K = 40, c = 64": SLDAClassifier(40, c=64, words=False, **settings),
         "LDA, K = 40, then LinearSVC": make_pipeline(LDA(40, **settings), LinearSVC()),
         "scikit-learn's LDA, K = 40, then LinearSVC": make_pipeline(sklearn_lda, LinearSVC()),
     }
@@ -175,7 +176,7 @@ words = 90 * np.arange(length, dtype=np.int32) + np.arange(n_docs, dtype=np.int3
 starts = np.arange(0, n_docs * length + 1, length)
 X = sp.csr_matrix((np.ones(n_docs * length, np.int64), words.ravel(), starts), (n_docs, n_words))
 del words
-model = SLDAClassifier(100, burn_in=1, n_draws=1, sampler="delayed").fit(X[:50], np.arange(50) % 2)
+model = SLDAClassifier(100, burn_in=1, n_draws=1, n_chains=1, sampler="delayed").fit(X[:50], np.arange(50) % 2)
 before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 model.fit(X, np.arange(n_docs) % 2)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / X.sum())
@@ -209,7 +210,7 @@ from supertopic import SLDAClassifier
 from supertopic.datasets import make_corpus
 corpus = make_corpus(random_state=0)
 began = time.perf_counter()
-SLDAClassifier(5, burn_in=2, n_draws=2).fit(corpus.X, corpus.y).predict(corpus.X)
+SLDAClassifier(5, burn_in=2, n_draws=2, n_chains=1).fit(corpus.X, corpus.y).predict(corpus.X)
 print(imported, time.perf_counter() - began)
 """
 

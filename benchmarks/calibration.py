@@ -116,7 +116,8 @@ def cover(seed: int, c: float, length: int, n_draws: int) -> list[float] | None:
     warnings.simplefilter("ignore")
     eta = np.random.default_rng(seed).normal(0, np.sqrt(NU2), N_TOPICS)
     corpus = make_corpus(n_docs=700, n_topics=N_TOPICS, doc_length=length, eta=eta, random_state=seed)
-    model = SLDAClassifier(N_TOPICS, c=c, nu2=NU2, beta=0.05, burn_in=200, n_draws=n_draws, random_state=seed)
+    chain = {"burn_in": 200, "n_draws": n_draws, "n_chains": 1, "random_state": seed}
+    model = SLDAClassifier(N_TOPICS, c=c, nu2=NU2, alpha=1.0, beta=0.05, **chain)
     model.fit(corpus.X[:500], corpus.y[:500])
     alike = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:N_TOPICS, N_TOPICS:]
     truth, found = linear_sum_assignment(-alike)
