@@ -103,6 +103,11 @@ def test_a_penalty_that_fits(verdicts):
         for labels in (coins, y[:, None].astype(float))
     ]
     assert penalties[0] == words.PENALTIES[0] and penalties[1] >= 1.0
+    close = verdicts[1][:, None] / 100  # a loss below 0, where sigma2 is small
+    found = choose_penalty(
+        x, Gaussian(1.0, np.full(1, 1e-4)), make_target(close, np.ones_like(close)), nothing, in_order
+    )
+    assert found > words.PENALTIES[0]
 
 
 def test_between():
@@ -171,8 +176,8 @@ def test_every_draw_has_a_copy_of_the_weights(verdicts, kind, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "m").predict(X[300:340]), model.predict(X[300:340]))
     nothing = kind(4, hidden=0, **RUN).fit(X[:300], y[:300])
     assert nothing._theta.any() and nothing.hidden_ == {"documents": 0}
-    few = kind(4, **RUN).fit(X[:19], y[:19])
-    assert not few._theta.any()
+    few = kind(4, hidden=0.3, **RUN).fit(X[:25], y[:25])  # too few to learn words from; hidden documents are heard
+    assert not few._theta.any() and few.hidden_["documents"] == 7
 
 
 def test_covariates_beside_words():

@@ -136,6 +136,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             believed = float(theta.any())
             if trust and alone:
                 believed = round(COPIES * expit(trust.evidence - alone.evidence)) / COPIES
+            trust = trust or alone
             theta[round(COPIES * believed) :] = 0.0
             self._theta = self._in_units(theta, scale)[0].astype(np.float32)
         if trust and alone:

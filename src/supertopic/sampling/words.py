@@ -20,7 +20,7 @@ from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Trust, find_trust
 
 PENALTIES = 5.0 ** np.arange(-2, 6)  # prior variances of theta that are tried, from small ones on
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
-WORSE = 1.02  # it ends where the loss is that much worse than the best
+WORSE = 0.02  # it ends where the loss is so much of the best one above it
 STEPS = np.array([0.0, 0.5, 1.0, 2.5])  # values of a for which theta is found; in between it is interpolated
 COPIES = 8  # of theta
 LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents tell nothing of words; more weights would need much memory
@@ -86,7 +86,8 @@ def choose_penalty(x: sp.csr_array, response: Response, target: Target, offset: 
         for at, penalty in enumerate(PENALTIES):
             theta = fit_theta(rows, response, part, offset[seen], penalty, theta)
             found[at] = response.cost(other, offset[held] + x[held] @ theta)[0]
-            if found[at] > WORSE * found.min():
+            best = found.min()
+            if found[at] - best > WORSE * abs(best):
                 found[at:] = found[at]
                 break
         return found
