@@ -109,8 +109,8 @@ def test_inverse_gaussian(c, zeta):
 @pytest.mark.parametrize("h", [0.3, 1.0, 2.0, 7.5, 16.0, 25.0, 256.0, 1e5])
 @pytest.mark.parametrize("z", [0.0, 1e-9, 0.019, 0.021, 1.0, 3.0, 4.9, 6.5, 9.9, 11.1, 13.9, 14.1, 40.0, -40.0, 1000.0])
 def test_polya_gamma_moments(h, z):
-    """A million draws; the third moment too, since the first two are matched by construction."""
-    n = 1_000_000
+    """300,000 draws; the third moment too, since the first two are matched by construction."""
+    n = 300_000
     x = polya_gamma(n, h, z, seed=int(h * 10 + 7 * abs(z)))
     assert (x > 0).all() and np.isfinite(x).all()
     mean, variance, third = moments(h, z)
@@ -140,8 +140,8 @@ def test_polya_gamma_skewness_is_off_by_less_than_any_sample_shows(h):
 @pytest.mark.parametrize("z", [0.0, 0.5, 2.9, 3.1, 8.0, 13.9, 14.1, 30.0])
 def test_polya_gamma_against_devroye(h, z):
     """The package's method "devroye" is exact for whole h; its other methods are not and are no oracle."""
-    x = polya_gamma(500_000, h, z, seed=int(h * 100 + z))
-    y = random_polyagamma(h, z, size=500_000, method="devroye", random_state=int(h * 100 + z))
+    x = polya_gamma(200_000, h, z, seed=int(h * 100 + z))
+    y = random_polyagamma(h, z, size=200_000, method="devroye", random_state=int(h * 100 + z))
     assert stats.ks_2samp(x, y).pvalue > ALARM
 
 

@@ -74,9 +74,9 @@ class RoundedCounts(Rounding, SLDACountRegressor):
     [
         RoundedLDA(3, burn_in=20, n_draws=5),
         RoundedSLDA(3, burn_in=40, n_draws=5, n_chains=2),
-        RoundedMedLDA(3, burn_in=10, n_draws=5),
-        RoundedRegressor(3, burn_in=10, n_draws=5),
-        RoundedCounts(3, burn_in=10, n_draws=5),
+        RoundedMedLDA(3, burn_in=10, n_draws=5, n_chains=1),
+        RoundedRegressor(3, burn_in=10, n_draws=5, n_chains=1),
+        RoundedCounts(3, burn_in=10, n_draws=5, n_chains=1),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "a weight multiplies c, a repeated document also its words",
