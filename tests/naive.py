@@ -35,14 +35,19 @@ def weights(word, n, count, phi, eta, kappa, lam, alpha, beta, n_tokens, own):
     return np.exp(log_weight - log_weight.max())
 
 
-def choose(weight, u, j):
-    """j first, then the others lane by lane of eight: the order in which the kernel adds up."""
-    order = [j] + sorted((k for k in range(len(weight)) if k != j), key=lambda k: (k % 8, k // 8))
+def eight_lanes(k):
+    """Topics lane by lane of eight: the order in which the kernel adds up."""
+    return k % 8, k // 8
+
+
+def choose(weight, u, j, order=eight_lanes):
+    """j first, then the others in the kernel's order."""
+    order = [j] + sorted((k for k in range(len(weight)) if k != j), key=order)
     cumulated = np.cumsum(weight[order])
     return order[min(int(np.searchsorted(cumulated, u * cumulated[-1], side="right")), len(order) - 1)]
 
 
-def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live):
+def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live, order=eight_lanes):
     """One sweep. docs and z are lists of lists; returns the new z; count (V, K) is updated when live."""
     z = [list(topics) for topics in z]
     frozen = None if count is None else count.copy()
@@ -56,7 +61,7 @@ def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live):
                 seen[word, j] -= 1
             weight = weights(word, n, seen, phi, eta, kappa[d], lam[d], alpha, beta, len(words), j)
             u = (bits(streams[d], i) >> 40) * 2.0**-24
-            k = choose(weight, u, j)
+            k = choose(weight, u, j, order)
             n[k] += 1
             if live:
                 count[word, k] += 1

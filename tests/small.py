@@ -9,6 +9,20 @@ from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.state import Priors
 
+
+def find_card() -> str:
+    """ "card" where there is a graphics card, "simulator" where Numba plays one, else nothing."""
+    try:
+        from supertopic.kernels import gpu
+
+        gpu.find_card()
+    except (ImportError, RuntimeError):
+        return ""
+    return "simulator" if gpu.SIMULATED else "card"
+
+
+CARD = find_card()
+
 # The probability with which a right program fails a test of chance, and the standard errors that it allows. Seeds are
 # fixed: it counts when something changes the random numbers. What each test still sees is what `mutants` are for.
 ALARM, ERRORS = 1e-6, 5.0

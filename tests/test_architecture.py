@@ -11,10 +11,13 @@ SOURCE = Path(supertopic.__file__).parent
 # from the top down; a name with a dot is a file of its own, and files of one room are in the order of their lists
 ROOMS = ["corpus", "datasets", "kernels", "sampling", "files", "report", "estimators", "command", "baselines"]
 INSIDE = {
-    "kernels": ["compiled", "lanes", "draws", "sweep", "sparse", "counts", "passes", "moments"],
+    "kernels": [
+        "compiled", "lanes", "draws", "laws", "sweep", "sparse", "counts", "passes", "moments", "gpu", "gpu_sweep",
+        "gpu_counts", "gpu_moments",
+    ],
     "sampling": [
-        "state", "responses", "plan", "inference", "shard", "crew", "topics", "engines", "gibbs", "calibration",
-        "trust", "words", "chain",
+        "state", "responses", "plan", "card", "inference", "shard", "crew", "topics", "gpu", "engines", "gibbs",
+        "calibration", "trust", "words", "chain",
     ],
     "files": ["container", "checkpoint"],
     "report": ["diagnostics", "summary"],

@@ -1,7 +1,8 @@
 """The contract of engines and shards: every verb against its definition, and bit for bit against one thread.
 
 An engine is added by naming it in ENGINES. Data that crosses the contract is pickled on its way here and comes in
-read-only, as it would from another process.
+read-only, as it would from another process. A graphics card is there where there is one, or Numba's simulator of one;
+its bits are its own.
 """
 
 import pickle
@@ -11,7 +12,7 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import engine_of, plan_of, z_of
+from small import CARD, engine_of, plan_of, z_of
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.sampling import plan as plans
 from supertopic.sampling import topics
@@ -43,6 +44,8 @@ def seal(value):
 
 
 ENGINES = {"one thread": (Threads, 1), "three threads": (Threads, 3), "sealed": (Sealed, 2)}
+ENGINES |= {"card": (Threads, 1)} if CARD else {}
+SAMPLERS = ["collapsed", "delayed", "drawn"]
 N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
 PRIORS = Priors(np.array([0.3, 0.2, 0.5, 0.1, 0.4]), BETA, 1.5)
 LENGTHS = [7, 1, 0, 30, 12, 3, 25, 9, 0, 14, 2]
@@ -70,7 +73,11 @@ class Problem:
         self.target = make_target(y, weight, rng.normal(size=(n_docs, 1)), rng.normal(size=(n_docs, 1)))
         self.eta = rng.normal(size=(N_COLUMNS, N_TOPICS + 1))
         n_shards = 1 if sampler == "collapsed" else 4
-        self.plan, source = plan_of(self.docs, N_WORDS, self.response, self.target, PRIORS, sampler, n_shards)
+        self.on_card = "card" in engine
+        device = {"device": "cuda"} if self.on_card else {}
+        if self.on_card and sampler == "collapsed":
+            pytest.skip("a card has no collapsed sampler")
+        self.plan, source = plan_of(self.docs, N_WORDS, self.response, self.target, PRIORS, sampler, n_shards, **device)
         if kind in ("hinge", "Gaussian") and n_shards == 4:  # statistics of two shards in one sum
             self.plan = self.plan._replace(groups=(slice(0, 2), slice(2, 4)))
         self.lam = self.response.draw_lam(self.target, self.omega(), make_key(1), 0)
@@ -89,7 +96,43 @@ class Problem:
         self.z = [part.tolist() for part in np.split(z_of(self.engine), np.cumsum(LENGTHS)[:-1])]
 
     def omegas(self):
+        if self.on_card:
+            return np.concatenate([shard.rows.get(shard.omega) for shard in self.engine.shards])
         return np.concatenate([shard.omega for shard in self.engine.shards])
+
+    def phi(self, key):
+        """The topics that the next sweep draws."""
+        drawn, counts = None, self.engine.counts
+        if self.on_card:
+            counts.draw_phi(BETA, key)
+            drawn = counts.phi.copy_to_host()
+        else:
+            drawn = counts.draw_phi(BETA, key)
+        return drawn.reshape(N_WORDS, -1)[:, :N_TOPICS].astype(float)
+
+    def left_out(self):
+        """The documents' shares as if they were new."""
+        shares = np.zeros((len(LENGTHS), N_TOPICS))
+        for shard in self.engine.shards:
+            if self.on_card:
+                n, inverse = (array.copy_to_host() for array in shard.shares)
+                wide = n.reshape(len(inverse), -1)[:, :N_TOPICS] * inverse[:, None]
+                shares[shard.first_doc + shard.rows.order] = wide[: shard.n_docs]
+                continue
+            for d in range(shard.n_docs):
+                part = slice(shard.rows.start[d], shard.rows.start[d + 1])
+                shares[shard.first_doc + d, shard.rows.topic[part]] = shard.rows.share[part]
+        return shares
+
+
+def alone(engine):
+    """The engine that another must be equal to, bit for bit."""
+    return "card" if "card" in engine else "one thread"
+
+
+def card_order(n_lanes):
+    """The order in which a card adds up the topics of a document that has so many lanes."""
+    return lambda k: (k // 4 % n_lanes, k)
 
 
 @pytest.fixture(params=ENGINES)
@@ -109,27 +152,26 @@ def test_start(engine):
     problem.engine.start(KEY)
     z = z_of(problem.engine)
     assert (np.bincount(z, minlength=N_TOPICS) == problem.engine.counts.tokens).all() and len(set(z.tolist())) == 5
-    alone = Problem()
-    alone.engine.start(KEY)
-    np.testing.assert_array_equal(z, z_of(alone.engine))
+    other = Problem()
+    other.engine.start(KEY)
+    np.testing.assert_array_equal(z, z_of(other.engine))
     assert problem.engine.counts.word_topic.sum() == sum(LENGTHS)
 
 
-@pytest.mark.parametrize("sampler", ["collapsed", "delayed", "drawn"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sweep(engine, sampler):
     """z is what the definition says on the same uniforms; counts, omega and what is kept follow."""
     problem = Problem(engine, sampler=sampler)
     engine = problem.engine
     count = engine.counts.word_topic[:, :N_TOPICS].copy()
-    phi = None
-    if sampler == "drawn":
-        phi = engine.counts.draw_phi(BETA, make_key(KEY, TOPICS)).reshape(N_WORDS, -1)[:, :N_TOPICS].astype(float)
+    phi = problem.phi(make_key(KEY, TOPICS)) if sampler == "drawn" else None
     kappa = problem.lam * 0.0 + problem.response.kappa(problem.target)[0]
     known = problem.target.offset + problem.target.covariates @ problem.eta[:, N_TOPICS:].T
     streams = document_streams(make_key(KEY, SWEEP), 0, len(LENGTHS))
     expected = naive.sweep(
         problem.docs, problem.z, None if sampler == "drawn" else count, phi, problem.eta[:, :N_TOPICS],
         kappa - problem.lam * known, problem.lam, PRIORS.alpha, BETA, streams, sampler == "collapsed",
+        card_order(1) if problem.on_card else naive.eight_lanes,
     )  # fmt: skip
     engine.sweep(problem.eta, PRIORS, KEY, True)
     assert z_of(engine).tolist() == [k for topics in expected for k in topics]
@@ -150,6 +192,8 @@ def test_sweep(engine, sampler):
 
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
 def test_smooth_is_the_sum_over_topics(engine, sampler, monkeypatch):
+    if "card" in engine:
+        pytest.skip("a card weighs all topics")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     monkeypatch.setattr(topics, "DENSE", 0)
     counts = Problem(engine, sampler=sampler).engine.counts
@@ -166,13 +210,15 @@ def test_augment_and_statistics(engine, kind):
     response, target, x = problem.response, problem.target, problem.x
     statistics = problem.engine.augment(response, KEY)
     lam = np.concatenate([state["lam"] for state in problem.engine.ask("state")])
-    np.testing.assert_array_equal(lam, response.draw_lam(target, problem.omegas(), make_key(KEY, LAMBDA), 0))
+    drawn = response.draw_lam(target, problem.omegas(), make_key(KEY, LAMBDA), 0)
+    np.testing.assert_allclose(lam, drawn, rtol=1e-9 if problem.on_card else 0)
     constant, slope = response.kappa(target)
     kappa = constant + (slope - target.offset) * lam
     np.testing.assert_allclose(statistics.shift, x.T @ kappa, atol=1e-10)
     precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
     np.testing.assert_allclose(statistics.precision, precision, atol=1e-10)
-    np.testing.assert_array_equal(statistics.precision, Problem(kind=kind).engine.augment(response, KEY).precision)
+    again = Problem(alone(engine), kind).engine.augment(response, KEY)
+    np.testing.assert_array_equal(statistics.precision, again.precision)
 
 
 @pytest.mark.parametrize("kind", RESPONSES)
@@ -197,34 +243,29 @@ def test_sums(engine, kind):
 
 def test_leave_out_and_regress(engine):
     """Calibration sees shares as new documents have them."""
-    problem = Problem(engine)
+    problem, other = Problem(engine), Problem(alone(engine))
     engine = problem.engine
     engine.counts.keep()
     engine.leave_out(PRIORS, 20, KEY)
-    shares = np.zeros((len(LENGTHS), N_TOPICS))
-    for shard in engine.shards:
-        for d in range(shard.n_docs):
-            part = slice(shard.rows.start[d], shard.rows.start[d + 1])
-            shares[shard.first_doc + d, shard.rows.topic[part]] = shard.rows.share[part]
+    shares = problem.left_out()
     np.testing.assert_allclose(shares.sum(axis=1), np.sign(LENGTHS), rtol=1e-6)  # one has no words
     x = np.hstack([shares, problem.target.covariates])
     engine.ask("regress", problem.eta)
     np.testing.assert_allclose(problem.omegas(), problem.omega(x), rtol=1e-6)
     statistics = engine.augment(problem.response, KEY)
-    lam = problem.response.draw_lam(problem.target, problem.omegas(), make_key(KEY, LAMBDA), 0)
+    lam = np.concatenate([state["lam"] for state in engine.ask("state")])
     precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
     np.testing.assert_allclose(statistics.precision, precision, rtol=1e-6, atol=1e-10)
     told = np.concatenate(engine.ask("told", problem.eta[:, :N_TOPICS]))
     np.testing.assert_allclose(told, shares @ problem.eta[:, :N_TOPICS].T, rtol=1e-6)
-    alone = Problem()
-    alone.engine.counts.keep()
-    alone.engine.leave_out(PRIORS, 20, KEY)
-    alone.engine.ask("regress", problem.eta)
-    np.testing.assert_array_equal(alone.omegas(), problem.omegas())
+    other.engine.counts.keep()
+    other.engine.leave_out(PRIORS, 20, KEY)
+    other.engine.ask("regress", problem.eta)
+    np.testing.assert_array_equal(other.omegas(), problem.omegas())
 
 
 @pytest.mark.parametrize("kind", RESPONSES)
-@pytest.mark.parametrize("sampler", ["collapsed", "delayed", "drawn"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sampler):
     """Bit for bit those of one thread; a restored engine goes on as the first one does, log joint included."""
 
@@ -239,15 +280,16 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
             np.testing.assert_array_equal(one, other)
         assert a[3] == pytest.approx(b[3], rel=1e-12)
 
-    problem, alone = Problem(engine, kind, sampler), Problem("one thread", kind, sampler)
-    first = run(problem.engine, problem.response, make_key(KEY, 1), 3)
-    same(first, run(alone.engine, alone.response, make_key(KEY, 1), 3))
+    problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)
+    n, m = (1, 1) if CARD == "simulator" else (3, 2)  # the simulator is slow
+    first = run(problem.engine, problem.response, make_key(KEY, 1), n)
+    same(first, run(other.engine, other.response, make_key(KEY, 1), n))
     state = problem.engine.state()
-    second = run(problem.engine, first[1], make_key(KEY, 2), 2)
+    second = run(problem.engine, first[1], make_key(KEY, 2), m)
     again = Problem(engine, kind, sampler)
     again.engine.restore(state, first[1], first[0])
     assert log_joint(again.engine, first[0], first[1], PRIORS) == pytest.approx(first[3], rel=1e-12)
-    same(second, run(again.engine, first[1], make_key(KEY, 2), 2))
+    same(second, run(again.engine, first[1], make_key(KEY, 2), m))
     for one, other in zip(problem.engine.ask("topic_counts"), again.engine.ask("topic_counts"), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -6,10 +6,11 @@ from scipy import stats
 from scipy.special import expit
 
 import naive
-from small import ALARM, ERRORS, engine_of, flat, plan_of, z_of
+from small import ALARM, ERRORS, engine_of, flat, plan_of, put, z_of
 from supertopic.kernels.draws import make_key
 from supertopic.sampling import plan as plans
 from supertopic.sampling import topics
+from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import Priors, make_target
@@ -75,38 +76,41 @@ def log_uniform(low, high, n, prior):
     return {"scales": np.exp(x), "log_scale": prior.logpdf(np.exp(x)) + x}
 
 
+CASES = [
+    ("binary", Logistic(4.0), naive.logistic(4.0), [1.0, 0.5], {}),
+    ("binary", Logistic(1.0), naive.logistic(1.0), [0.7, 0.4, 0.9], {}),
+    ("two columns", Logistic(2.5), naive.logistic(2.5), ALPHA, {}),
+    ("missing", Logistic(4.0), naive.logistic(4.0), ALPHA, {}),
+    ("weighted", Logistic(2.0), naive.logistic(2.0), ALPHA, {"offset": OFFSET}),
+    ("binary", Logistic(2.0), naive.logistic(2.0), ALPHA, {"covariates": COVARIATE}),
+    ("stick-breaking", Logistic(3.0), naive.logistic(3.0), ALPHA, {}),
+    ("none", Logistic(1.0), naive.logistic(1.0), [0.5, 0.5, 0.5], {}),
+    ("weighted", Hinge(0.7, 1.5), naive.hinge(0.7, 1.5), ALPHA, {"offset": OFFSET}),
+    ("missing", Hinge(2.0, 1.0), naive.hinge(2.0, 1.0), ALPHA, {}),
+    ("real", Gaussian(2.0, 0.6 * ONE, False), naive.gaussian(2.0), ALPHA, {"scales": [0.6], "offset": OFFSET}),
+    ("real", Gaussian(1.5, ONE, True, 5.0, 3.0), naive.gaussian(1.5), ALPHA,
+        log_uniform(0.05, 8, 25, stats.invgamma(5.0, scale=3.0))),
+    ("counts", NegativeBinomial(1.5, 2.0 * ONE, False), naive.negative_binomial(1.5), ALPHA,
+        {"scales": [2.0], "offset": OFFSET}),
+    ("counts", NegativeBinomial(2.0, ONE, True, 4.0, 3.0), naive.negative_binomial(2.0), ALPHA,
+        log_uniform(0.02, 8, 25, stats.gamma(4.0, scale=1 / 3.0)) | {"offset": OFFSET}),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("case", "response", "log_psi", "alpha", "more"),
-    [
-        ("binary", Logistic(4.0), naive.logistic(4.0), [1.0, 0.5], {}),
-        ("binary", Logistic(1.0), naive.logistic(1.0), [0.7, 0.4, 0.9], {}),
-        ("two columns", Logistic(2.5), naive.logistic(2.5), ALPHA, {}),
-        ("missing", Logistic(4.0), naive.logistic(4.0), ALPHA, {}),
-        ("weighted", Logistic(2.0), naive.logistic(2.0), ALPHA, {"offset": OFFSET}),
-        ("binary", Logistic(2.0), naive.logistic(2.0), ALPHA, {"covariates": COVARIATE}),
-        ("stick-breaking", Logistic(3.0), naive.logistic(3.0), ALPHA, {}),
-        ("none", Logistic(1.0), naive.logistic(1.0), [0.5, 0.5, 0.5], {}),
-        ("weighted", Hinge(0.7, 1.5), naive.hinge(0.7, 1.5), ALPHA, {"offset": OFFSET}),
-        ("missing", Hinge(2.0, 1.0), naive.hinge(2.0, 1.0), ALPHA, {}),
-        ("real", Gaussian(2.0, 0.6 * ONE, False), naive.gaussian(2.0), ALPHA, {"scales": [0.6], "offset": OFFSET}),
-        ("real", Gaussian(1.5, ONE, True, 5.0, 3.0), naive.gaussian(1.5), ALPHA,
-            log_uniform(0.05, 8, 25, stats.invgamma(5.0, scale=3.0))),
-        ("counts", NegativeBinomial(1.5, 2.0 * ONE, False), naive.negative_binomial(1.5), ALPHA,
-            {"scales": [2.0], "offset": OFFSET}),
-        ("counts", NegativeBinomial(2.0, ONE, True, 4.0, 3.0), naive.negative_binomial(2.0), ALPHA,
-            log_uniform(0.02, 8, 25, stats.gamma(4.0, scale=1 / 3.0)) | {"offset": OFFSET}),
-    ],
+    CASES,
     ids=lambda value: value if isinstance(value, str) else type(value).__name__ * hasattr(value, "c"),
-)  # fmt: skip
+)
 def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
     check_exactly(sampler, case, response, log_psi, alpha, more)
 
 
-def check_exactly(sampler, case, response, log_psi, alpha, more):
+def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=4000):
     """Start replicates from exact draws, run a few iterations, and compare with the enumeration."""
     y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
     target = make_target(y, weight, more.get("offset"), more.get("covariates"))
-    alpha, nu2, n_replicates, n_topics = np.array(alpha), 2.0, 4000, len(alpha)
+    alpha, nu2, n_topics = np.array(alpha), 2.0, len(alpha)
     fine = 41 if isinstance(response, Logistic | Gaussian | NegativeBinomial) else 161  # the hinge has a kink
     points = np.linspace(-8, 8, fine if n_topics + target.covariates.shape[1] == 2 else 23)
     grids = {name: more[name] for name in ("scales", "log_scale") if name in more}
@@ -116,8 +120,8 @@ def check_exactly(sampler, case, response, log_psi, alpha, more):
     cumulated = etas.cumsum(axis=2)
     priors = Priors(alpha, BETA, nu2)
     n_shards = 2 if sampler == "drawn" else 1  # exact for any number of shards
-    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards)
-    counts, drawn = np.zeros(len(p)), []
+    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device)
+    counts, drawn, engine = np.zeros(len(p)), [], Threads(plan, source, 1)
     for replicate in range(n_replicates):
         s = rng.choice(len(p), p=p)
         begin, lam, eta = response, y, np.zeros((y.shape[1], n_topics + target.covariates.shape[1]))
@@ -127,7 +131,7 @@ def check_exactly(sampler, case, response, log_psi, alpha, more):
             begin = response.with_scale(scale)
             omega = np.hstack([naive.zbars(states[s], n_topics), target.covariates]) @ eta.T + target.offset
             lam = begin.draw_lam(target, omega, make_key(replicate, 1), 0)
-        engine = engine_of(plan, source, flat(DOCS, states[s])[1], begin, lam, eta)
+        put(engine, plan, source, flat(DOCS, states[s])[1], begin, lam, eta)
         eta, end, z = run(engine, begin, priors, make_key(replicate, 2), 3)
         scale = end.scale if len(end.scale) else np.ones(len(eta))
         drawn.append(np.hstack([eta, scale[:, None]]))

@@ -19,16 +19,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from supertopic.corpus import Tokens, check_counts, make_tokens
 from supertopic.estimators.docs import documented
 from supertopic.estimators.progress import progress
-from supertopic.estimators.validation import LEAST, MOST, check_number, free_memory, refuse_text, warn_of_many_topics
+from supertopic.estimators.validation import (
+    LEAST,
+    MOST,
+    check_device,
+    check_number,
+    free_memory,
+    refuse_text,
+    warn_of_many_topics,
+)
 from supertopic.files.checkpoint import Checkpoint, identify
 from supertopic.kernels.draws import make_key
 from supertopic.report.summary import Summary
 from supertopic.sampling.chain import Chain, Result
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
-from supertopic.sampling.inference import PREDICT, infer_shares
+from supertopic.sampling.inference import PREDICT, freeze, infer_shares
 from supertopic.sampling.plan import SAMPLERS, Arrays, Plan, make_plan
 from supertopic.sampling.responses import Logistic, Response
-from supertopic.sampling.state import Priors, Target, Topics, make_target, mean_topics
+from supertopic.sampling.state import Priors, Target, make_target, mean_topics
 
 logger = logging.getLogger("supertopic")
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
@@ -52,6 +60,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     sampler: str
     predict_sweeps: int
     n_jobs: int | None
+    device: str
     random_state: Any
     verbose: bool
     seed_: int
@@ -68,6 +77,8 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint."""
         began = time.perf_counter()
         workers = min(effective_n_jobs(self.n_jobs), self.n_chains)
+        if self.device == "cuda":  # a thread for each chain does not work but wait
+            workers = min(self.n_chains, self._room_on_card(X, target))
         self._check_memory(X, target, workers)
         warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
         source, aside = Arrays(make_tokens(X), target), None
@@ -83,7 +94,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         def run(index: int) -> Result:
             name = f"chain-{index}"
-            with Chain(plan, source, index, effective_n_jobs(self.n_jobs) // workers) as chain:
+            with Chain(plan, source, index, max(1, effective_n_jobs(self.n_jobs) // workers)) as chain:
                 if checkpoint:
                     checkpoint.restore(chain, name, last)
                     advance("", chain.iteration)
@@ -145,7 +156,26 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _plan(self, source: Arrays, n_words: int, response: Response) -> Plan:
         sampler = self._choose_sampler(len(source.tokens.word))
         learn = bool(self.optimize_priors)
-        return make_plan(source, n_words, response, self._priors(), learn, sampler, self.seed_, self.burn_in)
+        return make_plan(
+            source, n_words, response, self._priors(), learn, sampler, self.seed_, self.burn_in, self.device
+        )
+
+    def _room_on_card(self, X: csr_array, target: Target) -> int:
+        """How many chains have room on the card at a time; refuses what has none before anything is taken."""
+        from supertopic.kernels.gpu import free_bytes
+        from supertopic.sampling.gpu import needed_bytes
+
+        (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
+        shape = target.y.shape[1], target.covariates.shape[1]
+        needed, free = needed_bytes(n_tokens, n_docs, n_words, self.n_topics, *shape), free_bytes()
+        logger.info("A chain takes %.2f GiB of the card's memory, %.2f GiB are free", needed / 2**30, free / 2**30)
+        if needed > free:
+            raise MemoryError(
+                f"A chain takes about {needed / 2**30:,.1f} GiB of the card's memory, but {free / 2**30:,.1f} GiB are "
+                f"free: {n_tokens:,} tokens, {n_docs:,} documents, {n_words:,} words, n_topics={self.n_topics}. Fewer "
+                "topics or a smaller vocabulary (min_df) take less; device='cpu' takes none."
+            )
+        return free // needed
 
     def _check_memory(self, X: csr_array, target: Target, workers: int) -> None:
         """Refuse what cannot fit into memory before any of it is taken; the sum is a lower bound, not an estimate."""
@@ -193,8 +223,8 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Set what follows from the draws of all chains.
 
         word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0),
-        and so are the weights for new documents and those that are shown. From here on nothing but predict_sweeps and
-        n_jobs is read from the parameters, which may be set anew.
+        and so are the weights for new documents and those that are shown. From here on nothing but predict_sweeps,
+        n_jobs and device is read from the parameters, which may be set anew.
         """
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
         self._calibrated, self._shown = (new_eta, new_scale), shown
@@ -202,7 +232,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tokens = word_topic.sum(axis=1, dtype=float) + 1e-300
         # the share of each topic in all training tokens, (chain, K): what is believed of a document without words
         self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
-        self._frozen: dict[int, Topics] = {}
+        self._frozen: dict[tuple[int, str], Any] = {}
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -226,13 +256,14 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The mean counts of a chain's draws, plus beta: (V, K)."""
         return self._word_topic[chain] / self._eta.shape[1] + self.beta_[chain]
 
-    def _topics(self, chain: int) -> Topics:
+    def _topics(self, chain: int) -> Any:
         """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""
         with freezing:
-            if chain not in self._frozen:
+            if (chain, self.device) not in self._frozen:
                 priors = Priors(self.alpha_[chain], self.beta_[chain], 1.0)
-                self._frozen[chain] = mean_topics(self._word_topic[chain], self._eta.shape[1], priors)
-            return self._frozen[chain]
+                topics = mean_topics(self._word_topic[chain], self._eta.shape[1], priors)
+                self._frozen[chain, self.device] = freeze(topics, self.device)
+            return self._frozen[chain, self.device]
 
     def _infer(self, tokens: Tokens, chains: Sequence[int]) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
@@ -314,6 +345,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
         self._priors()
+        check_device(self.device, self.n_topics, self.sampler)
 
     def _priors(self) -> Priors:
         alpha = np.asarray(EACH * self.n_topics if self.alpha is None else self.alpha, dtype=float)
@@ -337,6 +369,8 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _choose_sampler(self, n_tokens: int) -> str:
         if self.sampler != "auto":
             return self.sampler
+        if self.device == "cuda":
+            return "delayed"
         return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
 
     def __sklearn_tags__(self):
@@ -376,7 +410,7 @@ class LDA(TopicModel):
 
     def __init__(
         self, n_topics=20, *, alpha=None, beta=0.01, optimize_priors=False, burn_in=100, n_draws=20, n_chains=1,
-        sampler="auto", predict_sweeps=40, n_jobs=None, random_state=None, verbose=False,
+        sampler="auto", predict_sweeps=40, n_jobs=None, device="cpu", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 

@@ -53,6 +53,9 @@ missing_label : object, optional
     its words only.
 n_jobs : int, optional
     Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
+device : {"cpu", "cuda"}, default="cpu"
+    Where topics are sampled: "cuda" is an NVIDIA card, and needs `pip install "supertopic[gpu]"`. All chains run on it
+    at once, with the sampler "delayed" or "drawn". It may be set anew for predictions, and is not part of a model file.
 random_state : int, RandomState or None
     The seed; None takes fresh entropy, and `seed_` keeps what was used.
 verbose : bool, default=False

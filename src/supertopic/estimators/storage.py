@@ -52,7 +52,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
         tensors["shown_eta"], tensors["theta"] = model._shown, model._theta
         tensors["dictionary"], tensors["idf"] = model._dictionary
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
-    header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items()}
+    header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items() if name != "device"}
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     for name in ARRAYS:
         if hasattr(model, name):

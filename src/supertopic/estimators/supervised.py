@@ -18,11 +18,11 @@ from supertopic.corpus import cut, make_tokens, take
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.validation import MOST, check_covariates, check_number, log_exposure
-from supertopic.kernels.draws import content_streams, make_key
+from supertopic.kernels.draws import make_key
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
 from supertopic.sampling.crew import each
-from supertopic.sampling.inference import CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
+from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
 from supertopic.sampling.trust import BESIDE_WORDS, Trust, draw_factors, enough, find_trust
@@ -256,9 +256,8 @@ class SupervisedTopicModel(TopicModel, ABC):
         def work(docs: slice) -> Any:
             part, omega = take(tokens, docs), []
             for chain, eta in enumerate(etas):
-                streams = content_streams(part, make_key(self.seed_, chain, PREDICT))
-                eta_z = np.ascontiguousarray(eta[:, :, :n_topics])
-                drawn = draw_omegas(part, self._topics(chain), streams, self.predict_sweeps, eta_z)
+                key, eta_z = make_key(self.seed_, chain, PREDICT), np.ascontiguousarray(eta[:, :, :n_topics])
+                drawn = draw_omegas(part, self._topics(chain), self.predict_sweeps, eta_z, key)
                 if Z.shape[1]:
                     drawn += np.array([omegas(Z[docs], draw[:, n_topics:].copy()) for draw in eta])[pairs]
                 omega.append(drawn + offset[docs])
@@ -269,7 +268,10 @@ class SupervisedTopicModel(TopicModel, ABC):
             return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
 
         numbers = len(etas) * n_pairs * etas.shape[2]
-        n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
+        if self.device == "cuda":  # a card wants many documents at a time, and cuts them itself
+            n_parts, n_threads = len(lengths) * numbers // CARD_NUMBERS, 1
+        else:
+            n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
         parts = cut(tokens, max(1, min(n_parts, len(lengths))))
         found = each(lambda i: work(parts[i]), len(parts), n_threads, threading.Event())
         if isinstance(found[0], tuple):

@@ -21,6 +21,33 @@ def check_number(name: str, value: Any, words: tuple[str, ...] = ()) -> None:
         raise ValueError(f"{name} must be {names}a number from {LEAST:g} to {MOST:g}, got {value!r}.")
 
 
+def check_device(device: Any, n_topics: int, sampler: str) -> None:
+    """Refuse a device that there is not, and what a card cannot do."""
+    if not isinstance(device, str) or device not in ("cpu", "cuda"):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
+    if device == "cpu":
+        return
+    if sampler == "collapsed":
+        raise ValueError("device='cuda' has the samplers 'delayed' and 'drawn', got sampler='collapsed'.")
+    try:
+        from supertopic.kernels import gpu, gpu_sweep
+
+        gpu.find_card()
+    except ImportError as error:
+        raise ImportError(
+            f"device='cuda' needs numba-cuda ({error}); pip install \"supertopic[gpu]\", or use device='cpu'."
+        ) from error
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"device='cuda', but {error}. Use device='cpu', which gives an equally good model."
+        ) from error
+    if n_topics > gpu_sweep.MOST_TOPICS:
+        raise ValueError(
+            f"device='cuda' takes at most {gpu_sweep.MOST_TOPICS:,} topics, got n_topics={n_topics:,}; "
+            "device='cpu' takes more."
+        )
+
+
 def check_level(level: float) -> None:
     if not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level!r}.")

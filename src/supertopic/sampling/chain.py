@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,10 +10,10 @@ from supertopic.kernels.draws import make_key
 from supertopic.sampling.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, draw_weights
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
-from supertopic.sampling.inference import PREDICT
+from supertopic.sampling.inference import PREDICT, freeze
 from supertopic.sampling.plan import Arrays, Plan, Source
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, Topics, mean_topics
+from supertopic.sampling.state import Priors, mean_topics
 from supertopic.sampling.trust import Foretold, enough, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
@@ -104,10 +104,10 @@ class Chain:
         asked = hidden.pick(enough(hidden.target, len(etas), n_sweeps - n_sweeps // 2))
         self.foretold = foretell(asked, topics, etas, n_sweeps, key)
 
-    def topics(self) -> Topics:
+    def topics(self) -> Any:
         """The topics that new documents will see: those of the mean over the draws."""
         kept = self.engine.counts.draws()
-        return mean_topics(kept.word_topic, kept.n_draws, self.priors)
+        return freeze(mean_topics(kept.word_topic, kept.n_draws, self.priors), self.plan.device)
 
     def finish(self) -> Result:
         """What is kept of the chain; its own weights take the place of those that were not drawn."""

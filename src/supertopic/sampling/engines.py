@@ -19,14 +19,24 @@ PART = 2**15  # numbers that are summed faster by one thread than two threads wo
 Verb = tuple[Any, ...]  # a verb's name, then its data
 
 
+def kinds(device: str) -> tuple[Any, Any]:
+    """Shards and counts where their arrays live; nothing of CUDA is imported unless it is used."""
+    if device == "cpu":
+        return Shard, Counts
+    from supertopic.sampling.gpu import GpuCounts, GpuShard
+
+    return GpuShard, GpuCounts
+
+
 class Threads:
     """Threads of one address space: its shards, and one array of counts that follows their moves."""
 
     def __init__(self, plan: Plan, source: Source, n_threads: int):
         self.plan, self.seconds = plan, np.zeros(3)  # in eta, z, lambda, beside what the shards need
         self.crew = Crew(min(n_threads, len(plan.slices)))
+        kind, self.counting = kinds(plan.device)
         self.shards = [
-            Shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in plan.slices
+            kind(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in plan.slices
         ]
         width = plan.n_topics + plan.n_covariates
         self.sums = [no_statistics(width, plan.n_columns) for _ in plan.groups]  # used again: memory costs time, too
@@ -38,7 +48,7 @@ class Threads:
 
     def count(self) -> None:
         """Count what the shards have."""
-        self.counts = Counts(self.plan, self.shards, self.crew)
+        self.counts = self.counting(self.plan, self.shards, self.crew)
 
     def ask(self, verb: str, *data: Any) -> list:
         """What every shard answers, in the shards' order."""

@@ -1,6 +1,7 @@
 """New documents under fixed topics: the training sampler with frozen phi and no response."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,19 @@ from supertopic.sampling.state import Quadratic, Topics, make_weights
 
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
 CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # that are worked on at a time, in each thread
+CARD_NUMBERS = 2**26  # on a card
+
+
+def on_card():
+    """The same for topics on a card; nothing of CUDA is imported before."""
+    from supertopic.sampling import card
+
+    return card
+
+
+def freeze(topics: Topics, device: str) -> Any:
+    """Topics where they will be read."""
+    return topics if device == "cpu" else on_card().freeze(topics)
 
 
 def count_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
@@ -34,11 +48,15 @@ def run_sweeps(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: in
     return kept.reshape(n_draws, n_docs, width)
 
 
-def draw_omegas(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int, eta: np.ndarray) -> np.ndarray:
+def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
     """The topics' part of omega, (n_pairs, n_docs, R): draws of zbar, one a sweep, each with a draw of eta (n, R, K).
 
-    There are as many pairs as sweeps in the second half or draws of eta, whichever are more.
+    There are as many pairs as sweeps in the second half or draws of eta, whichever are more. Where the topics are on a
+    card, that is where the work is done.
     """
+    if not isinstance(topics, Topics):
+        return on_card().draw_omegas(tokens, topics, n_sweeps, eta, key)
+    streams = content_streams(tokens, key)
     n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
     n_pairs, numbers = max(n_draws, len(eta)), n_draws * len(lengths) * len(topics.alpha)
     omega = np.empty((n_pairs, len(lengths), eta.shape[1]))
@@ -48,12 +66,14 @@ def draw_omegas(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: i
     return omega
 
 
-def infer_shares(tokens: Tokens, topics: Topics, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
+def infer_shares(tokens: Tokens, topics: Any, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
     """The mean zbar (n_docs, K) of each document over the second half of the sweeps.
 
     A document's random numbers depend on its words alone: it gets the same answer alone, in any batch and order.
     A document without words gets 0.
     """
+    if not isinstance(topics, Topics):
+        return on_card().infer_shares(tokens, topics, n_sweeps, key)
     n_kept = n_sweeps - n_sweeps // 2
     shares = np.empty((len(tokens.doc_start) - 1, len(topics.mass)))
 

@@ -52,6 +52,7 @@ class Plan(NamedTuple):
     sampler: str
     seed: int
     burn_in: int
+    device: str = "cpu"  # where the shards' arrays live
 
     @property
     def n_topics(self) -> int:
@@ -64,15 +65,16 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    source: Arrays, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int, burn_in: int
-) -> Plan:
+    source: Arrays, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int,
+    burn_in: int, device: str = "cpu",
+) -> Plan:  # fmt: skip
     """The plan for documents in memory."""
     tokens, target = source
     n_tokens, n_columns, n_covariates = len(tokens.word), target.y.shape[1], target.covariates.shape[1]
     n_shards = max(1, n_tokens // SHARD_TOKENS)
     if n_shards > EVEN:  # so that threads, of which machines have 2, 4, 8 or 16, get equally many
         n_shards = min(-(-n_shards // EVEN) * EVEN, MAX_SHARDS)
-    slices = cut(tokens, 1 if sampler == "collapsed" else n_shards)
+    slices = cut(tokens, 1 if sampler == "collapsed" or device == "cuda" else n_shards)
     width = len(priors.alpha) + n_covariates
     numbers, n_groups = width * (width + 1) // 2 * max(n_columns, 1), len(slices)
     if n_groups * numbers > FEW_NUMBERS:
@@ -80,5 +82,5 @@ def make_plan(
     edges = np.linspace(0, len(slices), n_groups + 1).astype(int).tolist()
     groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
-        tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in
+        tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in, device
     )

@@ -9,16 +9,25 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, log_expit, log_softmax
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
+from supertopic.kernels.laws import COUNTS, GAUSSIAN, HINGE, LOGISTIC
 from supertopic.sampling.state import Target
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # where sigma2 and r are looked for
 BATCH = 8  # points of a density that are asked for at a time
 Total = Callable[..., np.ndarray]  # total(verb, *data): what the shards answer, summed over all documents
+
+
+class Law(NamedTuple):
+    """A response as a graphics card knows it: which one, and its own parameter, a number or one a column."""
+
+    kind: int
+    own: np.ndarray | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,11 @@ class Response(ABC):
         return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
     @property
+    def law(self) -> Law | None:
+        """How a graphics card draws lam; None: it does not."""
+        return None
+
+    @property
     def drawn(self) -> bool:
         """Whether the response has a parameter of its own that is drawn between z and lambda."""
         return False
@@ -117,6 +131,10 @@ class Logistic(Response):
 
     exclusive: bool = False  # exactly one column of a document is 1; it is so in proportion to its odds
 
+    @property
+    def law(self):
+        return Law(LOGISTIC)
+
     def draw_lam(self, target, omega, key, first_doc):
         return polya_gammas(self.c, target.weight, omega, key, first_doc)
 
@@ -148,6 +166,10 @@ class Hinge(Response):
     """Gibbs MedLDA: psi = exp(-2 c max(0, zeta)), zeta = margin - sign omega, where sign is -1 or 1 for y = 0 or 1."""
 
     margin: float
+
+    @property
+    def law(self):
+        return Law(HINGE, self.margin)
 
     def draw_lam(self, target, omega, key, first_doc):
         # lam ~ InverseGaussian(mean c / |zeta|, shape c**2)
@@ -190,6 +212,10 @@ class Gaussian(Response):
     shape: float = 2.0
     rate: float = 1.0
     given: bool = False  # then it is not even drawn for predictions
+
+    @property
+    def law(self):
+        return Law(GAUSSIAN, self.sigma2)
 
     def draw_lam(self, target, omega, key, first_doc):
         return self.c * target.weight / self.sigma2
@@ -241,6 +267,10 @@ class NegativeBinomial(Response):
     shape: float = 1.0
     rate: float = 0.1
     given: bool = False  # then it is not even drawn for predictions
+
+    @property
+    def law(self):
+        return Law(COUNTS, self.r)
 
     def draw_lam(self, target, omega, key, first_doc):
         h = target.weight * (target.y + self.r)

@@ -6,17 +6,16 @@ the topics' part of omega is multiplied by a number from 0 on that has a posteri
 gives half of its mass to 0. It is one number for all chains, since their mean is what predicts.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
-from supertopic.kernels.draws import content_streams
 from supertopic.kernels.moments import omegas
 from supertopic.sampling.inference import draw_omegas
 from supertopic.sampling.plan import Arrays
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target, Topics
+from supertopic.sampling.state import Target
 
 FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
 BESIDE_WORDS = 0.6  # the usual factor of topics where words have weights of their own, else it is 1
@@ -51,11 +50,11 @@ def enough(target: Target, n_draws: int, n_told: int) -> np.ndarray:
     return np.arange(n_docs) % every == 0
 
 
-def foretell(hidden: Arrays, topics: Topics, etas: np.ndarray, n_sweeps: int, key: np.uint64) -> Foretold:
+def foretell(hidden: Arrays, topics: Any, etas: np.ndarray, n_sweeps: int, key: np.uint64) -> Foretold:
     """What draws of eta (n, R, K + P) say of hidden documents, as they would of any new one."""
     tokens, target = hidden
-    n_topics, streams = len(topics.mass), content_streams(tokens, key)
-    omega = draw_omegas(tokens, topics, streams, n_sweeps, etas[:, :, :n_topics].copy())
+    n_topics = etas.shape[2] - target.covariates.shape[1]
+    omega = draw_omegas(tokens, topics, n_sweeps, etas[:, :, :n_topics].copy(), key)
     beside = np.zeros((0, *target.y.shape))
     if target.covariates.shape[1]:
         beside = np.array([omegas(target.covariates, eta[:, n_topics:].copy()) for eta in etas])

@@ -1,0 +1,165 @@
+"""What a graphics card does: `python -m benchmarks.gpu [WORK ...] [--json FILE]`.
+
+20 Newsgroups, the paper's training part, 40 times over: 58.7 M tokens, of which documents of at most 400 tokens have
+41 M. Times are medians of five iterations after a few to settle: of the sweep alone by the card's own clock, of whole
+iterations (eta, z, lambda, counts) by the machine's. `docs/gpu.md` has what came out, `benchmarks/gpu.md` how it got
+there.
+"""
+
+import argparse
+import json
+import platform
+import threading
+import time
+from datetime import date
+
+import numpy as np
+import scipy.sparse as sp
+
+for new, old in (("vstack", "row_stack"), ("isin", "in1d"), ("trapezoid", "trapz")):
+    if not hasattr(np, old):  # numba-cuda 0.30 asks for names that NumPy 2.5 has not any more
+        setattr(np, old, getattr(np, new))
+
+from benchmarks.corpora import newsgroups  # noqa: E402
+from supertopic.corpus import check_counts, make_tokens  # noqa: E402
+from supertopic.kernels.draws import make_key  # noqa: E402
+from supertopic.kernels.gpu import find_card  # noqa: E402
+from supertopic.sampling.chain import Chain  # noqa: E402
+from supertopic.sampling.crew import each, one_blas_thread  # noqa: E402
+from supertopic.sampling.gibbs import iterate  # noqa: E402
+from supertopic.sampling.inference import freeze, infer_shares  # noqa: E402
+from supertopic.sampling.plan import Arrays, make_plan  # noqa: E402
+from supertopic.sampling.responses import Logistic  # noqa: E402
+from supertopic.sampling.state import Priors, fixed_topics, make_target  # noqa: E402
+
+SETTLE, MEASURED = 5, 5
+SWEEPS = {  # times over, the longest document, topics, columns, at least and the aim in G tokens/s
+    "1 column, K = 20, up to 400 tokens": (40, 400, 20, 1, 13, 20),
+    "1 column, K = 20, all documents": (40, 10**6, 20, 1, 9, 13),
+    "1 column, K = 40, up to 400 tokens": (40, 400, 40, 1, None, None),
+    "1 column, K = 100, up to 400 tokens": (40, 400, 100, 1, 3, 5),
+    "1 column, K = 256, up to 400 tokens": (40, 400, 256, 1, 1.5, 3),
+    "1 column, K = 1000, up to 400 tokens": (20, 400, 1000, 1, 0.6, 1.5),
+    "20 columns, K = 40, up to 400 tokens": (20, 400, 40, 20, 2, 4),
+    "no column, K = 40, up to 400 tokens": (40, 400, 40, 0, None, None),
+}
+
+
+def make(news, times, longest, n_topics, n_columns, c=25.0, device="cuda"):
+    """A plan and its documents."""
+    lengths = np.asarray(news.X.sum(axis=1)).ravel()
+    some = (lengths > 0) & (lengths <= longest)
+    X, y = sp.csr_array(sp.vstack([news.X[some]] * times)), np.tile(news.y[some], times)
+    Y = (y[:, None] == np.unique(y) if n_columns > 1 else y[:, None] <= 10).astype(float)[:, :n_columns]
+    source = Arrays(make_tokens(check_counts(X)), make_target(Y, np.ones_like(Y)))
+    priors = Priors(np.full(n_topics, 0.1), 0.01, 1.0)
+    return make_plan(source, X.shape[1], Logistic(c), priors, False, "delayed", 0, 10**9, device), source
+
+
+def iterations(plan, source, n_threads=1):
+    """Seconds of the sweep alone and of whole iterations, medians."""
+    with Chain(plan, source, 0, n_threads) as chain:
+        alone, whole = [], []
+        for i in range(SETTLE + MEASURED):
+            before, began = chain.engine.timings()[1], time.perf_counter()
+            key = make_key(plan.seed, 0, i + 1)
+            _, chain.statistics, _ = iterate(chain.engine, chain.statistics, plan.response, plan.priors, key)
+            after = chain.engine.timings()[1]  # waits for the card
+            whole.append(time.perf_counter() - began)
+            alone.append(after - before)
+        return float(np.median(alone[SETTLE:])), float(np.median(whole[SETTLE:]))
+
+
+def sweeps(news):
+    for name, (times, longest, n_topics, n_columns, least, aim) in SWEEPS.items():
+        plan, source = make(news, times, longest, n_topics, n_columns)
+        n_tokens = len(source.tokens.word)
+        alone, whole = iterations(plan, source)
+        yield name, {
+            "tokens": n_tokens, "G tokens/s": n_tokens / alone / 1e9, "at least": least, "aim": aim,
+            "ms": 1e3 * alone, "whole iteration": whole / alone,
+        }  # fmt: skip
+
+
+def against_threads(news, n_threads=16):
+    """One column, K = 40, all documents: the card against the machine's own threads."""
+    seconds = {}
+    for device in ("cuda", "cpu"):
+        plan, source = make(news, 40, 10**6, 40, 1, device=device)
+        seconds[device] = iterations(plan, source, n_threads)[1]
+    yield "whole iterations, K = 40, 58.7 M tokens", seconds | {"times": seconds["cpu"] / seconds["cuda"]}
+
+
+def predictions(news, n_threads=16, n_docs=100_000):
+    """Shares of new documents, K = 40, 40 sweeps, from tokens in memory."""
+    X = sp.csr_array(sp.vstack([news.X_test] * (n_docs // news.X_test.shape[0] + 1)))[:n_docs]
+    tokens = make_tokens(check_counts(X))
+    phi = np.random.default_rng(0).dirichlet(np.full(X.shape[1], 0.05), 40).T
+    topics, seconds = fixed_topics(phi, np.full(40, 0.1)), {}
+    for device in ("cuda", "cpu"):
+        frozen, times = freeze(topics, device), []
+        for _ in range(6 if device == "cuda" else 2):
+            began = time.perf_counter()
+            infer_shares(tokens, frozen, 40, make_key(1), n_threads)
+            times.append(time.perf_counter() - began)
+        seconds[device] = float(np.median(times[1:]))
+    yield (
+        f"{n_docs:,} new documents, {len(tokens.word):,} tokens",
+        seconds | {"times": seconds["cpu"] / seconds["cuda"]},
+    )
+
+
+def separate(news):
+    """The paper's experiment: 20 one-vs-rest models, K = 20, 40 iterations, from counts in memory to weights."""
+
+    def fit():
+        began = time.perf_counter()
+        tokens, priors = make_tokens(check_counts(news.X)), Priors(np.full(20, 0.1), 0.01, 1.0)
+
+        def run(group):
+            Y = (news.y[:, None] == group + 1).astype(float)
+            source = Arrays(tokens, make_target(Y, np.ones_like(Y)))
+            plan = make_plan(source, news.X.shape[1], Logistic(64.0), priors, False, "delayed", 0, 20, "cuda")
+            with Chain(plan, source, group, 1) as chain:
+                for _ in range(40):
+                    chain.step()
+                return chain.finish()
+
+        each(run, 20, 20, threading.Event())
+        return time.perf_counter() - began
+
+    seconds = [fit() for _ in range(4)]
+    yield (
+        "20 one-vs-rest models, K = 20, 40 iterations",
+        {"first": seconds[0], "seconds": float(np.median(seconds[1:]))},
+    )
+
+
+WORK = {"sweeps": sweeps, "threads": against_threads, "predictions": predictions, "separate": separate}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("work", nargs="*", default=[], help=f"of {', '.join(WORK)}; all by default")
+    parser.add_argument("--json", help="where the figures are written, too")
+    arguments = parser.parse_args()
+    import numba
+    import numba_cuda
+
+    about = {"date": str(date.today()), "card": find_card(), "python": platform.python_version()}
+    about |= {"numpy": np.__version__, "numba": numba.__version__, "numba-cuda": numba_cuda.__version__}
+    print(about, flush=True)
+    news, found = newsgroups(), {}
+    with one_blas_thread:
+        for work in arguments.work or WORK:
+            for name, figures in WORK[work](news):
+                found[name] = figures
+                shown = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in figures.items())
+                print(f"{name}: {', '.join(shown)}", flush=True)
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(about | {"figures": found}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

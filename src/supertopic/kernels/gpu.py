@@ -1,0 +1,210 @@
+"""The door to the graphics card: the only file that imports numba.cuda, and what numba.cuda lacks.
+
+In Numba's simulator, which runs kernels in Python on machines without a card, a warp has no shuffles: there a document
+has one lane, and the few instructions below are what they stand for.
+"""
+
+import functools
+from contextlib import contextmanager
+
+import numpy as np
+from llvmlite import ir
+from numba import config, cuda, njit, types
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+WARP = 4 if SIMULATED else 32  # threads that run as one; those of the simulator are slow
+BLOCK = 4 if SIMULATED else 128  # threads of a block
+LINE = 4 if SIMULATED else 32  # numbers that are read as one
+SUMS = 4 if SIMULATED else 256  # parts of a sum
+EVERYONE = 0xFFFFFFFF  # all lanes of a warp
+
+if SIMULATED:
+
+    def here(part):
+        compiled = njit(error_model="numpy")(part.py_func)
+
+        def call(*args):
+            value = compiled(*args)
+            return np.uint64(value) if isinstance(value, int) else value  # 64 bits, which came back as a Python int
+
+        return call
+
+    def exp2(x):
+        with np.errstate(over="ignore", under="ignore"):
+            return np.float32(2.0) ** np.float32(x)
+
+    def log2(x):
+        return np.float32(np.log2(x)) if x > 0 else np.float32(-np.inf)
+
+    def any_lane(value):
+        return value
+
+    def sync_lanes():
+        pass
+
+    def load4(array, index):
+        return tuple(array[index : index + 4])
+
+    load4_constant = load4
+else:
+    from numba.cuda.extending import intrinsic
+
+    FLOAT, FOUR = ir.FloatType(), ir.VectorType(ir.FloatType(), 4)
+
+    def here(part):
+        """A part of the processor's kernels, as the card's kernels call it: the same source serves both."""
+        return part
+
+    def _one_instruction(name):
+        def generate(context, builder, signature, args):
+            return builder.call(ir.InlineAsm(ir.FunctionType(FLOAT, [FLOAT]), f"{name} $0, $1;", "=f,f"), args)
+
+        return generate
+
+    @intrinsic
+    def exp2(typingctx, x):
+        """2**x, right to about 2**-22."""
+        return types.float32(types.float32), _one_instruction("ex2.approx.ftz.f32")
+
+    @intrinsic
+    def log2(typingctx, x):
+        """The logarithm to base 2, right to about 2**-22."""
+        return types.float32(types.float32), _one_instruction("lg2.approx.ftz.f32")
+
+    @cuda.jit(device=True)
+    def any_lane(value):
+        """Whether it is so for any lane of the warp."""
+        return cuda.any_sync(EVERYONE, value)
+
+    @cuda.jit(device=True)
+    def sync_lanes():
+        """What one lane has written, the others see."""
+        cuda.syncwarp()
+
+    def _load4(constant):
+        def generate(context, builder, signature, args):
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            place = builder.bitcast(builder.gep(array.data, [args[1]]), FOUR.as_pointer())
+            vector = builder.load(place, align=16)
+            if constant:  # it may then come from the cache that knows of no writes
+                vector.set_metadata("invariant.load", builder.module.add_metadata([]))
+            numbers = [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(4)]
+            return context.make_tuple(builder, signature.return_type, numbers)
+
+        return generate
+
+    @intrinsic
+    def load4(typingctx, array, index):
+        """Four float32 numbers from a place that is a multiple of four."""
+        return types.UniTuple(types.float32, 4)(array, types.uint64), _load4(False)
+
+    @intrinsic
+    def load4_constant(typingctx, array, index):
+        """The same from an array that the kernel does not write to."""
+        return types.UniTuple(types.float32, 4)(array, types.uint64), _load4(True)
+
+
+@functools.cache
+def stream():
+    """Each thread has its own: chains, of which each has a thread, run beside each other."""
+    return 0 if SIMULATED else cuda.per_thread_default_stream()
+
+
+def launch(kernel, n: int, *args) -> None:
+    """Run a kernel on n threads or a few more."""
+    if n:
+        kernel[-(-n // BLOCK), BLOCK, stream()](*args)
+
+
+def put(array: np.ndarray):
+    """A copy on the card."""
+    return cuda.to_device(np.ascontiguousarray(array), stream=stream())
+
+
+def get(array) -> np.ndarray:
+    """A copy from the card; what was asked for before is done then."""
+    host = array.copy_to_host(stream=stream())
+    if not SIMULATED:
+        stream().synchronize()
+    return host
+
+
+def empty(shape, dtype):
+    """An array on the card, with anything in it."""
+    return cuda.device_array(shape, dtype, stream=stream())
+
+
+def zeros(shape, dtype):
+    """An array of zeros on the card."""
+    array = empty(shape, dtype)
+    clear(array)
+    return array
+
+
+class Shelf:
+    """Arrays on the card that are used again: taking memory and giving it back stops everything that runs there."""
+
+    def __init__(self) -> None:
+        self.arrays: dict = {}
+
+    def empty(self, name: str, shape: tuple[int, ...], dtype):
+        """An array of this name, with anything in it."""
+        key = name, shape, np.dtype(dtype).str
+        if key not in self.arrays:
+            self.arrays[key] = empty(shape, dtype)
+        return self.arrays[key]
+
+    def put(self, name: str, array: np.ndarray):
+        """A copy on the card, in the place of the last one of this name."""
+        place = self.empty(name, array.shape, array.dtype)
+        place.copy_to_device(np.ascontiguousarray(array), stream=stream())
+        return place
+
+
+def clear(array) -> None:
+    launch(_clear, array.size, array.reshape(array.size))
+
+
+@cuda.jit
+def _clear(array):
+    i = cuda.grid(1)
+    if i < len(array):
+        array[i] = 0
+
+
+class Watch:
+    """Seconds that the card needs for some kinds of work, without waiting for it."""
+
+    def __init__(self, n_kinds: int):
+        self.seconds, self.running = np.zeros(n_kinds), []
+
+    @contextmanager
+    def over(self, kind: int):
+        begin, end = cuda.event(), cuda.event()
+        begin.record(stream())
+        yield
+        end.record(stream())
+        self.running.append((kind, begin, end))
+
+    def read(self) -> np.ndarray:
+        """The seconds so far; call it when the card has nothing to do."""
+        for kind, begin, end in self.running:
+            end.synchronize()
+            self.seconds[kind] += begin.elapsed_time(end) / 1e3
+        self.running.clear()
+        return self.seconds
+
+
+def free_bytes() -> int:
+    """The card's memory that nobody uses."""
+    return cuda.current_context().get_memory_info()[0]
+
+
+def find_card() -> str:
+    """The name of the card; raises RuntimeError if there is none."""
+    if SIMULATED:
+        return "Numba's simulator"
+    if not cuda.is_available():
+        raise RuntimeError("no NVIDIA card or driver was found")
+    name = cuda.get_current_device().name
+    return name.decode() if isinstance(name, bytes) else str(name)

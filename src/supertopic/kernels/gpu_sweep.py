@@ -1,0 +1,403 @@
+"""The topic sampler on a graphics card: `sweep` of the same model, arranged for 32 lanes that do the same.
+
+- A document is a chain: each token waits for the one before. So many documents run at once, T lanes of a warp for each;
+  each lane has every T-th four of the topics. Documents are sorted by length, the longest first, and the tokens of the
+  32 / T documents of a warp are interleaved.
+- What the documents see of the topics is a table, `phi`; for a token's own topic another, `own`, with the token taken
+  out. Counts follow by whole-number atomics, in whatever order: the same seed gives the same model.
+- The next token's row is asked for before this token's topic is drawn.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float32, float64, int32, uint16, uint32, uint64
+
+from supertopic.kernels import draws
+from supertopic.kernels.gpu import (
+    BLOCK,
+    EVERYONE,
+    LINE,
+    SIMULATED,
+    WARP,
+    any_lane,
+    cuda,
+    exp2,
+    here,
+    load4,
+    load4_constant,
+    log2,
+    sync_lanes,
+)
+
+derive, uniform32 = here(draws.derive), here(draws.uniform32)
+
+MOST_TOPICS = 1024
+LANE_TOPICS = 16  # a lane has so many if the warp is wide enough
+SHARED = 40_000  # bytes of a block's own memory
+LOG2E = math.log2(math.e)
+TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken again
+
+
+class Documents(NamedTuple):
+    """Some documents on the card: a row each, longest first, as many as fill whole warps."""
+
+    word: Any  # int32: token i of row d is at base[d // G] + i G + d % G, where G rows share a warp
+    z: Any  # uint16
+    base: Any  # (rows / G,) int64
+    length: Any  # (rows,) int32
+    number: Any  # (rows,) uint64: what its random numbers are made from
+    n: Any  # (rows, width) float32, flat: the tokens of each topic
+
+
+class Likes(NamedTuple):
+    """What a sweep sees of the topics, and the counts that follow it; (V, width), flat."""
+
+    phi: Any  # float32
+    own: Any  # float32: for the token's own topic, the token taken out
+    alpha: Any  # (width,) float32, 0 where there is no topic
+    count: Any  # int32; empty where nothing is counted
+
+
+class Pull(NamedTuple):
+    """The response's part of the conditional, and omega, which is made anew."""
+
+    exact: Any  # (R, K + P) float64: eta
+    rows: Any  # (width, columns) float32, flat: eta, a row a topic
+    lanes: Any  # float32, flat: eta as the lanes read it, see `Shape.arrange`
+    kappa: Any  # (rows, R)
+    lam: Any  # (rows, R)
+    offset: Any  # (rows, R)
+    covariates: Any  # (rows, P)
+    omega: Any  # (rows, R)
+
+
+class Shape(NamedTuple):
+    """How K topics and R columns are dealt out to the lanes of a warp."""
+
+    n_topics: int
+    n_columns: int
+    n_lanes: int  # of a document: T
+    block: int  # threads
+
+    @property
+    def fours(self) -> int:
+        """Topics of a lane, in fours."""
+        return -(-self.n_topics // (4 * self.n_lanes))
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row of a table of topics."""
+        return row_width(self.n_topics)
+
+    @property
+    def columns(self) -> int:
+        """Columns, filled up so that lanes have equally many."""
+        step = max(4, self.n_lanes)
+        return -(-self.n_columns // step) * step
+
+    @property
+    def group(self) -> int:
+        """Documents of a warp."""
+        return WARP // self.n_lanes
+
+    def arrange(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """eta (R, K) as rows of topics, (width, columns), and in the order in which lanes load it, both flat.
+
+        The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side.
+        """
+        rows = np.zeros((self.width, self.columns), np.float32)
+        rows[: self.n_topics, : self.n_columns] = eta.T
+        four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
+        topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
+        lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
+        return rows.reshape(-1), np.ascontiguousarray(lanes).reshape(-1)
+
+
+def row_width(n_topics: int) -> int:
+    """Numbers in a row of K topics: whole cache lines, and enough for any number of lanes."""
+    step = LINE if n_topics <= 8 * LINE else 4 * LINE
+    return -(-n_topics // step) * step
+
+
+def make_shape(n_topics: int, n_columns: int) -> Shape:
+    """From the model alone, so that the same model comes out on any card."""
+    lanes = 1
+    while not SIMULATED and lanes < WARP and -(-n_topics // (4 * lanes)) * 4 > LANE_TOPICS:
+        lanes *= 2
+    shape = Shape(n_topics, n_columns, lanes, BLOCK)
+    while n_columns > 1 and 8 * shape.columns * shape.block // shape.n_lanes > SHARED:
+        if shape.block > WARP:
+            shape = shape._replace(block=shape.block // 2)
+        elif shape.n_lanes < WARP and not SIMULATED:
+            shape = shape._replace(n_lanes=2 * shape.n_lanes)
+        else:
+            raise ValueError(f"{n_columns:,} columns do not fit a graphics card; device='cpu' takes them.")
+    return shape
+
+
+@functools.cache
+def make_sweep(shape: Shape):
+    """The kernel for a shape; every loop over a constant is unrolled, so that small arrays are registers."""
+    K, R, T, B = shape
+    F, G, W, C, LOG = shape.fours, shape.group, shape.width, shape.columns, shape.n_lanes.bit_length() - 1
+    M, CT, C4 = 4 * F, C // T, C // 4
+    MANY, LANES = R > 1, (1 << T) - 1
+    STATE = M * B  # topics of the block's documents; then their slopes, then their curvatures
+    MEMORY = STATE + (2 * C * (B // T) if MANY else 0)
+    KEPT_E = M if R == 1 else 1
+    CURVED = M if MANY else 1
+    half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
+
+    @cuda.jit
+    def sweep(docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first_group, n_groups):
+        """Draw every z anew, n_sweeps times; counts after burn_in are added to `kept`, `apart` from each other."""
+        tid = cuda.threadIdx.x
+        t, slot = tid & (T - 1), (tid & (WARP - 1)) // T
+        group = (cuda.blockIdx.x * B + tid) // WARP
+        if group >= n_groups:
+            return
+        group += first_group
+        row = group * G + slot
+        memory = cuda.shared.array(MEMORY, float32)
+        weight, like = cuda.local.array(M, float32), cuda.local.array(M, float32)
+        alpha, n = cuda.local.array(M, float32), cuda.local.array(M, float32)
+        eta, curve = cuda.local.array(KEPT_E, float32), cuda.local.array(CURVED, float32)
+        length, longest = docs.length[row], docs.length[group * G]
+        start = uint64(docs.base[group] + slot)
+        inverse = one / max(float32(length), one)
+        place = uint64(row) * uint64(W)  # of the document's counts
+        slopes = STATE + (tid // T) * C
+        curves = slopes + C * (B // T)
+        for f in range(F):
+            first = (f * T + t) * 4
+            alpha[4 * f], alpha[4 * f + 1], alpha[4 * f + 2], alpha[4 * f + 3] = load4_constant(
+                likes.alpha, uint64(first)
+            )
+            for c in range(4):
+                memory[(f * B + tid) * 4 + c] = docs.n[place + uint64(first + c)]
+        sync_lanes()
+
+        # the score of a topic is sum_r eta_rk slope_r - curve_k, in powers of two; slope_r changes with every move
+        slope = square = zero
+        shift = zero
+        if R == 1:
+            known = zero
+            for p in range(pull.covariates.shape[1]):
+                known += float32(pull.exact[0, K + p] * pull.covariates[row, p])
+            square = float32(pull.lam[row, 0]) * inverse * inverse * log2e
+            slope = (float32(pull.kappa[row, 0]) - float32(pull.lam[row, 0]) * known) * inverse * log2e
+            omega = zero
+            for m in range(M):
+                topic = ((m // 4) * T + t) * 4 + m % 4
+                eta[m] = pull.rows[uint64(topic) * uint64(C)]
+                omega += eta[m] * memory[((m // 4) * B + tid) * 4 + m % 4]
+            for s in range(LOG):
+                omega += cuda.shfl_xor_sync(EVERYONE, omega, 1 << s)
+            slope -= square * omega
+            shift = float32(-1e30)
+            for m in range(M):
+                if ((m // 4) * T + t) * 4 + m % 4 < K:
+                    shift = max(shift, eta[m] * (slope - half * square * eta[m]))
+            for s in range(LOG):
+                shift = max(shift, cuda.shfl_xor_sync(EVERYONE, shift, 1 << s))
+        if MANY:
+            for i in range(CT):
+                r = i * T + t
+                b = a = zero
+                if r < R:
+                    known = zero
+                    for p in range(pull.covariates.shape[1]):
+                        known += float32(pull.exact[r, K + p] * pull.covariates[row, p])
+                    b = float32(pull.lam[row, r]) * inverse * inverse * log2e
+                    a = (float32(pull.kappa[row, r]) - float32(pull.lam[row, r]) * known) * inverse * log2e
+                omega = zero
+                for k in range(K):
+                    four = k >> 2
+                    owner = tid - t + (four & (T - 1))
+                    omega += memory[((four // T) * B + owner) * 4 + (k & 3)] * pull.rows[uint64(k * C + r)]
+                memory[slopes + r], memory[curves + r] = a - b * omega, b
+            sync_lanes()
+            for m in range(M):
+                curve[m] = zero
+                weight[m] = zero
+            for c in range(C4):
+                b0, b1, b2, b3 = load4(memory, uint64(curves + 4 * c))
+                l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
+                for m in range(M):
+                    e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
+                    curve[m] += half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
+                    weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
+            shift = float32(-1e30)
+            for m in range(M):
+                if ((m // 4) * T + t) * 4 + m % 4 < K:
+                    shift = max(shift, weight[m] - curve[m])
+            for s in range(LOG):
+                shift = max(shift, cuda.shfl_xor_sync(EVERYONE, shift, 1 << s))
+
+        stream = derive(key, docs.number[row])
+        u = zero
+        for sweep_number in range(n_sweeps):
+            p = start
+            word, j = uint64(docs.word[p]) * uint64(W), int32(docs.z[p])
+            for f in range(F):
+                like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
+                    likes.phi, word + uint64((f * T + t) * 4)
+                )
+            own = likes.own[word + uint64(j)]
+            for i in range(longest):
+                live = i < length
+                soon = p + uint64(G) if i + 1 < longest else start
+                next_word, next_j = uint64(docs.word[soon]) * uint64(W), int32(docs.z[soon])
+                if i & (T - 1) == 0:  # each lane makes one, for one of the next T tokens
+                    u = uniform32(stream, sweep_number * length + i + t)
+                chance = u
+                if T > 1:
+                    chance = cuda.shfl_sync(EVERYONE, u, slot * T + (i & (T - 1)))
+
+                # the token out of its topic, which is weighed apart from the others
+                four = j >> 2
+                owner = four & (T - 1)
+                at_j = ((four // T) * B + tid - t + owner) * 4 + (j & 3)
+                left, alpha_j = memory[at_j] - one, likes.alpha[uint64(j)]
+                sync_lanes()
+                if owner == t:
+                    memory[at_j] = -alpha_j
+                stay_score = zero
+                eta_j = zero
+                if R == 1:
+                    eta_j = pull.rows[uint64(j * C)]
+                    slope += square * eta_j
+                    stay_score += eta_j * (slope - half * square * eta_j)
+                if MANY:
+                    part = zero
+                    for c in range(CT):
+                        r = c * T + t
+                        e, b = pull.rows[uint64(j * C + r)], memory[curves + r]
+                        slope_r = memory[slopes + r] + b * e
+                        memory[slopes + r] = slope_r
+                        part += e * (slope_r - half * b * e)
+                    for s in range(LOG):
+                        part += cuda.shfl_xor_sync(EVERYONE, part, 1 << s)
+                    stay_score += part
+                sync_lanes()
+                tried = False
+                while True:
+                    stay = (left + alpha_j) * own
+                    if R > 0:
+                        stay *= exp2(stay_score - shift)
+                    if MANY:
+                        for m in range(M):
+                            weight[m] = -curve[m] - shift
+                        for c in range(C4):
+                            l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
+                            for m in range(M):
+                                e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
+                                weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
+                    total = zero
+                    for f in range(F):
+                        n[4 * f], n[4 * f + 1], n[4 * f + 2], n[4 * f + 3] = load4(memory, uint64((f * B + tid) * 4))
+                    for m in range(M):
+                        x = (n[m] + alpha[m]) * like[m]
+                        if R == 1:
+                            x *= exp2(eta[m] * (slope - half * square * eta[m]) - shift)
+                        if MANY:
+                            x *= exp2(weight[m])
+                        total += x
+                        weight[m] = total
+                    up_to = total
+                    for s in range(LOG):
+                        below = cuda.shfl_up_sync(EVERYONE, up_to, 1 << s)
+                        if t >= (1 << s):
+                            up_to += below
+                    others = up_to
+                    if T > 1:
+                        others = cuda.shfl_sync(EVERYONE, up_to, slot * T + T - 1)
+                    far = live and not tried and not TINY < others + stay < HUGE
+                    if R == 0 or not any_lane(far):
+                        break
+                    # what does not fit is taken again, relative to the largest weight
+                    tried = True
+                    top = stay_score + log2((left + alpha_j) * own)
+                    for m in range(M):
+                        score = zero
+                        if R == 1:
+                            score = eta[m] * (slope - half * square * eta[m])
+                        if MANY:
+                            score = -curve[m]
+                            for c in range(C4):
+                                l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
+                                e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
+                                score += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
+                        top = max(top, score + log2(n[m] + alpha[m]) + log2(like[m]))
+                    for s in range(LOG):
+                        top = max(top, cuda.shfl_xor_sync(EVERYONE, top, 1 << s))
+                    if far:
+                        shift = top
+
+                for f in range(F):
+                    like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
+                        likes.phi, next_word + uint64((f * T + t) * 4)
+                    )
+                own = likes.own[next_word + uint64(next_j)]
+                goal = chance * (others + stay) - stay
+                m_found, t_found = int32(0), 0
+                rest = goal - (up_to - total)
+                for m in range(M):
+                    m_found += int32(1) if weight[m] <= rest else int32(0)
+                m_found = min(m_found, int32(M - 1))
+                if T > 1:
+                    reached = uint32(cuda.ballot_sync(EVERYONE, goal < up_to)) >> uint32(slot * T) & uint32(LANES)
+                    t_found = max(cuda.ffs(reached) - 1, 0)
+                    m_found = cuda.shfl_sync(EVERYONE, m_found, slot * T + t_found)
+                k = ((m_found >> 2) * T + t_found) * 4 + (m_found & 3)
+                if goal < zero or k >= K or not live:
+                    k = j
+
+                four = k >> 2
+                if owner == t:
+                    memory[at_j] = left
+                if R == 1:
+                    slope -= square * pull.rows[uint64(k * C)]
+                if MANY:
+                    for c in range(CT):
+                        r = c * T + t
+                        memory[slopes + r] -= memory[curves + r] * pull.rows[uint64(k * C + r)]
+                sync_lanes()
+                if (four & (T - 1)) == t:
+                    memory[((four // T) * B + tid) * 4 + (k & 3)] += one
+                if k != j:
+                    if t == 0:
+                        docs.z[p] = uint16(k)
+                    if len(likes.count) > 0:
+                        if T == 1:
+                            cuda.atomic.add(likes.count, word + uint64(j), -1)
+                            cuda.atomic.add(likes.count, word + uint64(k), 1)
+                        elif t < 2:
+                            cuda.atomic.add(likes.count, word + uint64(j if t == 0 else k), -1 if t == 0 else 1)
+                sync_lanes()
+                p, word, j = soon, next_word, next_j
+            if sweep_number >= burn_in:
+                to = uint64(sweep_number - burn_in) * uint64(apart) + place
+                for m in range(M):
+                    kept[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[((m // 4) * B + tid) * 4 + m % 4]
+
+        for m in range(M):
+            docs.n[place + uint64(((m // 4) * T + t) * 4 + m % 4)] = memory[((m // 4) * B + tid) * 4 + m % 4]
+        for r in range(R):
+            value = float64(0.0)
+            for m in range(M):
+                topic = ((m // 4) * T + t) * 4 + m % 4
+                if topic < K:
+                    value += pull.exact[r, topic] * float64(memory[((m // 4) * B + tid) * 4 + m % 4])
+            for s in range(LOG):
+                value += cuda.shfl_xor_sync(EVERYONE, value, 1 << s)
+            if t == 0:
+                value /= float64(max(length, 1))
+                for p in range(pull.covariates.shape[1]):
+                    value += pull.exact[r, K + p] * pull.covariates[row, p]
+                pull.omega[row, r] = value + pull.offset[row, r]
+
+    return sweep

@@ -1,0 +1,396 @@
+"""Shards and counts whose arrays live on a graphics card: the verbs of `Shard` and `Counts`.
+
+Of an iteration only eta goes in, and the sums for the next eta come out.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from supertopic.corpus import Tokens
+from supertopic.kernels import gpu_counts, gpu_moments
+from supertopic.kernels.draws import make_key
+from supertopic.kernels.gpu import BLOCK, SUMS, WARP, Shelf, Watch, clear, empty, get, launch, put, stream, zeros
+from supertopic.kernels.gpu_sweep import Likes, Pull, make_shape, row_width
+from supertopic.sampling.card import (
+    MOVING,
+    NUMBERS,
+    STARTING,
+    Frozen,
+    Rows,
+    count_new,
+    inverses,
+    no_pull,
+    wide,
+)
+from supertopic.sampling.crew import Crew
+from supertopic.sampling.plan import Plan
+from supertopic.sampling.responses import Law, Response
+from supertopic.sampling.state import Kept, Priors, Statistics, Target
+
+FILLING, LEAST_CHUNK = 2048, 64  # blocks that add moments, and documents of a block
+BLOCKS = 4096  # of documents that are looked at one by one
+ETA, Z, LAMBDA = range(3)
+
+
+class GpuShard:
+    """Some documents on the card, with their z, kappa and lam."""
+
+    def __init__(self, tokens: Tokens, target: Target, first_doc: int, n_words: int, n_topics: int, response: Response):
+        self.target, self.first_doc, self.n_docs = target, first_doc, len(target.y)
+        self.n_words, self.n_topics, self.n_columns = n_words, n_topics, target.y.shape[1]
+        self.rows = Rows(tokens, make_shape(n_topics, self.n_columns))
+        self.rows.number(first_doc)
+        shape = (self.n_docs, self.n_columns)
+        known = (target.y, target.weight, np.broadcast_to(target.offset, shape))
+        self.known = tuple(self.rows.put(array.astype(np.float64)) for array in known)  # y, weight, offset
+        self.covariates = self.rows.put(target.covariates.astype(np.float64))
+        self.lam, self.kappa, self.omega = (zeros((self.rows.n_rows, self.n_columns), np.float64) for _ in range(3))
+        self.shares = self.rows.docs.n, put(inverses(self.rows, 1))  # counts, and what makes shares of them
+        self.kept: Any = None
+        self.watch, self.shelf, self.before = Watch(3), Shelf(), np.zeros(3)
+        self.moments = Moments(self) if self.n_columns else None
+        self.restart(response)
+
+    def start(self, key: np.uint64) -> None:
+        """Draw every z from the uniform distribution."""
+        self.rows.begin(key)
+
+    def restart(self, response: Response) -> None:
+        """lam as it is before the first iteration."""
+        self.set_lam(response, response.start_lam(self.target))
+
+    def set_lam(self, response: Response, lam: np.ndarray) -> None:
+        """Take lam (n_docs, R), and the kappa that belongs to it."""
+        self.lam = self.rows.put(np.ascontiguousarray(lam, dtype=np.float64))
+        if response.law is not None:
+            self.find_lam(response, response.law, np.uint64(0), False)
+            return
+        constant, slope = response.kappa(self.target)
+        self.kappa = self.rows.put(constant + (slope - self.target.offset) * lam)
+
+    def sweep(self, eta: np.ndarray, topics: Likes, key: np.uint64, keep: bool, n_parts: int) -> None:
+        """Sweep z given eta (R, K + P); `keep` adds the topic counts of every document to those that are kept."""
+        if keep and self.kept is None:
+            self.kept = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
+        pull = no_pull()
+        if self.n_columns:
+            by_topic, by_lane = self.rows.shape.arrange(eta[:, : self.n_topics])
+            tables = {"eta": eta, "by topic": by_topic, "by lane": by_lane}
+            exact, topic, lane = (self.shelf.put(name, table) for name, table in tables.items())
+            pull = Pull(exact, topic, lane, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
+        with self.watch.over(Z):
+            self.rows.sweep(topics, pull, key, 1, 0 if keep else 1, self.kept)
+
+    def add_tokens(self, count) -> None:
+        """Add the shard's tokens to the counts."""
+        launch(
+            gpu_counts.count_words, self.rows.n_rows, self.rows.docs, self.rows.shape.group, self.rows.shape.width,
+            count,
+        )  # fmt: skip
+
+    def augment(self, response: Response, key: np.uint64) -> None:
+        """Draw lam; where the card does not know how, the processor does it."""
+        law = response.law
+        if law is None:
+            omega = self.rows.get(self.omega)
+            self.set_lam(response, response.draw_lam(self.target, omega, key, self.first_doc))
+            return
+        with self.watch.over(LAMBDA):
+            self.find_lam(response, law, key, True)
+
+    def find_lam(self, response: Response, law: Law, key: np.uint64, draw: bool) -> None:
+        """Draw lam if it is to be drawn, and find its kappa."""
+        launch(
+            gpu_counts.augment, self.lam.size, law.kind, response.c, self.own_of(law), self.known, self.omega, self.rows.docs.number, key, draw, self.lam, self.kappa,
+        )  # fmt: skip
+
+    def own_of(self, law: Law):
+        """The response's own parameter, one a column."""
+        return self.shelf.put("own", np.broadcast_to(np.asarray(law.own, dtype=np.float64), self.n_columns))
+
+    def add_statistics(self, total: Statistics) -> Statistics:
+        """Add to what the next draw of eta needs to know, in place; without a response that is nothing."""
+        if self.moments is None:
+            return total
+        with self.watch.over(ETA):
+            precision, shift = self.moments.find(*self.shares, self.lam, self.kappa)
+        total.precision[:] += precision
+        total.shift[:] += shift
+        return total
+
+    def sum_up(self, kernel, size: int, n_columns: int, *args) -> np.ndarray:
+        """The sum over all rows of what a kernel says of each, (n_columns,)."""
+        values = self.shelf.empty("values", (self.rows.n_rows, n_columns), np.float64)
+        parts = self.shelf.empty("parts", (SUMS, n_columns), np.float64)
+        launch(kernel, size, *args, values)
+        launch(gpu_counts.add_up, parts.size, values, parts)
+        return get(parts).sum(axis=0)
+
+    def log_likelihoods(self, responses: list[Response]) -> np.ndarray:
+        """The log-likelihood of all documents under each of some responses, (n, R)."""
+        found = np.zeros((len(responses), self.n_columns))
+        if not self.n_columns:
+            return found
+        for i, response in enumerate(responses):
+            law = response.law
+            if law is None:
+                found[i] = response.log_likelihood(self.target, self.rows.get(self.omega))
+                continue
+            found[i] = response.c * self.sum_up(
+                gpu_counts.likelihoods, self.omega.size, self.n_columns, law.kind, self.own_of(law), self.known,
+                self.omega,
+            )  # fmt: skip
+        return found
+
+    def residuals(self) -> np.ndarray:
+        """The sum of the weights, and that of the weighted squares of y - omega: (2, R)."""
+        size = self.omega.size
+        return self.sum_up(gpu_counts.residuals, size, 2 * self.n_columns, self.known, self.omega).reshape(2, -1)
+
+    def log_documents(self, alpha: np.ndarray) -> float:
+        """log p(z | alpha)."""
+        docs, width = self.rows.docs, self.rows.shape.width
+        value = self.sum_up(
+            gpu_counts.log_documents, self.rows.n_rows, 1, docs, width, self.shelf.put("alpha", alpha), alpha.sum()
+        )
+        return float(value[0])
+
+    def alpha_sums(self, alpha: np.ndarray) -> np.ndarray:
+        """The sums of Minka's fixed point for alpha over the shard's documents: one a topic, then that of lengths."""
+        n, docs, width = len(alpha) + 1, self.rows.docs, self.rows.shape.width
+        return self.sum_up(
+            gpu_counts.alpha_sums, self.rows.n_rows * n, n, docs, width, self.shelf.put("alpha", alpha), alpha.sum()
+        )
+
+    def leave_out(self, kept: Kept, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
+        """From here on zbar is what it would be if each document were new, to topics that were learned without it."""
+        rows = self.rows
+        docs, width, group = rows.docs, rows.shape.width, rows.shape.group
+        mass = put(kept.tokens / kept.n_draws + self.n_words * priors.beta)
+        summed, alpha = put(wide(kept.word_topic.astype(np.int64), width)), put(wide_alpha(priors.alpha, width))
+        sizes = empty(rows.n_rows, np.int64)
+        launch(gpu_counts.count_distinct, rows.n_rows, docs, group, sizes)
+        ends = np.concatenate([[0], np.cumsum(get(sizes))])
+        entry, new = put(ends), rows.without_response()
+        new.hash(key)
+        new.begin(make_key(key, STARTING))
+        counted, first = zeros(rows.n_rows * width, np.float32), 0
+        while first < rows.n_rows:  # as many documents at a time as their own topics have room
+            last = int(np.searchsorted(ends, ends[first] + NUMBERS // width, side="right")) - 1
+            last = min(max(last // WARP * WARP, first + WARP), rows.n_rows)
+            like = empty(max(int(ends[last] - ends[first]), 1) * width, np.float32)
+            launch(
+                gpu_counts.private_rows, last - first, docs, group, summed, kept.n_draws, priors.beta, mass, width,
+                first, last, entry, new.docs.word, like,
+            )  # fmt: skip
+            likes = Likes(like, like, alpha, empty(0, np.int32))
+            new.sweep(likes, no_pull(), make_key(key, MOVING), n_sweeps, n_sweeps // 2, counted, 0, (first, last))
+            first = last
+        self.shares = counted, put(inverses(rows, n_sweeps - n_sweeps // 2))
+
+    def meet(self, topics: Frozen, n_sweeps: int, key: np.uint64) -> None:
+        """From here on zbar is what fixed topics make of the words, for documents that these were learned without."""
+        _, counted = count_new(self.rows.tokens(), topics, n_sweeps, 1, key)
+        self.shares = counted, put(inverses(self.rows, n_sweeps - n_sweeps // 2))
+
+    def regress(self, eta: np.ndarray) -> None:
+        """omega of the documents as if they were new, given eta (R, K + P)."""
+        self.find_omegas(eta, self.covariates, self.known[2], self.omega)
+
+    def find_omegas(self, eta: np.ndarray, covariates, offset, omega) -> None:
+        n, inverse = self.shares
+        launch(
+            gpu_counts.omegas, omega.size, n, self.rows.shape.width, inverse, self.n_topics, covariates, offset,
+            self.shelf.put("regressed", np.asarray(eta, dtype=np.float64)), omega,
+        )  # fmt: skip
+
+    def told(self, eta: np.ndarray) -> np.ndarray:
+        """What the documents' topics say of the response as if they were new, (n_docs, R), given eta (R, K)."""
+        omega = empty((self.rows.n_rows, len(eta)), np.float64)
+        none = empty((self.rows.n_rows, 0), np.float64)
+        self.find_omegas(eta, none, zeros(omega.shape, np.float64), omega)
+        return self.rows.get(omega)
+
+    def timings(self) -> np.ndarray:
+        """Seconds in eta, z and lambda so far."""
+        return self.before + self.watch.read()
+
+    def topic_counts(self) -> np.ndarray:
+        """The topic counts of every document, summed over the kept draws, (n_docs, K)."""
+        return self.rows.get(self.kept.reshape(self.rows.n_rows, -1))[:, : self.n_topics]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that `restore` needs."""
+        state = {"z": self.rows.z(), "lam": self.rows.get(self.lam), "seconds": self.timings().copy()}
+        if self.kept is not None:
+            state["kept"] = self.topic_counts()
+        return state
+
+    def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
+        """Be where a shard with this state was; eta (R, K + P) is the last that was drawn."""
+        z, lam = state["z"], state["lam"]
+        if z.shape != (len(self.rows.flat),) or (z >= self.n_topics).any() or lam.shape != self.target.y.shape:
+            raise ValueError("The checkpoint does not fit these documents.")
+        self.rows.set_z(z.astype(np.uint16))
+        self.before = np.array(state["seconds"], dtype=float)
+        if "kept" in state:
+            lines = wide(np.asarray(state["kept"], np.float32), self.rows.shape.width).reshape(self.n_docs, -1)
+            self.kept = self.rows.put(lines).reshape(-1)
+        self.set_lam(response, lam)
+        if self.n_columns:
+            self.regress(eta)
+
+
+class Moments:
+    """The sums for the next eta; small ones look at every pair of features, large ones at those that there are."""
+
+    def __init__(self, shard: GpuShard):
+        rows, self.n_topics, self.covariates = shard.rows, shard.n_topics, shard.covariates
+        self.stride, self.width = rows.shape.width, shard.n_topics + shard.target.covariates.shape[1]
+        self.n_rows, self.n_columns = rows.n_rows, shard.n_columns
+        self.n_pairs = self.width * (self.width + 1) // 2
+        self.size = self.n_pairs + self.width
+        if self.width >= gpu_moments.SPARSE_FROM:
+            most = np.abs(shard.target.covariates).max(initial=1.0)
+            self.most, self.whole = float(most), empty((self.size, self.n_columns), np.int64)
+            self.unit = empty(2 * self.n_columns, np.float64)
+            self.sizes = empty((self.n_rows, 2 * self.n_columns), np.float64)
+            self.parts = empty((SUMS, 2 * self.n_columns), np.float64)
+            return
+        self.pair = [put(index.astype(np.int32)) for index in np.tril_indices(self.width)]
+        self.blocks = -(-self.size // BLOCK), -(-self.n_columns // gpu_moments.COLUMNS)
+        n_chunks = min(max(1, FILLING // (self.blocks[0] * self.blocks[1])), -(-self.n_rows // LEAST_CHUNK))
+        self.chunk = -(-self.n_rows // n_chunks)
+        self.partial = empty((-(-self.n_rows // self.chunk), self.n_columns, self.size), np.float64)
+        self.sum = empty((self.size, self.n_columns), np.float64)
+
+    def find(self, n, inverse, lam, kappa) -> tuple[np.ndarray, np.ndarray]:
+        """The precision's packed triangle and the shift, a column each."""
+        x = n, self.stride, self.n_topics, inverse, self.covariates, lam, kappa
+        if self.width >= gpu_moments.SPARSE_FROM:
+            launch(gpu_moments.sizes, lam.size, lam, kappa, self.sizes)
+            launch(gpu_counts.add_up, self.parts.size, self.sizes, self.parts)
+            launch(gpu_moments.find_units, len(self.unit), self.parts, self.most, self.unit)
+            clear(self.whole)
+            blocks = min(self.n_rows, BLOCKS)
+            gpu_moments.make_sparse(self.width)[blocks, BLOCK, stream()](*x, self.unit, self.n_pairs, self.whole)
+            found, unit = get(self.whole).astype(float), get(self.unit).reshape(2, -1)
+            return found[: self.n_pairs] * unit[0], found[self.n_pairs :] * unit[1]
+        grid = self.blocks[0], len(self.partial), self.blocks[1]
+        gpu_moments.make_dense(self.width)[grid, BLOCK, stream()](*x, *self.pair, self.chunk, self.partial)
+        launch(gpu_moments.add_chunks, self.sum.size, self.partial, self.sum)
+        found = get(self.sum)
+        return found[: self.n_pairs], found[self.n_pairs :]
+
+
+class GpuCounts:
+    """word_topic on the card, which follows the sweeps by itself, and its sum over the draws that are kept."""
+
+    dense = 0  # all topics are weighed for every token, always
+
+    def __init__(self, plan: Plan, shards: list[GpuShard], crew: Crew):
+        self.plan, self.width = plan, row_width(plan.n_topics)
+        size = plan.n_words * self.width
+        self.count = zeros(size, np.int32)
+        for shard in shards:
+            shard.add_tokens(self.count)
+        self.phi, self.own = empty(size, np.float32), None
+        if plan.sampler == "delayed":
+            self.own = empty(size, np.float32)
+        self.summed: Any = None
+        self.n_draws, self.shelf = 0, Shelf()
+        self.n_blocks = -(-plan.n_words // gpu_counts.WORDS)
+        self.on_card = zeros(plan.n_topics, np.int64)
+        self.add_columns()
+
+    def add_columns(self) -> None:
+        """The tokens of each topic."""
+        clear(self.on_card)
+        gpu_counts.add_columns[self.n_blocks, BLOCK, stream()](self.count, self.width, self.plan.n_topics, self.on_card)
+
+    @property
+    def tokens(self) -> np.ndarray:
+        return get(self.on_card)
+
+    @property
+    def word_topic(self) -> np.ndarray:
+        return get(self.count).reshape(-1, self.width)[:, : self.plan.n_topics]
+
+    @property
+    def kept(self) -> np.ndarray:
+        if self.summed is None:
+            return np.zeros((self.plan.n_words, self.plan.n_topics), np.int64)
+        return get(self.summed).reshape(-1, self.width)[:, : self.plan.n_topics]
+
+    def topics(self, priors: Priors, key: np.uint64) -> Likes:
+        """What the documents see of the topics in the next sweep."""
+        alpha, n_topics = self.shelf.put("alpha", wide_alpha(priors.alpha, self.width)), self.plan.n_topics
+        if self.own is None:
+            self.draw_phi(priors.beta, key)
+            return Likes(self.phi, self.phi, alpha, self.count)
+        launch(
+            gpu_counts.delayed_topics, len(self.count), self.count, self.on_card, priors.beta, self.width, n_topics,
+            self.phi, self.own,
+        )  # fmt: skip
+        return Likes(self.phi, self.own, alpha, self.count)
+
+    def draw_phi(self, beta: float, key: np.uint64) -> None:
+        """phi_k ~ Dirichlet(word_topic_k + beta), as log-gammas that are normalised in the log."""
+        n_topics = self.plan.n_topics
+        launch(gpu_counts.draw_log_gammas, len(self.phi), self.count, beta, key, self.width, n_topics, self.phi)
+        largest, total = (self.shelf.empty(x, (self.n_blocks, n_topics), np.float64) for x in ("largest", "total"))
+        log_sum = self.shelf.empty("sums", (n_topics,), np.float64)
+        gpu_counts.add_exponentials[self.n_blocks, BLOCK, stream()](self.phi, self.width, n_topics, largest, total)
+        launch(gpu_counts.log_sums, n_topics, largest, total, log_sum)
+        launch(gpu_counts.normalise, len(self.phi), self.phi, self.width, log_sum)
+
+    def follow(self, moves: list[None], keep: bool) -> None:
+        """The counts have followed; `keep` adds them to the kept ones."""
+        self.add_columns()
+        if keep:
+            self.keep()
+
+    def keep(self) -> None:
+        """Add the counts of this draw to those that are kept."""
+        if self.summed is None:
+            self.summed = zeros(len(self.count), np.int64)
+        self.n_draws += 1
+        launch(gpu_counts.keep, len(self.count), self.count, self.summed)
+
+    def draws(self) -> Kept:
+        """The sum over the draws that were kept."""
+        kept = self.kept
+        return Kept(kept, kept.sum(axis=0, dtype=np.int64), self.n_draws)
+
+    def restore(self, kept: np.ndarray, n_draws: int, dense: int) -> None:
+        """Take over what was kept."""
+        self.summed, self.n_draws = put(wide(kept.astype(np.int64), self.width)), n_draws
+
+    def log_words(self, beta: float) -> float:
+        """log p(w | z, beta), the topics integrated out."""
+        n_words, n_topics, whole = self.plan.n_words, self.plan.n_topics, self.plan.n_words * beta
+        values = self.shelf.empty("values", (n_words, 1), np.float64)
+        parts = self.shelf.empty("parts", (SUMS, 1), np.float64)
+        launch(gpu_counts.log_words, n_words, self.count, self.width, n_topics, beta, values)
+        launch(gpu_counts.add_up, parts.size, values, parts)
+        sums = get(parts).sum() + n_topics * gammaln(whole) - gammaln(whole + self.tokens).sum()
+        return float(sums)
+
+    def sizes(self) -> np.ndarray:
+        """How many (word, topic) have 0, 1, 2, ... tokens."""
+        return np.bincount(self.word_topic.reshape(-1))
+
+
+def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_columns: int, n_covariates: int) -> int:
+    """What a chain takes of the card's memory; documents that are left out take a gigabyte more, or less."""
+    width, features = row_width(n_topics), n_topics + n_covariates
+    documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
+    moments = 8 * features * (features + 1) // 2 * n_columns * (1 if features >= gpu_moments.SPARSE_FROM else 8)
+    private = 4 * min(NUMBERS, n_tokens * width)
+    return 16 * n_tokens + 28 * n_words * width + documents + moments + private
+
+
+def wide_alpha(alpha: np.ndarray, width: int) -> np.ndarray:
+    return wide(alpha.astype(np.float32)[None], width)

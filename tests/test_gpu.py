@@ -1,0 +1,96 @@
+"""On a graphics card: more lanes than the simulator has, the exact posterior, the same bits, and every response.
+
+`pytest -m gpu` where there is a card; everywhere else these are skipped.
+"""
+
+import numpy as np
+import pytest
+from test_contract import card_order
+from test_posterior import CASES, check_exactly
+
+import naive
+from small import CARD, engine_of, plan_of, z_of
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.datasets import make_corpus
+from supertopic.kernels.draws import document_streams, make_key
+from supertopic.sampling.plan import SWEEP
+from supertopic.sampling.responses import Logistic
+from supertopic.sampling.state import Priors, make_target
+
+REAL = CARD == "card"
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not REAL, reason="there is no graphics card")]
+
+
+@pytest.mark.parametrize("n_lanes", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("n_columns", [0, 1, 3, 20])
+@pytest.mark.parametrize("loud", [1.0, 300.0])
+def test_any_number_of_lanes(n_lanes, n_columns, loud, monkeypatch):
+    """z is what the definition says on the same uniforms, also where scores do not fit into float32."""
+    from supertopic.sampling import card, gpu
+
+    def make_shape(n_topics, n_columns):
+        return card.Shape(n_topics, n_columns, n_lanes, 64)
+
+    monkeypatch.setattr(card, "make_shape", make_shape)
+    monkeypatch.setattr(gpu, "make_shape", make_shape)
+    rng, n_topics, n_words = np.random.default_rng(n_lanes), 37, 50
+    lengths = rng.integers(1, 60, 70)
+    docs = [sorted(rng.integers(0, n_words, n).tolist()) for n in lengths]
+    z = [rng.integers(0, n_topics, n).tolist() for n in lengths]
+    target = make_target(rng.integers(0, 2, (70, n_columns)).astype(float), np.ones((70, n_columns)))
+    priors, response = Priors(rng.uniform(0.05, 0.5, n_topics), 0.1, 1.0), Logistic(2.0)
+    eta, lam = rng.normal(size=(n_columns, n_topics)) * loud, rng.uniform(0.1, 1.0, (70, n_columns))
+    plan, source = plan_of(docs, n_words, response, target, priors, "delayed", 1, device="cuda")
+    engine = engine_of(plan, source, [k for topics in z for k in topics], response, lam, eta)
+    key = make_key(1)
+    kappa, streams = response.kappa(target)[0], document_streams(make_key(key, SWEEP), 0, 70)
+    expected = naive.sweep(
+        docs, z, engine.counts.word_topic.copy(), None, eta, kappa, lam, priors.alpha, 0.1, streams, False,
+        card_order(n_lanes),
+    )  # fmt: skip
+    engine.sweep(eta, priors, key, False)
+    found = np.split(z_of(engine), np.cumsum(lengths)[:-1])
+    same = [a.tolist() == b for a, b in zip(found, expected, strict=True)]
+    assert np.mean(same) > 0.95  # a number that sits on the edge of two topics leads a document another way
+
+
+@pytest.mark.parametrize(("case", "response", "log_psi", "alpha", "more"), CASES)
+def test_exact_posterior(case, response, log_psi, alpha, more):
+    check_exactly("drawn", case, response, log_psi, alpha, more, "cuda", 1000)
+
+
+MODELS = {
+    "LDA": (LDA, None),
+    "classes": (SLDAClassifier, lambda corpus: corpus.doc_topic.argmax(axis=1)),
+    "sticks": (
+        lambda **run: SLDAClassifier(multiclass="stick_breaking", **run),
+        lambda corpus: corpus.doc_topic.argmax(1),
+    ),
+    "labels": (SLDAClassifier, lambda corpus: (corpus.doc_topic > 0.3).astype(int)),
+    "max-margin": (MedLDAClassifier, lambda corpus: corpus.doc_topic.argmax(axis=1)),
+    "ratings": (SLDARegressor, lambda corpus: corpus.doc_topic @ [1.0, 2.0, 4.0]),
+    "counts": (SLDACountRegressor, lambda corpus: np.rint(corpus.doc_topic @ [1.0, 5.0, 20.0])),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+def test_every_response_and_the_same_bits_twice(name, sampler):
+    kind, respond = MODELS[name]
+    corpus = make_corpus(n_docs=300, n_topics=3, random_state=0)
+    run = {"n_topics": 5, "n_chains": 2, "burn_in": 40, "n_draws": 10, "random_state": 0, "sampler": sampler}
+    y = respond(corpus) if respond else None
+    first, again = (kind(device="cuda", **run).fit(corpus.X, y) for _ in range(2))
+    np.testing.assert_array_equal(first._word_topic, again._word_topic)
+    np.testing.assert_array_equal(first._eta, again._eta)
+    np.testing.assert_array_equal(first.log_joint_, again.log_joint_)
+    np.testing.assert_array_equal(first.transform(corpus.X[:50]), again.transform(corpus.X[:50]))
+    alone = first.transform(corpus.X[:7])
+    np.testing.assert_array_equal(alone, first.transform(corpus.X[:50])[:7])  # whatever is beside it
+    on_card = first.transform(corpus.X)
+    on_cpu = first.set_params(device="cpu").transform(corpus.X)
+    assert np.abs(on_card - on_cpu).mean() < 0.03  # the same distribution, other bits
+    if y is not None:
+        cpu = kind(**run).fit(corpus.X, y).score(corpus.X, y)
+        assert again.score(corpus.X, y) > cpu - 0.1
+        assert again.set_params(device="cpu").score(corpus.X, y) > cpu - 0.1
