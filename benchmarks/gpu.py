@@ -57,27 +57,26 @@ def make(news, times, longest, n_topics, n_columns, c=25.0, device="cuda"):
 
 
 def iterations(plan, source, n_threads=1):
-    """Seconds of the sweep alone and of whole iterations, medians."""
+    """Seconds for eta, z and lambda, and of whole iterations: medians."""
     with Chain(plan, source, 0, n_threads) as chain:
-        alone, whole = [], []
+        parts, whole = [], []
         for i in range(SETTLE + MEASURED):
-            before, began = chain.engine.timings()[1], time.perf_counter()
+            before, began = chain.engine.timings(), time.perf_counter()
             key = make_key(plan.seed, 0, i + 1)
             _, chain.statistics, _ = iterate(chain.engine, chain.statistics, plan.response, plan.priors, key)
-            after = chain.engine.timings()[1]  # waits for the card
+            parts.append(chain.engine.timings() - before)  # waits for the card
             whole.append(time.perf_counter() - began)
-            alone.append(after - before)
-        return float(np.median(alone[SETTLE:])), float(np.median(whole[SETTLE:]))
+        return (*np.median(parts[SETTLE:], axis=0).tolist(), float(np.median(whole[SETTLE:])))
 
 
 def sweeps(news):
     for name, (times, longest, n_topics, n_columns, least, aim) in SWEEPS.items():
         plan, source = make(news, times, longest, n_topics, n_columns)
         n_tokens = len(source.tokens.word)
-        alone, whole = iterations(plan, source)
+        eta, alone, lam, whole = iterations(plan, source)
         yield name, {
             "tokens": n_tokens, "G tokens/s": n_tokens / alone / 1e9, "at least": least, "aim": aim,
-            "ms": 1e3 * alone, "whole iteration": whole / alone,
+            "ms": 1e3 * alone, "eta": 1e3 * eta, "lambda": 1e3 * lam, "whole iteration": whole / alone,
         }  # fmt: skip
 
 
@@ -86,7 +85,7 @@ def against_threads(news, n_threads=16):
     seconds = {}
     for device in ("cuda", "cpu"):
         plan, source = make(news, 40, 10**6, 40, 1, device=device)
-        seconds[device] = iterations(plan, source, n_threads)[1]
+        seconds[device] = iterations(plan, source, n_threads)[3]
     yield "whole iterations, K = 40, 58.7 M tokens", seconds | {"times": seconds["cpu"] / seconds["cuda"]}
 
 

@@ -105,7 +105,7 @@ class Problem:
         drawn, counts = None, self.engine.counts
         if self.on_card:
             counts.draw_phi(BETA, key)
-            drawn = counts.phi.copy_to_host()
+            drawn = counts.table.copy_to_host()
         else:
             drawn = counts.draw_phi(BETA, key)
         return drawn.reshape(N_WORDS, -1)[:, :N_TOPICS].astype(float)

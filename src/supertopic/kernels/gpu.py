@@ -104,6 +104,11 @@ else:
         return types.UniTuple(types.float32, 4)(array, types.uint64), _load4(True)
 
 
+def jit_within(registers: int):
+    """cuda.jit for a kernel whose threads use at most so many registers, so that many run at once."""
+    return cuda.jit if SIMULATED else cuda.jit(max_registers=registers)
+
+
 @functools.cache
 def stream():
     """Each thread has its own: chains, of which each has a thread, run beside each other."""
@@ -170,6 +175,48 @@ def _clear(array):
     i = cuda.grid(1)
     if i < len(array):
         array[i] = 0
+
+
+class Tape:
+    """Launches that are recorded once and then played as one: a launch from Python takes longer than a small kernel.
+
+    A recorded verb does nothing but launch, always on the same arrays; what differs from time to time is in these.
+    """
+
+    def __init__(self) -> None:
+        self.graphs: dict = {}
+
+    def play(self, name, verb) -> None:
+        graph = self.graphs.get(name)
+        if SIMULATED or graph is None:  # at first whatever is launched is compiled
+            verb()
+            self.graphs[name] = False
+            return
+        if graph is False:
+            graph = self.graphs[name] = _record(verb)
+        _driver("cuGraphLaunch", graph, int(stream().handle))
+
+
+def _driver(name, *args):
+    """A function of CUDA's driver that Numba has not."""
+    from cuda.bindings import driver
+
+    error, *values = getattr(driver, name)(*args)
+    if int(error) != 0:
+        raise RuntimeError(f"{name} failed: {error}")
+    return values[0] if values else None
+
+
+def _record(verb):
+    from cuda.bindings import driver
+
+    here = int(stream().handle)
+    _driver("cuStreamBeginCapture", here, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+    try:
+        verb()
+    finally:
+        graph = _driver("cuStreamEndCapture", here)
+    return _driver("cuGraphInstantiate", graph, 0)
 
 
 class Watch:

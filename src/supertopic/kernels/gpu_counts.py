@@ -94,17 +94,20 @@ def add_columns(count, width, n_topics, tokens):
 
 
 @cuda.jit
-def delayed_topics(count, tokens, beta, width, n_topics, phi, own):
-    """Topics from counts, and the same with one token less."""
+def copy_counts(count, table):
+    """Counts as a table that stays as it is while they change."""
     i = cuda.grid(1)
     if i < len(count):
-        k = i % width
-        if k < n_topics:
-            mass = tokens[k] + beta * (len(count) // width)
-            phi[i] = (count[i] + beta) / mass
-            own[i] = max(count[i] - 1 + beta, beta) / max(mass - 1.0, beta)
-        else:
-            phi[i] = own[i] = 0.0
+        table[i] = count[i]
+
+
+@cuda.jit
+def invert(tokens, whole, inverse, inverse_own):
+    """1 over the mass of each topic, and the same with one token less; `whole` is V beta."""
+    k = cuda.grid(1)
+    if k < len(tokens):
+        mass = tokens[k] + whole
+        inverse[k], inverse_own[k] = 1.0 / mass, 1.0 / max(mass - 1.0, whole)
 
 
 @cuda.jit
@@ -115,7 +118,7 @@ def draw_log_gammas(count, beta, key, width, n_topics, phi):
         w, k = i // width, i % width
         x = -1e3
         if k < n_topics:
-            cell = derive(derive(key, w), k)
+            cell = derive(derive(key[0], w), k)
             if count[i] > 0 or math.log(uniform(cell, 0)) > -100.0 * beta:
                 x = log_gamma(count[i] + beta, cell)
         phi[i] = x
@@ -210,7 +213,7 @@ def augment(law, c, own, target, omega, number, key, draw, lam, kappa):
         d, r = i // n_columns, i % n_columns
         y, weight = target[0][d, r], target[1][d, r]
         if draw:
-            lam[d, r] = draw_lam(law, c, own[r], y, weight, omega[d, r], derive(derive(key, number[d]), r))
+            lam[d, r] = draw_lam(law, c, own[r], y, weight, omega[d, r], derive(derive(key[0], number[d]), r))
         kappa[d, r] = linear(law, c, own[r], y, weight, lam[d, r]) - target[2][d, r] * lam[d, r]
 
 

@@ -4,19 +4,21 @@ x is a document's shares of topics, then its covariates. Pair p of the packed tr
 """
 
 import functools
+import math
 
 from numba import float64, int32, int64
 
-from supertopic.kernels.gpu import BLOCK, SUMS, cuda
+from supertopic.kernels.gpu import BLOCK, SIMULATED, SUMS, cuda
 
 SPARSE_FROM = 160  # topics and covariates; from here on pairs that a document does not have are not worth a look
-COLUMNS = 8  # that a thread adds at a time
+MOST_COLUMNS = 10  # that a thread adds at a time
 NUMBERS = 4096  # of x that a block has at a time
+SIDE = 2 if SIMULATED else 16  # a block looks at so many features beside as many as are left
 BITS = 2.0**61  # whole numbers, which may be added in any order, that a sum has room for
 
 
 @functools.cache
-def make_dense(width: int):
+def make_dense(width: int, COLUMNS: int):
     """A thread has a pair and some columns; a block some documents, one after the other. partial (chunks, R, pairs)."""
     DOCS = max(1, min(16, NUMBERS // width))
     SIZE, SCALES = DOCS * width, DOCS * COLUMNS
@@ -134,15 +136,15 @@ def make_sparse(width: int):
                     seen[place], x[place] = feature, value
             cuda.syncthreads()
             n_seen = size[0]
-            for i in range(tid, n_seen * n_seen, BLOCK):
-                a, b = i // n_seen, i % n_seen
-                if seen[b] <= seen[a]:
-                    place, product = seen[a] * (seen[a] + 1) // 2 + seen[b], x[a] * x[b]
-                    for r in range(n_columns):
-                        cuda.atomic.add(out, (place, r), int64(round(product * lam[d, r] / unit[r])))
+            for a in range(tid // SIDE, n_seen, BLOCK // SIDE):
+                for b in range(tid % SIDE, n_seen, SIDE):
+                    if seen[b] <= seen[a]:
+                        place, product = seen[a] * (seen[a] + 1) // 2 + seen[b], x[a] * x[b]
+                        for r in range(n_columns):
+                            cuda.atomic.add(out, (place, r), int64(math.floor(product * lam[d, r] / unit[r] + 0.5)))
             for a in range(tid, n_seen, BLOCK):
                 for r in range(n_columns):
-                    whole = int64(round(x[a] * kappa[d, r] / unit[n_columns + r]))
+                    whole = int64(math.floor(x[a] * kappa[d, r] / unit[n_columns + r] + 0.5))
                     cuda.atomic.add(out, (n_pairs + seen[a], r), whole)
             cuda.syncthreads()
 

@@ -3,9 +3,10 @@
 - A document is a chain: each token waits for the one before. So many documents run at once, T lanes of a warp for each;
   each lane has every T-th four of the topics. Documents are sorted by length, the longest first, and the tokens of the
   32 / T documents of a warp are interleaved.
-- What the documents see of the topics is a table, `phi`; for a token's own topic another, `own`, with the token taken
-  out. Counts follow by whole-number atomics, in whatever order: the same seed gives the same model.
-- The next token's row is asked for before this token's topic is drawn.
+- What the documents see of the topics is a table that stays as it is during the sweep. Counts follow by whole-number
+  atomics, in whatever order: the same seed gives the same model.
+- Memory is far away: the next token's row is asked for before this token's topic is drawn, and the words of those after
+  it before that.
 """
 
 import functools
@@ -26,6 +27,7 @@ from supertopic.kernels.gpu import (
     cuda,
     exp2,
     here,
+    jit_within,
     load4,
     load4_constant,
     log2,
@@ -35,7 +37,8 @@ from supertopic.kernels.gpu import (
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
 MOST_TOPICS = 1024
-LANE_TOPICS = 16  # a lane has so many if the warp is wide enough
+LANE_TOPICS = 20  # a lane has at most so many if the warp is wide enough
+REGISTERS = 128  # of a thread; with more, fewer warps run at once
 SHARED = 40_000  # bytes of a block's own memory
 LOG2E = math.log2(math.e)
 TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken again
@@ -53,10 +56,16 @@ class Documents(NamedTuple):
 
 
 class Likes(NamedTuple):
-    """What a sweep sees of the topics, and the counts that follow it; (V, width), flat."""
+    """What a sweep sees of the topics, and the counts that follow it; (V, width), flat.
 
-    phi: Any  # float32
-    own: Any  # float32: for the token's own topic, the token taken out
+    A word likes a topic by (table + beta) inverse, and its own by (table - taken + beta) inverse_own: the table holds
+    counts, of which the token itself is one, or phi.
+    """
+
+    table: Any  # float32
+    prior: Any  # (2,) float32: beta, and what is taken, 1 or 0
+    inverse: Any  # (width,) float32
+    inverse_own: Any  # (width,) float32
     alpha: Any  # (width,) float32, 0 where there is no topic
     count: Any  # int32; empty where nothing is counted
 
@@ -106,10 +115,13 @@ class Shape(NamedTuple):
     def arrange(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """eta (R, K) as rows of topics, (width, columns), and in the order in which lanes load it, both flat.
 
-        The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side.
+        The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side; a single
+        column is a row of topics as it is.
         """
         rows = np.zeros((self.width, self.columns), np.float32)
         rows[: self.n_topics, : self.n_columns] = eta.T
+        if self.n_columns == 1:
+            return rows.reshape(-1), np.ascontiguousarray(rows[:, 0])
         four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
         topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
         lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
@@ -118,20 +130,21 @@ class Shape(NamedTuple):
 
 def row_width(n_topics: int) -> int:
     """Numbers in a row of K topics: whole cache lines, and enough for any number of lanes."""
-    step = LINE if n_topics <= 8 * LINE else 4 * LINE
+    step = LINE if n_topics <= 4 * LINE else 2 * LINE if n_topics <= 8 * LINE else 4 * LINE
     return -(-n_topics // step) * step
 
 
 def make_shape(n_topics: int, n_columns: int) -> Shape:
     """From the model alone, so that the same model comes out on any card."""
-    lanes = 1
-    while not SIMULATED and lanes < WARP and -(-n_topics // (4 * lanes)) * 4 > LANE_TOPICS:
+    lanes, most = 1, 1 if SIMULATED else row_width(n_topics) // 4 & -(row_width(n_topics) // 4)
+    most = min(most, WARP)  # a row has whole fours for that many lanes
+    while lanes < most and -(-n_topics // (4 * lanes)) * 4 > LANE_TOPICS:
         lanes *= 2
     shape = Shape(n_topics, n_columns, lanes, BLOCK)
     while n_columns > 1 and 8 * shape.columns * shape.block // shape.n_lanes > SHARED:
         if shape.block > WARP:
             shape = shape._replace(block=shape.block // 2)
-        elif shape.n_lanes < WARP and not SIMULATED:
+        elif shape.n_lanes < most:
             shape = shape._replace(n_lanes=2 * shape.n_lanes)
         else:
             raise ValueError(f"{n_columns:,} columns do not fit a graphics card; device='cpu' takes them.")
@@ -147,11 +160,9 @@ def make_sweep(shape: Shape):
     MANY, LANES = R > 1, (1 << T) - 1
     STATE = M * B  # topics of the block's documents; then their slopes, then their curvatures
     MEMORY = STATE + (2 * C * (B // T) if MANY else 0)
-    KEPT_E = M if R == 1 else 1
-    CURVED = M if MANY else 1
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
 
-    @cuda.jit
+    @jit_within(REGISTERS)
     def sweep(docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first_group, n_groups):
         """Draw every z anew, n_sweeps times; counts after burn_in are added to `kept`, `apart` from each other."""
         tid = cuda.threadIdx.x
@@ -162,27 +173,30 @@ def make_sweep(shape: Shape):
         group += first_group
         row = group * G + slot
         memory = cuda.shared.array(MEMORY, float32)
-        weight, like = cuda.local.array(M, float32), cuda.local.array(M, float32)
-        alpha, n = cuda.local.array(M, float32), cuda.local.array(M, float32)
-        eta, curve = cuda.local.array(KEPT_E, float32), cuda.local.array(CURVED, float32)
+        weight = cuda.local.array(M, float32)
+        like = cuda.local.array(M, float32)
+        fixed = cuda.local.array(M, float32)
         length, longest = docs.length[row], docs.length[group * G]
         start = uint64(docs.base[group] + slot)
         inverse = one / max(float32(length), one)
         place = uint64(row) * uint64(W)  # of the document's counts
         slopes = STATE + (tid // T) * C
         curves = slopes + C * (B // T)
+        beta, taken = likes.prior[0], likes.prior[1]
         for f in range(F):
             first = (f * T + t) * 4
-            alpha[4 * f], alpha[4 * f + 1], alpha[4 * f + 2], alpha[4 * f + 3] = load4_constant(
-                likes.alpha, uint64(first)
+            fixed[4 * f], fixed[4 * f + 1], fixed[4 * f + 2], fixed[4 * f + 3] = load4_constant(
+                likes.inverse, uint64(first)
             )
             for c in range(4):
                 memory[(f * B + tid) * 4 + c] = docs.n[place + uint64(first + c)]
-        sync_lanes()
+        if T > 1:
+            sync_lanes()
 
-        # the score of a topic is sum_r eta_rk slope_r - curve_k, in powers of two; slope_r changes with every move
+        # A weight is (n + alpha) (table + beta) 2**(sum_r eta_rk slope_r + fixed_k): slope_r changes with every move,
+        # and fixed_k, of the document, holds the topic's mass, -sum_r curve_r eta_rk**2 / 2, and a shift that keeps
+        # the exponent near 0. Without a response it is the factor itself.
         slope = square = zero
-        shift = zero
         if R == 1:
             known = zero
             for p in range(pull.covariates.shape[1]):
@@ -191,18 +205,12 @@ def make_sweep(shape: Shape):
             slope = (float32(pull.kappa[row, 0]) - float32(pull.lam[row, 0]) * known) * inverse * log2e
             omega = zero
             for m in range(M):
-                topic = ((m // 4) * T + t) * 4 + m % 4
-                eta[m] = pull.rows[uint64(topic) * uint64(C)]
-                omega += eta[m] * memory[((m // 4) * B + tid) * 4 + m % 4]
+                e = pull.lanes[uint64(((m // 4) * T + t) * 4 + m % 4)]
+                omega += e * memory[((m // 4) * B + tid) * 4 + m % 4]
+                fixed[m] = log2(fixed[m]) - half * square * e * e
             for s in range(LOG):
                 omega += cuda.shfl_xor_sync(EVERYONE, omega, 1 << s)
             slope -= square * omega
-            shift = float32(-1e30)
-            for m in range(M):
-                if ((m // 4) * T + t) * 4 + m % 4 < K:
-                    shift = max(shift, eta[m] * (slope - half * square * eta[m]))
-            for s in range(LOG):
-                shift = max(shift, cuda.shfl_xor_sync(EVERYONE, shift, 1 << s))
         if MANY:
             for i in range(CT):
                 r = i * T + t
@@ -219,38 +227,37 @@ def make_sweep(shape: Shape):
                     owner = tid - t + (four & (T - 1))
                     omega += memory[((four // T) * B + owner) * 4 + (k & 3)] * pull.rows[uint64(k * C + r)]
                 memory[slopes + r], memory[curves + r] = a - b * omega, b
-            sync_lanes()
+            if T > 1:
+                sync_lanes()
             for m in range(M):
-                curve[m] = zero
-                weight[m] = zero
+                fixed[m] = log2(fixed[m])
             for c in range(C4):
                 b0, b1, b2, b3 = load4(memory, uint64(curves + 4 * c))
-                l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
                 for m in range(M):
                     e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
-                    curve[m] += half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
-                    weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
-            shift = float32(-1e30)
-            for m in range(M):
-                if ((m // 4) * T + t) * 4 + m % 4 < K:
-                    shift = max(shift, weight[m] - curve[m])
-            for s in range(LOG):
-                shift = max(shift, cuda.shfl_xor_sync(EVERYONE, shift, 1 << s))
+                    fixed[m] -= half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
+        shift = zero
 
-        stream = derive(key, docs.number[row])
+        stream = derive(key[0], docs.number[row])
         u = zero
         for sweep_number in range(n_sweeps):
+            # words and topics are asked for three tokens ahead, rows of the table one
             p = start
             word, j = uint64(docs.word[p]) * uint64(W), int32(docs.z[p])
+            ahead = start + uint64(G) if longest > 1 else start
+            word_1, j_1 = docs.word[ahead], int32(docs.z[ahead])
+            ahead = start + uint64(2 * G) if longest > 2 else start
+            word_2, j_2 = docs.word[ahead], int32(docs.z[ahead])
             for f in range(F):
                 like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                    likes.phi, word + uint64((f * T + t) * 4)
+                    likes.table, word + uint64((f * T + t) * 4)
                 )
-            own = likes.own[word + uint64(j)]
+            own = likes.table[word + uint64(j)]
             for i in range(longest):
                 live = i < length
-                soon = p + uint64(G) if i + 1 < longest else start
-                next_word, next_j = uint64(docs.word[soon]) * uint64(W), int32(docs.z[soon])
+                like_own = (own - taken + beta) * likes.inverse_own[uint64(j)]
+                ahead = p + uint64(3 * G) if i + 3 < longest else start
+                word_3, j_3 = docs.word[ahead], int32(docs.z[ahead])
                 if i & (T - 1) == 0:  # each lane makes one, for one of the next T tokens
                     u = uniform32(stream, sweep_number * length + i + t)
                 chance = u
@@ -262,15 +269,15 @@ def make_sweep(shape: Shape):
                 owner = four & (T - 1)
                 at_j = ((four // T) * B + tid - t + owner) * 4 + (j & 3)
                 left, alpha_j = memory[at_j] - one, likes.alpha[uint64(j)]
-                sync_lanes()
+                if T > 1:
+                    sync_lanes()
                 if owner == t:
                     memory[at_j] = -alpha_j
                 stay_score = zero
-                eta_j = zero
                 if R == 1:
                     eta_j = pull.rows[uint64(j * C)]
                     slope += square * eta_j
-                    stay_score += eta_j * (slope - half * square * eta_j)
+                    stay_score = eta_j * (slope - half * square * eta_j)
                 if MANY:
                     part = zero
                     for c in range(CT):
@@ -282,31 +289,45 @@ def make_sweep(shape: Shape):
                     for s in range(LOG):
                         part += cuda.shfl_xor_sync(EVERYONE, part, 1 << s)
                     stay_score += part
-                sync_lanes()
+                if T > 1:
+                    sync_lanes()
                 tried = False
                 while True:
-                    stay = (left + alpha_j) * own
+                    stay = (left + alpha_j) * like_own
                     if R > 0:
                         stay *= exp2(stay_score - shift)
                     if MANY:
                         for m in range(M):
-                            weight[m] = -curve[m] - shift
+                            weight[m] = fixed[m]
                         for c in range(C4):
                             l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
                             for m in range(M):
                                 e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
                                 weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                     total = zero
-                    for f in range(F):
-                        n[4 * f], n[4 * f + 1], n[4 * f + 2], n[4 * f + 3] = load4(memory, uint64((f * B + tid) * 4))
-                    for m in range(M):
-                        x = (n[m] + alpha[m]) * like[m]
+                    for f in range(F):  # sums of four, then of fours: a short chain
+                        n0, n1, n2, n3 = load4(memory, uint64((f * B + tid) * 4))
+                        a0, a1, a2, a3 = load4(likes.alpha, uint64((f * T + t) * 4))
+                        m = 4 * f
+                        x0, x1 = (n0 + a0) * (like[m] + beta), (n1 + a1) * (like[m + 1] + beta)
+                        x2, x3 = (n2 + a2) * (like[m + 2] + beta), (n3 + a3) * (like[m + 3] + beta)
+                        if R == 0:
+                            x0, x1, x2, x3 = x0 * fixed[m], x1 * fixed[m + 1], x2 * fixed[m + 2], x3 * fixed[m + 3]
                         if R == 1:
-                            x *= exp2(eta[m] * (slope - half * square * eta[m]) - shift)
+                            e0, e1, e2, e3 = load4(pull.lanes, uint64((f * T + t) * 4))
+                            x0, x1 = x0 * exp2(e0 * slope + fixed[m]), x1 * exp2(e1 * slope + fixed[m + 1])
+                            x2, x3 = x2 * exp2(e2 * slope + fixed[m + 2]), x3 * exp2(e3 * slope + fixed[m + 3])
                         if MANY:
-                            x *= exp2(weight[m])
-                        total += x
-                        weight[m] = total
+                            x0 *= exp2(weight[m])
+                            x1 *= exp2(weight[m + 1])
+                            x2 *= exp2(weight[m + 2])
+                            x3 *= exp2(weight[m + 3])
+                        x1 += x0
+                        x2 += x1
+                        x3 += x2
+                        weight[m], weight[m + 1], weight[m + 2] = total + x0, total + x1, total + x2
+                        total += x3
+                        weight[m + 3] = total
                     up_to = total
                     for s in range(LOG):
                         below = cuda.shfl_up_sync(EVERYONE, up_to, 1 << s)
@@ -315,33 +336,41 @@ def make_sweep(shape: Shape):
                     others = up_to
                     if T > 1:
                         others = cuda.shfl_sync(EVERYONE, up_to, slot * T + T - 1)
-                    far = live and not tried and not TINY < others + stay < HUGE
-                    if R == 0 or not any_lane(far):
+                    off = live and not tried and not TINY < others + stay < HUGE
+                    if R == 0 or not any_lane(off):
                         break
                     # what does not fit is taken again, relative to the largest weight
                     tried = True
-                    top = stay_score + log2((left + alpha_j) * own)
+                    top = stay_score - shift + log2((left + alpha_j) * like_own)
+                    for f in range(F):
+                        n0, n1, n2, n3 = load4(memory, uint64((f * B + tid) * 4))
+                        a0, a1, a2, a3 = load4(likes.alpha, uint64((f * T + t) * 4))
+                        m = 4 * f
+                        weight[m], weight[m + 1] = log2(n0 + a0), log2(n1 + a1)
+                        weight[m + 2], weight[m + 3] = log2(n2 + a2), log2(n3 + a3)
                     for m in range(M):
-                        score = zero
+                        score = fixed[m]
                         if R == 1:
-                            score = eta[m] * (slope - half * square * eta[m])
+                            score += pull.lanes[uint64(((m // 4) * T + t) * 4 + m % 4)] * slope
                         if MANY:
-                            score = -curve[m]
                             for c in range(C4):
                                 l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
                                 e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
                                 score += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
-                        top = max(top, score + log2(n[m] + alpha[m]) + log2(like[m]))
+                        top = max(top, score + weight[m] + log2(like[m] + beta))
                     for s in range(LOG):
                         top = max(top, cuda.shfl_xor_sync(EVERYONE, top, 1 << s))
-                    if far:
-                        shift = top
+                    if off:
+                        shift += top
+                        for m in range(M):
+                            fixed[m] -= top
 
+                next_word = uint64(word_1) * uint64(W)
                 for f in range(F):
                     like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                        likes.phi, next_word + uint64((f * T + t) * 4)
+                        likes.table, next_word + uint64((f * T + t) * 4)
                     )
-                own = likes.own[next_word + uint64(next_j)]
+                own = likes.table[next_word + uint64(j_1)]
                 goal = chance * (others + stay) - stay
                 m_found, t_found = int32(0), 0
                 rest = goal - (up_to - total)
@@ -365,7 +394,8 @@ def make_sweep(shape: Shape):
                     for c in range(CT):
                         r = c * T + t
                         memory[slopes + r] -= memory[curves + r] * pull.rows[uint64(k * C + r)]
-                sync_lanes()
+                if T > 1:
+                    sync_lanes()
                 if (four & (T - 1)) == t:
                     memory[((four // T) * B + tid) * 4 + (k & 3)] += one
                 if k != j:
@@ -377,8 +407,10 @@ def make_sweep(shape: Shape):
                             cuda.atomic.add(likes.count, word + uint64(k), 1)
                         elif t < 2:
                             cuda.atomic.add(likes.count, word + uint64(j if t == 0 else k), -1 if t == 0 else 1)
-                sync_lanes()
-                p, word, j = soon, next_word, next_j
+                if T > 1:
+                    sync_lanes()
+                p += uint64(G)
+                word, j, word_1, j_1, word_2, j_2 = next_word, j_1, word_2, j_2, word_3, j_3
             if sweep_number >= burn_in:
                 to = uint64(sweep_number - burn_in) * uint64(apart) + place
                 for m in range(M):

@@ -54,6 +54,12 @@ class Rows:
         wide[: self.n_docs] = array[self.order]
         return put(wide)
 
+    def put_into(self, rows, array: np.ndarray) -> None:
+        """The same into rows that are there."""
+        wide = np.zeros(rows.shape, rows.dtype)
+        wide[: self.n_docs] = array[self.order]
+        rows.copy_to_device(wide, stream=stream())
+
     def get(self, rows) -> np.ndarray:
         """The lines of the documents from rows on the card."""
         rows = get(rows)
@@ -87,10 +93,10 @@ class Rows:
         first, last = rows or (0, self.n_rows)
         group, block = self.shape.group, self.shape.block
         n_groups = (last - first) // group
+        kept = empty(0, np.float32) if kept is None else kept
         make_sweep(self.shape)[-(-n_groups * WARP // block), block, stream()](
-            self.docs, likes, pull, key, n_sweeps, burn_in, apart, empty(0, np.float32) if kept is None else kept, first // group,
-            n_groups,
-        )  # fmt: skip
+            self.docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first // group, n_groups
+        )
 
     def tokens(self) -> Tokens:
         """The documents as they came."""
@@ -105,6 +111,11 @@ class Rows:
     def set_z(self, z: np.ndarray) -> None:
         launch(kernels.interleave, self.n_rows, put(z), self.start, self.docs, self.shape.group, self.docs.z)
         self.count()
+
+
+def put_key(key: np.uint64):
+    """A key on the card."""
+    return put(np.array([key], np.uint64))
 
 
 def no_pull() -> Pull:
@@ -132,8 +143,15 @@ def freeze(topics: Topics) -> Frozen:
     n_topics = len(topics.mass)
     width = row_width(n_topics)
     phi = put(wide(topics.phi.reshape(-1, len(topics.alpha))[:, :n_topics], width))
-    alpha = put(wide(topics.alpha[None, :n_topics], width))
-    return Frozen(Likes(phi, phi, alpha, empty(0, np.int32)), n_topics)
+    return Frozen(fixed_likes(phi, topics.alpha[:n_topics]), n_topics)
+
+
+def fixed_likes(phi, alpha: np.ndarray) -> Likes:
+    """Topics that are only read, from a table on the card."""
+    width = row_width(len(alpha))
+    ones = put(wide(np.ones((1, len(alpha)), np.float32), width))
+    alphas = put(wide(alpha.astype(np.float32)[None], width))
+    return Likes(phi, put(np.zeros(2, np.float32)), ones, ones, alphas, empty(0, np.int32))
 
 
 def count_new(tokens: Tokens, topics: Frozen, n_sweeps: int, n_draws: int, key: np.uint64):
@@ -173,7 +191,7 @@ def infer_shares(tokens: Tokens, topics: Frozen, n_sweeps: int, key: np.uint64) 
 
 
 def draw_omegas(tokens: Tokens, topics: Frozen, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
-    """The topics' part of omega, (n_pairs, n_docs, R): draws of zbar, one a sweep, each with a draw of eta (n, R, K)."""
+    """The topics' part of omega, (n_pairs, n_docs, R): pairs of a draw of zbar, one a sweep, and of eta (n, R, K)."""
     n_draws = n_sweeps - n_sweeps // 2
     n_pairs, width = max(n_draws, len(eta)), row_width(topics.n_topics)
     omega = np.empty((n_pairs, len(tokens.doc_start) - 1, eta.shape[1]))

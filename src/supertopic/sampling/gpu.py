@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from supertopic.corpus import Tokens
 from supertopic.kernels import gpu_counts, gpu_moments
 from supertopic.kernels.draws import make_key
-from supertopic.kernels.gpu import BLOCK, SUMS, WARP, Shelf, Watch, clear, empty, get, launch, put, stream, zeros
+from supertopic.kernels.gpu import BLOCK, SUMS, WARP, Shelf, Tape, Watch, clear, empty, get, launch, put, stream, zeros
 from supertopic.kernels.gpu_sweep import Likes, Pull, make_shape, row_width
 from supertopic.sampling.card import (
     MOVING,
@@ -20,8 +20,10 @@ from supertopic.sampling.card import (
     Frozen,
     Rows,
     count_new,
+    fixed_likes,
     inverses,
     no_pull,
+    put_key,
     wide,
 )
 from supertopic.sampling.crew import Crew
@@ -47,11 +49,16 @@ class GpuShard:
         self.known = tuple(self.rows.put(array.astype(np.float64)) for array in known)  # y, weight, offset
         self.covariates = self.rows.put(target.covariates.astype(np.float64))
         self.lam, self.kappa, self.omega = (zeros((self.rows.n_rows, self.n_columns), np.float64) for _ in range(3))
-        self.shares = self.rows.docs.n, put(inverses(self.rows, 1))  # counts, and what makes shares of them
+        self.set_shares(self.rows.docs.n, 1)
         self.kept: Any = None
-        self.watch, self.shelf, self.before = Watch(3), Shelf(), np.zeros(3)
-        self.moments = Moments(self) if self.n_columns else None
+        self.watch, self.shelf, self.tape, self.before = Watch(3), Shelf(), Tape(), np.zeros(3)
+        self.nothing = no_pull()
         self.restart(response)
+
+    def set_shares(self, n, n_draws: int) -> None:
+        """Take counts, summed over some draws, for the topics of the documents."""
+        self.shares = n, put(inverses(self.rows, n_draws))
+        self.moments = Moments(self) if self.n_columns else None
 
     def start(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution."""
@@ -63,25 +70,38 @@ class GpuShard:
 
     def set_lam(self, response: Response, lam: np.ndarray) -> None:
         """Take lam (n_docs, R), and the kappa that belongs to it."""
-        self.lam = self.rows.put(np.ascontiguousarray(lam, dtype=np.float64))
+        self.rows.put_into(self.lam, lam)
         if response.law is not None:
             self.find_lam(response, response.law, np.uint64(0), False)
             return
         constant, slope = response.kappa(self.target)
-        self.kappa = self.rows.put(constant + (slope - self.target.offset) * lam)
+        self.rows.put_into(self.kappa, constant + (slope - self.target.offset) * lam)
 
     def sweep(self, eta: np.ndarray, topics: Likes, key: np.uint64, keep: bool, n_parts: int) -> None:
         """Sweep z given eta (R, K + P); `keep` adds the topic counts of every document to those that are kept."""
         if keep and self.kept is None:
             self.kept = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
-        pull = no_pull()
         if self.n_columns:
             by_topic, by_lane = self.rows.shape.arrange(eta[:, : self.n_topics])
-            tables = {"eta": eta, "by topic": by_topic, "by lane": by_lane}
-            exact, topic, lane = (self.shelf.put(name, table) for name, table in tables.items())
-            pull = Pull(exact, topic, lane, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
+            for name, table in {"eta": eta, "by topic": by_topic, "by lane": by_lane}.items():
+                self.shelf.put(name, table)
+        place = self.shelf.put("sweep", np.array([key], np.uint64))
         with self.watch.over(Z):
-            self.rows.sweep(topics, pull, key, 1, 0 if keep else 1, self.kept)
+            self.tape.play(
+                ("sweep", keep), lambda: self.rows.sweep(topics, self.pull(), place, 1, 0 if keep else 1, self.kept)
+            )
+
+    def pull(self) -> Pull:
+        """What the response does to the documents."""
+        if not self.n_columns:
+            return self.nothing
+        width, shape = self.n_topics + self.target.covariates.shape[1], self.rows.shape
+        tables = {"eta": (self.n_columns, width), "by topic": (shape.width * shape.columns,)}
+        tables["by lane"] = (len(shape.arrange(np.zeros((self.n_columns, self.n_topics)))[1]),)
+        eta, by_topic, by_lane = (
+            self.shelf.empty(name, size, np.float64 if name == "eta" else np.float32) for name, size in tables.items()
+        )
+        return Pull(eta, by_topic, by_lane, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
 
     def add_tokens(self, count) -> None:
         """Add the shard's tokens to the counts."""
@@ -102,8 +122,13 @@ class GpuShard:
 
     def find_lam(self, response: Response, law: Law, key: np.uint64, draw: bool) -> None:
         """Draw lam if it is to be drawn, and find its kappa."""
-        launch(
-            gpu_counts.augment, self.lam.size, law.kind, response.c, self.own_of(law), self.known, self.omega, self.rows.docs.number, key, draw, self.lam, self.kappa,
+        own, place = self.own_of(law), self.shelf.put("augment", np.array([key], np.uint64))
+        self.tape.play(
+            ("augment", law.kind, response.c, draw),
+            lambda: launch(
+                gpu_counts.augment, self.lam.size, law.kind, response.c, own, self.known, self.omega,
+                self.rows.docs.number, place, draw, self.lam, self.kappa,
+            ),
         )  # fmt: skip
 
     def own_of(self, law: Law):
@@ -169,7 +194,7 @@ class GpuShard:
         rows = self.rows
         docs, width, group = rows.docs, rows.shape.width, rows.shape.group
         mass = put(kept.tokens / kept.n_draws + self.n_words * priors.beta)
-        summed, alpha = put(wide(kept.word_topic.astype(np.int64), width)), put(wide_alpha(priors.alpha, width))
+        summed, moving = put(wide(kept.word_topic.astype(np.int64), width)), put_key(make_key(key, MOVING))
         sizes = empty(rows.n_rows, np.int64)
         launch(gpu_counts.count_distinct, rows.n_rows, docs, group, sizes)
         ends = np.concatenate([[0], np.cumsum(get(sizes))])
@@ -185,15 +210,15 @@ class GpuShard:
                 gpu_counts.private_rows, last - first, docs, group, summed, kept.n_draws, priors.beta, mass, width,
                 first, last, entry, new.docs.word, like,
             )  # fmt: skip
-            likes = Likes(like, like, alpha, empty(0, np.int32))
-            new.sweep(likes, no_pull(), make_key(key, MOVING), n_sweeps, n_sweeps // 2, counted, 0, (first, last))
+            likes = fixed_likes(like, priors.alpha)
+            new.sweep(likes, self.nothing, moving, n_sweeps, n_sweeps // 2, counted, 0, (first, last))
             first = last
-        self.shares = counted, put(inverses(rows, n_sweeps - n_sweeps // 2))
+        self.set_shares(counted, n_sweeps - n_sweeps // 2)
 
     def meet(self, topics: Frozen, n_sweeps: int, key: np.uint64) -> None:
         """From here on zbar is what fixed topics make of the words, for documents that these were learned without."""
         _, counted = count_new(self.rows.tokens(), topics, n_sweeps, 1, key)
-        self.shares = counted, put(inverses(self.rows, n_sweeps - n_sweeps // 2))
+        self.set_shares(counted, n_sweeps - n_sweeps // 2)
 
     def regress(self, eta: np.ndarray) -> None:
         """omega of the documents as if they were new, given eta (R, K + P)."""
@@ -251,7 +276,8 @@ class Moments:
         self.stride, self.width = rows.shape.width, shard.n_topics + shard.target.covariates.shape[1]
         self.n_rows, self.n_columns = rows.n_rows, shard.n_columns
         self.n_pairs = self.width * (self.width + 1) // 2
-        self.size = self.n_pairs + self.width
+        self.size, self.tape = self.n_pairs + self.width, Tape()
+        self.columns = min(self.n_columns, gpu_moments.MOST_COLUMNS)
         if self.width >= gpu_moments.SPARSE_FROM:
             most = np.abs(shard.target.covariates).max(initial=1.0)
             self.most, self.whole = float(most), empty((self.size, self.n_columns), np.int64)
@@ -260,7 +286,7 @@ class Moments:
             self.parts = empty((SUMS, 2 * self.n_columns), np.float64)
             return
         self.pair = [put(index.astype(np.int32)) for index in np.tril_indices(self.width)]
-        self.blocks = -(-self.size // BLOCK), -(-self.n_columns // gpu_moments.COLUMNS)
+        self.blocks = -(-self.size // BLOCK), -(-self.n_columns // self.columns)
         n_chunks = min(max(1, FILLING // (self.blocks[0] * self.blocks[1])), -(-self.n_rows // LEAST_CHUNK))
         self.chunk = -(-self.n_rows // n_chunks)
         self.partial = empty((-(-self.n_rows // self.chunk), self.n_columns, self.size), np.float64)
@@ -269,6 +295,14 @@ class Moments:
     def find(self, n, inverse, lam, kappa) -> tuple[np.ndarray, np.ndarray]:
         """The precision's packed triangle and the shift, a column each."""
         x = n, self.stride, self.n_topics, inverse, self.covariates, lam, kappa
+        self.tape.play("moments", lambda: self.launch(x, lam, kappa))
+        if self.width < gpu_moments.SPARSE_FROM:
+            found = get(self.sum)
+            return found[: self.n_pairs], found[self.n_pairs :]
+        found, unit = get(self.whole).astype(float), get(self.unit).reshape(2, -1)
+        return found[: self.n_pairs] * unit[0], found[self.n_pairs :] * unit[1]
+
+    def launch(self, x, lam, kappa) -> None:
         if self.width >= gpu_moments.SPARSE_FROM:
             launch(gpu_moments.sizes, lam.size, lam, kappa, self.sizes)
             launch(gpu_counts.add_up, self.parts.size, self.sizes, self.parts)
@@ -276,13 +310,11 @@ class Moments:
             clear(self.whole)
             blocks = min(self.n_rows, BLOCKS)
             gpu_moments.make_sparse(self.width)[blocks, BLOCK, stream()](*x, self.unit, self.n_pairs, self.whole)
-            found, unit = get(self.whole).astype(float), get(self.unit).reshape(2, -1)
-            return found[: self.n_pairs] * unit[0], found[self.n_pairs :] * unit[1]
+            return
         grid = self.blocks[0], len(self.partial), self.blocks[1]
-        gpu_moments.make_dense(self.width)[grid, BLOCK, stream()](*x, *self.pair, self.chunk, self.partial)
+        dense = gpu_moments.make_dense(self.width, self.columns)
+        dense[grid, BLOCK, stream()](*x, *self.pair, self.chunk, self.partial)
         launch(gpu_moments.add_chunks, self.sum.size, self.partial, self.sum)
-        found = get(self.sum)
-        return found[: self.n_pairs], found[self.n_pairs :]
 
 
 class GpuCounts:
@@ -296,13 +328,15 @@ class GpuCounts:
         self.count = zeros(size, np.int32)
         for shard in shards:
             shard.add_tokens(self.count)
-        self.phi, self.own = empty(size, np.float32), None
-        if plan.sampler == "delayed":
-            self.own = empty(size, np.float32)
+        self.drawn, self.table = plan.sampler == "drawn", empty(size, np.float32)
         self.summed: Any = None
-        self.n_draws, self.shelf = 0, Shelf()
+        self.n_draws, self.shelf, self.tape = 0, Shelf(), Tape()
         self.n_blocks = -(-plan.n_words // gpu_counts.WORDS)
         self.on_card = zeros(plan.n_topics, np.int64)
+        self.priors: Priors | None = None
+        inverse, inverse_own = (put(wide(np.ones((1, plan.n_topics), np.float32), self.width)) for _ in range(2))
+        prior, alpha = (self.shelf.empty(name, (n,), np.float32) for name, n in (("prior", 2), ("alpha", self.width)))
+        self.likes = Likes(self.table, prior, inverse, inverse_own, alpha, self.count)
         self.add_columns()
 
     def add_columns(self) -> None:
@@ -326,29 +360,39 @@ class GpuCounts:
 
     def topics(self, priors: Priors, key: np.uint64) -> Likes:
         """What the documents see of the topics in the next sweep."""
-        alpha, n_topics = self.shelf.put("alpha", wide_alpha(priors.alpha, self.width)), self.plan.n_topics
-        if self.own is None:
+        if priors is not self.priors:
+            self.priors = priors
+            self.shelf.put("prior", np.array([0.0 if self.drawn else priors.beta, not self.drawn], np.float32))
+            self.shelf.put("alpha", wide(priors.alpha.astype(np.float32)[None], self.width))
+        if self.drawn:
             self.draw_phi(priors.beta, key)
-            return Likes(self.phi, self.phi, alpha, self.count)
-        launch(
-            gpu_counts.delayed_topics, len(self.count), self.count, self.on_card, priors.beta, self.width, n_topics,
-            self.phi, self.own,
-        )  # fmt: skip
-        return Likes(self.phi, self.own, alpha, self.count)
+        else:
+            whole = self.plan.n_words * priors.beta
+            self.tape.play(("topics", whole), lambda: self.copy(whole))
+        return self.likes
+
+    def copy(self, whole: float) -> None:
+        launch(gpu_counts.copy_counts, len(self.count), self.count, self.table)
+        launch(gpu_counts.invert, self.plan.n_topics, self.on_card, whole, self.likes.inverse, self.likes.inverse_own)
 
     def draw_phi(self, beta: float, key: np.uint64) -> None:
         """phi_k ~ Dirichlet(word_topic_k + beta), as log-gammas that are normalised in the log."""
-        n_topics = self.plan.n_topics
-        launch(gpu_counts.draw_log_gammas, len(self.phi), self.count, beta, key, self.width, n_topics, self.phi)
+        n_topics, place = self.plan.n_topics, self.shelf.put("key", np.array([key], np.uint64))
         largest, total = (self.shelf.empty(x, (self.n_blocks, n_topics), np.float64) for x in ("largest", "total"))
         log_sum = self.shelf.empty("sums", (n_topics,), np.float64)
-        gpu_counts.add_exponentials[self.n_blocks, BLOCK, stream()](self.phi, self.width, n_topics, largest, total)
-        launch(gpu_counts.log_sums, n_topics, largest, total, log_sum)
-        launch(gpu_counts.normalise, len(self.phi), self.phi, self.width, log_sum)
+
+        def draw() -> None:
+            size, width = len(self.table), self.width
+            launch(gpu_counts.draw_log_gammas, size, self.count, beta, place, width, n_topics, self.table)
+            gpu_counts.add_exponentials[self.n_blocks, BLOCK, stream()](self.table, width, n_topics, largest, total)
+            launch(gpu_counts.log_sums, n_topics, largest, total, log_sum)
+            launch(gpu_counts.normalise, size, self.table, width, log_sum)
+
+        self.tape.play(("phi", beta), draw)
 
     def follow(self, moves: list[None], keep: bool) -> None:
         """The counts have followed; `keep` adds them to the kept ones."""
-        self.add_columns()
+        self.tape.play("columns", self.add_columns)
         if keep:
             self.keep()
 
@@ -357,7 +401,7 @@ class GpuCounts:
         if self.summed is None:
             self.summed = zeros(len(self.count), np.int64)
         self.n_draws += 1
-        launch(gpu_counts.keep, len(self.count), self.count, self.summed)
+        self.tape.play("keep", lambda: launch(gpu_counts.keep, len(self.count), self.count, self.summed))
 
     def draws(self) -> Kept:
         """The sum over the draws that were kept."""
@@ -366,7 +410,7 @@ class GpuCounts:
 
     def restore(self, kept: np.ndarray, n_draws: int, dense: int) -> None:
         """Take over what was kept."""
-        self.summed, self.n_draws = put(wide(kept.astype(np.int64), self.width)), n_draws
+        self.summed, self.n_draws, self.tape = put(wide(kept.astype(np.int64), self.width)), n_draws, Tape()
 
     def log_words(self, beta: float) -> float:
         """log p(w | z, beta), the topics integrated out."""
@@ -390,7 +434,3 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     moments = 8 * features * (features + 1) // 2 * n_columns * (1 if features >= gpu_moments.SPARSE_FROM else 8)
     private = 4 * min(NUMBERS, n_tokens * width)
     return 16 * n_tokens + 28 * n_words * width + documents + moments + private
-
-
-def wide_alpha(alpha: np.ndarray, width: int) -> np.ndarray:
-    return wide(alpha.astype(np.float32)[None], width)
