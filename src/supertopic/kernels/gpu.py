@@ -5,6 +5,7 @@ has one lane, and the few instructions below are what they stand for.
 """
 
 import functools
+import itertools
 from contextlib import contextmanager
 
 import numpy as np
@@ -151,6 +152,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.arrays: dict = {}
+        self.last: dict[str, np.ndarray] = {}
 
     def empty(self, name: str, shape: tuple[int, ...], dtype):
         """An array of this name, with anything in it."""
@@ -161,9 +163,16 @@ class Shelf:
 
     def put(self, name: str, array: np.ndarray):
         """A copy on the card, in the place of the last one of this name."""
-        place = self.empty(name, array.shape, array.dtype)
-        place.copy_to_device(np.ascontiguousarray(array), stream=stream())
+        place, array = self.empty(name, array.shape, array.dtype), np.ascontiguousarray(array)
+        if not np.array_equal(self.last.get(name), array):
+            place.copy_to_device(array, stream=stream())
+            self.last[name] = array
         return place
+
+    def put_all(self, name: str, arrays):
+        """Copies of flat arrays of one type, on one way."""
+        place, edges = self.put(name, np.concatenate(arrays)), np.cumsum([0, *map(len, arrays)])
+        return [place[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def clear(array) -> None:

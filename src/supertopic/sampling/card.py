@@ -160,10 +160,9 @@ def count_new(tokens: Tokens, topics: Frozen, n_sweeps: int, n_draws: int, key: 
     rows.hash(key)
     rows.begin(make_key(key, STARTING))
     size = rows.n_rows * rows.shape.width
-    kept = zeros(n_draws * size, np.float32)
-    rows.sweep(
-        topics.likes, no_pull(), make_key(key, MOVING), n_sweeps, n_sweeps // 2, kept, size if n_draws > 1 else 0
-    )
+    kept, apart = zeros(n_draws * size, np.float32), size if n_draws > 1 else 0
+    moving = put_key(make_key(key, MOVING))
+    rows.sweep(topics.likes, no_pull(), moving, n_sweeps, n_sweeps // 2, kept, apart)
     return rows, kept
 
 

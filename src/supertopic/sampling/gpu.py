@@ -31,8 +31,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.sampling.responses import Law, Response
 from supertopic.sampling.state import Kept, Priors, Statistics, Target
 
-FILLING, LEAST_CHUNK = 2048, 64  # blocks that add moments, and documents of a block
-BLOCKS = 4096  # of documents that are looked at one by one
+FILLING, LEAST_CHUNK = 1024, 64  # blocks that add moments, and documents of a block
 ETA, Z, LAMBDA = range(3)
 
 
@@ -81,27 +80,17 @@ class GpuShard:
         """Sweep z given eta (R, K + P); `keep` adds the topic counts of every document to those that are kept."""
         if keep and self.kept is None:
             self.kept = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
+        pull, packed = self.nothing, np.concatenate([np.array([key], np.uint64).view(np.float64), eta.reshape(-1)])
+        exact = self.shelf.put("eta", packed)
+        place = exact[:1].view(np.uint64)
         if self.n_columns:
-            by_topic, by_lane = self.rows.shape.arrange(eta[:, : self.n_topics])
-            for name, table in {"eta": eta, "by topic": by_topic, "by lane": by_lane}.items():
-                self.shelf.put(name, table)
-        place = self.shelf.put("sweep", np.array([key], np.uint64))
+            rows, lanes = self.shelf.put_all("tables", self.rows.shape.arrange(eta[:, : self.n_topics]))
+            there = exact[1:].reshape(eta.shape)
+            pull = Pull(there, rows, lanes, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
         with self.watch.over(Z):
             self.tape.play(
-                ("sweep", keep), lambda: self.rows.sweep(topics, self.pull(), place, 1, 0 if keep else 1, self.kept)
+                ("sweep", keep), lambda: self.rows.sweep(topics, pull, place, 1, 0 if keep else 1, self.kept)
             )
-
-    def pull(self) -> Pull:
-        """What the response does to the documents."""
-        if not self.n_columns:
-            return self.nothing
-        width, shape = self.n_topics + self.target.covariates.shape[1], self.rows.shape
-        tables = {"eta": (self.n_columns, width), "by topic": (shape.width * shape.columns,)}
-        tables["by lane"] = (len(shape.arrange(np.zeros((self.n_columns, self.n_topics)))[1]),)
-        eta, by_topic, by_lane = (
-            self.shelf.empty(name, size, np.float64 if name == "eta" else np.float32) for name, size in tables.items()
-        )
-        return Pull(eta, by_topic, by_lane, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
 
     def add_tokens(self, count) -> None:
         """Add the shard's tokens to the counts."""
@@ -140,7 +129,7 @@ class GpuShard:
         if self.moments is None:
             return total
         with self.watch.over(ETA):
-            precision, shift = self.moments.find(*self.shares, self.lam, self.kappa)
+            precision, shift = self.moments.find()
         total.precision[:] += precision
         total.shift[:] += shift
         return total
@@ -269,52 +258,47 @@ class GpuShard:
 
 
 class Moments:
-    """The sums for the next eta; small ones look at every pair of features, large ones at those that there are."""
+    """The sums for the next eta over the documents of a shard."""
 
     def __init__(self, shard: GpuShard):
-        rows, self.n_topics, self.covariates = shard.rows, shard.n_topics, shard.covariates
-        self.stride, self.width = rows.shape.width, shard.n_topics + shard.target.covariates.shape[1]
-        self.n_rows, self.n_columns = rows.n_rows, shard.n_columns
-        self.n_pairs = self.width * (self.width + 1) // 2
-        self.size, self.tape = self.n_pairs + self.width, Tape()
-        self.columns = min(self.n_columns, gpu_moments.MOST_COLUMNS)
-        if self.width >= gpu_moments.SPARSE_FROM:
-            most = np.abs(shard.target.covariates).max(initial=1.0)
-            self.most, self.whole = float(most), empty((self.size, self.n_columns), np.int64)
-            self.unit = empty(2 * self.n_columns, np.float64)
-            self.sizes = empty((self.n_rows, 2 * self.n_columns), np.float64)
-            self.parts = empty((SUMS, 2 * self.n_columns), np.float64)
-            return
-        self.pair = [put(index.astype(np.int32)) for index in np.tril_indices(self.width)]
-        self.blocks = -(-self.size // BLOCK), -(-self.n_columns // self.columns)
-        n_chunks = min(max(1, FILLING // (self.blocks[0] * self.blocks[1])), -(-self.n_rows // LEAST_CHUNK))
-        self.chunk = -(-self.n_rows // n_chunks)
-        self.partial = empty((-(-self.n_rows // self.chunk), self.n_columns, self.size), np.float64)
-        self.sum = empty((self.size, self.n_columns), np.float64)
+        self.shard, self.tape, n_columns, n_rows = shard, Tape(), shard.n_columns, shard.rows.n_rows
+        self.width = shard.n_topics + shard.target.covariates.shape[1]
+        n_sides = -(-self.width // gpu_moments.SIDE)
+        row, column = np.tril_indices(n_sides)
+        self.square = [put(gpu_moments.SIDE * index.astype(np.int32)) for index in (row, column)]
+        n_chunks = min(max(1, FILLING // (len(row) * n_columns)), -(-n_rows // LEAST_CHUNK))
+        self.chunk = -(-n_rows // n_chunks)
+        n_chunks = -(-n_rows // self.chunk)
+        n_squares = len(row) * gpu_moments.SIDE**2
+        self.squares = empty((n_chunks, n_columns, len(row), gpu_moments.SIDE, gpu_moments.SIDE), np.float64)
+        self.shifts = empty((n_chunks, n_columns, self.width), np.float64)
+        self.sums = empty(n_columns * (n_squares + self.width), np.float64)
+        # where the packed triangle's pairs are in a column's squares
+        j, k = np.tril_indices(self.width)
+        side = gpu_moments.SIDE
+        square = j // side * (j // side + 1) // 2 + k // side
+        self.place = (square * side + j % side) * side + k % side
 
-    def find(self, n, inverse, lam, kappa) -> tuple[np.ndarray, np.ndarray]:
+    def find(self) -> tuple[np.ndarray, np.ndarray]:
         """The precision's packed triangle and the shift, a column each."""
-        x = n, self.stride, self.n_topics, inverse, self.covariates, lam, kappa
-        self.tape.play("moments", lambda: self.launch(x, lam, kappa))
-        if self.width < gpu_moments.SPARSE_FROM:
-            found = get(self.sum)
-            return found[: self.n_pairs], found[self.n_pairs :]
-        found, unit = get(self.whole).astype(float), get(self.unit).reshape(2, -1)
-        return found[: self.n_pairs] * unit[0], found[self.n_pairs :] * unit[1]
+        self.tape.play("moments", self.launch)
+        found, n_columns = get(self.sums), self.shard.n_columns
+        squares, shifts = np.split(found, [len(found) - n_columns * self.width])
+        return squares.reshape(n_columns, -1)[:, self.place].T, shifts.reshape(n_columns, self.width).T
 
-    def launch(self, x, lam, kappa) -> None:
-        if self.width >= gpu_moments.SPARSE_FROM:
-            launch(gpu_moments.sizes, lam.size, lam, kappa, self.sizes)
-            launch(gpu_counts.add_up, self.parts.size, self.sizes, self.parts)
-            launch(gpu_moments.find_units, len(self.unit), self.parts, self.most, self.unit)
-            clear(self.whole)
-            blocks = min(self.n_rows, BLOCKS)
-            gpu_moments.make_sparse(self.width)[blocks, BLOCK, stream()](*x, self.unit, self.n_pairs, self.whole)
-            return
-        grid = self.blocks[0], len(self.partial), self.blocks[1]
-        dense = gpu_moments.make_dense(self.width, self.columns)
-        dense[grid, BLOCK, stream()](*x, *self.pair, self.chunk, self.partial)
-        launch(gpu_moments.add_chunks, self.sum.size, self.partial, self.sum)
+    def launch(self) -> None:
+        shard, chunks = self.shard, len(self.squares)
+        n, inverse = shard.shares
+        x = n, shard.rows.shape.width, shard.n_topics, inverse, shard.covariates
+        grid = len(self.square[0]), chunks, shard.n_columns
+        gpu_moments.add_squares[grid, gpu_moments.THREADS, stream()](
+            *x, shard.lam, *self.square, self.chunk, self.squares
+        )
+        launch(gpu_moments.add_shifts, self.shifts.size, *x, shard.kappa, self.chunk, self.shifts)
+        size = self.squares.size // chunks
+        launch(gpu_moments.add_chunks, size, self.squares.reshape(chunks, size), self.sums[:size])
+        rest = self.shifts.size // chunks
+        launch(gpu_moments.add_chunks, rest, self.shifts.reshape(chunks, rest), self.sums[size:])
 
 
 class GpuCounts:
@@ -364,16 +348,22 @@ class GpuCounts:
             self.priors = priors
             self.shelf.put("prior", np.array([0.0 if self.drawn else priors.beta, not self.drawn], np.float32))
             self.shelf.put("alpha", wide(priors.alpha.astype(np.float32)[None], self.width))
+            self.prepare()
         if self.drawn:
             self.draw_phi(priors.beta, key)
-        else:
-            whole = self.plan.n_words * priors.beta
-            self.tape.play(("topics", whole), lambda: self.copy(whole))
         return self.likes
 
+    def prepare(self) -> None:
+        """Count the tokens of each topic, and let the next sweep see the counts as they are now."""
+        whole = self.plan.n_words * self.priors.beta if self.priors else 0.0
+        self.tape.play(("prepare", whole), lambda: self.copy(whole))
+
     def copy(self, whole: float) -> None:
-        launch(gpu_counts.copy_counts, len(self.count), self.count, self.table)
-        launch(gpu_counts.invert, self.plan.n_topics, self.on_card, whole, self.likes.inverse, self.likes.inverse_own)
+        self.add_columns()
+        if not self.drawn:
+            launch(gpu_counts.copy_counts, len(self.count), self.count, self.table)
+            inverses = self.likes.inverse, self.likes.inverse_own
+            launch(gpu_counts.invert, self.plan.n_topics, self.on_card, whole, *inverses)
 
     def draw_phi(self, beta: float, key: np.uint64) -> None:
         """phi_k ~ Dirichlet(word_topic_k + beta), as log-gammas that are normalised in the log."""
@@ -392,7 +382,7 @@ class GpuCounts:
 
     def follow(self, moves: list[None], keep: bool) -> None:
         """The counts have followed; `keep` adds them to the kept ones."""
-        self.tape.play("columns", self.add_columns)
+        self.prepare()
         if keep:
             self.keep()
 
@@ -431,6 +421,6 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     """What a chain takes of the card's memory; documents that are left out take a gigabyte more, or less."""
     width, features = row_width(n_topics), n_topics + n_covariates
     documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
-    moments = 8 * features * (features + 1) // 2 * n_columns * (1 if features >= gpu_moments.SPARSE_FROM else 8)
+    moments = 8 * gpu_moments.SIDE**2 * max(FILLING, (features // gpu_moments.SIDE + 1) ** 2 * n_columns)
     private = 4 * min(NUMBERS, n_tokens * width)
     return 16 * n_tokens + 28 * n_words * width + documents + moments + private
