@@ -116,6 +116,25 @@ def stream():
     return 0 if SIMULATED else cuda.per_thread_default_stream()
 
 
+def new_stream():
+    """One more for what runs beside the thread's own."""
+    return 0 if SIMULATED else cuda.stream()
+
+
+@contextmanager
+def beside(side, used: bool):
+    """What is launched on `side` starts after what was launched before, and is waited for by what comes after."""
+    if not used:
+        yield
+        return
+    begin, end = cuda.event(), cuda.event()
+    begin.record(stream())
+    begin.wait(side)
+    yield
+    end.record(side)
+    end.wait(stream())
+
+
 def launch(kernel, n: int, *args) -> None:
     """Run a kernel on n threads or a few more."""
     if n:

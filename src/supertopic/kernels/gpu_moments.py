@@ -4,12 +4,13 @@ x is a document's shares of topics, then its covariates. A block has a square of
 which it adds one after the other, so that the sums are always the same; so many blocks do the same for other documents.
 """
 
-from numba import float64, int32
+from numba import float64, uint64
 
 from supertopic.kernels.gpu import SIMULATED, cuda
 
 SIDE = 4 if SIMULATED else 32  # features of a square
 OWN = 4  # a thread has so many times so many pairs, of one column
+PAIRS = OWN * OWN
 THREADS = (SIDE // OWN) ** 2
 DOCS = 4 if SIMULATED else 32  # that a block has at a time
 FEATURES = 2 * SIDE * DOCS  # numbers: those of the square's rows, then those of its columns
@@ -20,39 +21,38 @@ def add_squares(n, stride, n_topics, inverse, covariates, lam, row, column, chun
     """partial (chunks, R, squares, SIDE, SIDE); square s is that of some features from row[s] and column[s] on."""
     x = cuda.shared.array(FEATURES, float64)
     scale = cuda.shared.array(DOCS, float64)
-    total = cuda.local.array((OWN, OWN), float64)
+    total = cuda.local.array(PAIRS, float64)
     tid, square, r = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.z
     width = n_topics + covariates.shape[1]
-    a, b = int32(tid // (SIDE // OWN) * OWN), int32(tid % (SIDE // OWN) * OWN + SIDE)
-    for i in range(OWN):
-        for j in range(OWN):
-            total[i, j] = 0.0
+    a, b = uint64(tid // (SIDE // OWN) * OWN), uint64(tid % (SIDE // OWN) * OWN + SIDE)
+    for i in range(PAIRS):
+        total[i] = 0.0
     first = cuda.blockIdx.y * chunk
     last = min(first + chunk, lam.shape[0])
     while first < last:
-        for i in range(tid, FEATURES, THREADS):
-            d, place = first + i // (2 * SIDE), i % (2 * SIDE)
+        for place in range(tid, 2 * SIDE, THREADS):  # one for each thread
             feature = row[square] + place if place < SIDE else column[square] + place - SIDE
-            value = 0.0
-            if d < last and feature < n_topics:
-                value = n[d * stride + feature] * inverse[d]
-            elif d < last and feature < width:
-                value = covariates[d, feature - n_topics]
-            x[i] = value
+            for i in range(DOCS):
+                d, value = first + i, 0.0
+                if d < last and feature < n_topics:
+                    value = n[uint64(d * stride + feature)] * inverse[uint64(d)]
+                elif d < last and feature < width:
+                    value = covariates[uint64(d), uint64(feature - n_topics)]
+                x[uint64(i * 2 * SIDE + place)] = value
         for i in range(tid, DOCS, THREADS):
             scale[i] = lam[first + i, r] if first + i < last else 0.0
         cuda.syncthreads()
         for d in range(DOCS):
-            here = d * 2 * SIDE
+            to_row, to_column = uint64(d * 2 * SIDE) + a, uint64(d * 2 * SIDE) + b
             for i in range(OWN):
-                left = x[here + a + i] * scale[d]
+                left = x[to_row + uint64(i)] * scale[uint64(d)]
                 for j in range(OWN):
-                    total[i, j] += left * x[here + b + j]
+                    total[i * OWN + j] += left * x[to_column + uint64(j)]
         cuda.syncthreads()
         first += DOCS
     for i in range(OWN):
         for j in range(OWN):
-            partial[cuda.blockIdx.y, r, square, a + i, b - SIDE + j] = total[i, j]
+            partial[cuda.blockIdx.y, r, square, int(a) + i, int(b) - SIDE + j] = total[i * OWN + j]
 
 
 @cuda.jit

@@ -39,6 +39,7 @@ derive, uniform32 = here(draws.derive), here(draws.uniform32)
 MOST_TOPICS = 1024
 LANE_TOPICS = 20  # a lane has at most so many if the warp is wide enough
 REGISTERS = 128  # of a thread; with more, fewer warps run at once
+ALONE = BLOCK if SIMULATED else 2**16 // REGISTERS  # threads of a block that has a multiprocessor for itself
 SHARED = 40_000  # bytes of a block's own memory
 LOG2E = math.log2(math.e)
 TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken again
@@ -168,7 +169,7 @@ def make_sweep(shape: Shape):
         tid = cuda.threadIdx.x
         t, slot = tid & (T - 1), (tid & (WARP - 1)) // T
         group = (cuda.blockIdx.x * B + tid) // WARP
-        if group >= n_groups:
+        if tid >= B or group >= n_groups:
             return
         group += first_group
         row = group * G + slot
@@ -177,11 +178,12 @@ def make_sweep(shape: Shape):
         like = cuda.local.array(M, float32)
         fixed = cuda.local.array(M, float32)
         length, longest = docs.length[row], docs.length[group * G]
-        start = uint64(docs.base[group] + slot)
+        start, mine = uint32(docs.base[group] + slot), tid - t
         inverse = one / max(float32(length), one)
         place = uint64(row) * uint64(W)  # of the document's counts
         slopes = STATE + (tid // T) * C
         curves = slopes + C * (B // T)
+        in_memory, in_row, at_slopes, at_curves = uint64(4 * tid), uint64(4 * t), uint64(slopes), uint64(curves)
         beta, taken = likes.prior[0], likes.prior[1]
         for f in range(F):
             first = (f * T + t) * 4
@@ -189,7 +191,7 @@ def make_sweep(shape: Shape):
                 likes.inverse, uint64(first)
             )
             for c in range(4):
-                memory[(f * B + tid) * 4 + c] = docs.n[place + uint64(first + c)]
+                memory[uint32((f * B + tid) * 4 + c)] = docs.n[place + uint64(first + c)]
         if T > 1:
             sync_lanes()
 
@@ -205,8 +207,8 @@ def make_sweep(shape: Shape):
             slope = (float32(pull.kappa[row, 0]) - float32(pull.lam[row, 0]) * known) * inverse * log2e
             omega = zero
             for m in range(M):
-                e = pull.lanes[uint64(((m // 4) * T + t) * 4 + m % 4)]
-                omega += e * memory[((m // 4) * B + tid) * 4 + m % 4]
+                e = pull.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)]
+                omega += e * memory[uint32(((m // 4) * B + tid) * 4 + m % 4)]
                 fixed[m] = log2(fixed[m]) - half * square * e * e
             for s in range(LOG):
                 omega += cuda.shfl_xor_sync(EVERYONE, omega, 1 << s)
@@ -223,18 +225,17 @@ def make_sweep(shape: Shape):
                     a = (float32(pull.kappa[row, r]) - float32(pull.lam[row, r]) * known) * inverse * log2e
                 omega = zero
                 for k in range(K):
-                    four = k >> 2
-                    owner = tid - t + (four & (T - 1))
-                    omega += memory[((four // T) * B + owner) * 4 + (k & 3)] * pull.rows[uint64(k * C + r)]
-                memory[slopes + r], memory[curves + r] = a - b * omega, b
+                    at_k = ((k >> (2 + LOG)) * B + mine + ((k >> 2) & (T - 1))) * 4 + (k & 3)
+                    omega += memory[uint32(at_k)] * pull.rows[uint32(k * C + r)]
+                memory[uint32(slopes + r)], memory[uint32(curves + r)] = a - b * omega, b
             if T > 1:
                 sync_lanes()
             for m in range(M):
                 fixed[m] = log2(fixed[m])
             for c in range(C4):
-                b0, b1, b2, b3 = load4(memory, uint64(curves + 4 * c))
+                b0, b1, b2, b3 = load4(memory, at_curves + uint64(4 * c))
                 for m in range(M):
-                    e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
+                    e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
                     fixed[m] -= half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
         shift = zero
 
@@ -243,20 +244,20 @@ def make_sweep(shape: Shape):
         for sweep_number in range(n_sweeps):
             # words and topics are asked for three tokens ahead, rows of the table one
             p = start
-            word, j = uint64(docs.word[p]) * uint64(W), int32(docs.z[p])
-            ahead = start + uint64(G) if longest > 1 else start
+            word, j = uint32(uint32(docs.word[p]) * uint32(W)), int32(docs.z[p])
+            ahead = uint32(start + uint32(G)) if longest > 1 else start
             word_1, j_1 = docs.word[ahead], int32(docs.z[ahead])
-            ahead = start + uint64(2 * G) if longest > 2 else start
+            ahead = uint32(start + uint32(2 * G)) if longest > 2 else start
             word_2, j_2 = docs.word[ahead], int32(docs.z[ahead])
             for f in range(F):
                 like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                    likes.table, word + uint64((f * T + t) * 4)
+                    likes.table, uint64(word) + in_row + uint64(4 * f * T)
                 )
-            own = likes.table[word + uint64(j)]
+            own = likes.table[uint32(word + uint32(j))]
             for i in range(longest):
                 live = i < length
-                like_own = (own - taken + beta) * likes.inverse_own[uint64(j)]
-                ahead = p + uint64(3 * G) if i + 3 < longest else start
+                like_own = (own - taken + beta) * likes.inverse_own[uint32(j)]
+                ahead = uint32(p + uint32(3 * G)) if i + 3 < longest else start
                 word_3, j_3 = docs.word[ahead], int32(docs.z[ahead])
                 if i & (T - 1) == 0:  # each lane makes one, for one of the next T tokens
                     u = uniform32(stream, sweep_number * length + i + t)
@@ -265,26 +266,25 @@ def make_sweep(shape: Shape):
                     chance = cuda.shfl_sync(EVERYONE, u, slot * T + (i & (T - 1)))
 
                 # the token out of its topic, which is weighed apart from the others
-                four = j >> 2
-                owner = four & (T - 1)
-                at_j = ((four // T) * B + tid - t + owner) * 4 + (j & 3)
-                left, alpha_j = memory[at_j] - one, likes.alpha[uint64(j)]
+                owner = (j >> 2) & (T - 1)
+                at_j = uint32(((j >> (2 + LOG)) * B + mine + owner) * 4 + (j & 3))
+                left, alpha_j = memory[at_j] - one, likes.alpha[uint32(j)]
                 if T > 1:
                     sync_lanes()
                 if owner == t:
                     memory[at_j] = -alpha_j
                 stay_score = zero
                 if R == 1:
-                    eta_j = pull.rows[uint64(j * C)]
+                    eta_j = pull.rows[uint32(j * C)]
                     slope += square * eta_j
                     stay_score = eta_j * (slope - half * square * eta_j)
                 if MANY:
                     part = zero
                     for c in range(CT):
                         r = c * T + t
-                        e, b = pull.rows[uint64(j * C + r)], memory[curves + r]
-                        slope_r = memory[slopes + r] + b * e
-                        memory[slopes + r] = slope_r
+                        e, b = pull.rows[uint32(j * C + r)], memory[uint32(curves + r)]
+                        slope_r = memory[uint32(slopes + r)] + b * e
+                        memory[uint32(slopes + r)] = slope_r
                         part += e * (slope_r - half * b * e)
                     for s in range(LOG):
                         part += cuda.shfl_xor_sync(EVERYONE, part, 1 << s)
@@ -300,21 +300,21 @@ def make_sweep(shape: Shape):
                         for m in range(M):
                             weight[m] = fixed[m]
                         for c in range(C4):
-                            l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
+                            l0, l1, l2, l3 = load4(memory, at_slopes + uint64(4 * c))
                             for m in range(M):
-                                e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
+                                e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
                                 weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                     total = zero
                     for f in range(F):  # sums of four, then of fours: a short chain
-                        n0, n1, n2, n3 = load4(memory, uint64((f * B + tid) * 4))
-                        a0, a1, a2, a3 = load4(likes.alpha, uint64((f * T + t) * 4))
+                        n0, n1, n2, n3 = load4(memory, in_memory + uint64(4 * f * B))
+                        a0, a1, a2, a3 = load4(likes.alpha, in_row + uint64(4 * f * T))
                         m = 4 * f
                         x0, x1 = (n0 + a0) * (like[m] + beta), (n1 + a1) * (like[m + 1] + beta)
                         x2, x3 = (n2 + a2) * (like[m + 2] + beta), (n3 + a3) * (like[m + 3] + beta)
                         if R == 0:
                             x0, x1, x2, x3 = x0 * fixed[m], x1 * fixed[m + 1], x2 * fixed[m + 2], x3 * fixed[m + 3]
                         if R == 1:
-                            e0, e1, e2, e3 = load4(pull.lanes, uint64((f * T + t) * 4))
+                            e0, e1, e2, e3 = load4(pull.lanes, in_row + uint64(4 * f * T))
                             x0, x1 = x0 * exp2(e0 * slope + fixed[m]), x1 * exp2(e1 * slope + fixed[m + 1])
                             x2, x3 = x2 * exp2(e2 * slope + fixed[m + 2]), x3 * exp2(e3 * slope + fixed[m + 3])
                         if MANY:
@@ -343,19 +343,19 @@ def make_sweep(shape: Shape):
                     tried = True
                     top = stay_score - shift + log2((left + alpha_j) * like_own)
                     for f in range(F):
-                        n0, n1, n2, n3 = load4(memory, uint64((f * B + tid) * 4))
-                        a0, a1, a2, a3 = load4(likes.alpha, uint64((f * T + t) * 4))
+                        n0, n1, n2, n3 = load4(memory, in_memory + uint64(4 * f * B))
+                        a0, a1, a2, a3 = load4(likes.alpha, in_row + uint64(4 * f * T))
                         m = 4 * f
                         weight[m], weight[m + 1] = log2(n0 + a0), log2(n1 + a1)
                         weight[m + 2], weight[m + 3] = log2(n2 + a2), log2(n3 + a3)
                     for m in range(M):
                         score = fixed[m]
                         if R == 1:
-                            score += pull.lanes[uint64(((m // 4) * T + t) * 4 + m % 4)] * slope
+                            score += pull.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)] * slope
                         if MANY:
                             for c in range(C4):
-                                l0, l1, l2, l3 = load4(memory, uint64(slopes + 4 * c))
-                                e0, e1, e2, e3 = load4_constant(pull.lanes, uint64(((c * M + m) * T + t) * 4))
+                                l0, l1, l2, l3 = load4(memory, at_slopes + uint64(4 * c))
+                                e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
                                 score += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                         top = max(top, score + weight[m] + log2(like[m] + beta))
                     for s in range(LOG):
@@ -365,12 +365,12 @@ def make_sweep(shape: Shape):
                         for m in range(M):
                             fixed[m] -= top
 
-                next_word = uint64(word_1) * uint64(W)
+                next_word = uint32(uint32(word_1) * uint32(W))
                 for f in range(F):
                     like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                        likes.table, next_word + uint64((f * T + t) * 4)
+                        likes.table, uint64(next_word) + in_row + uint64(4 * f * T)
                     )
-                own = likes.table[next_word + uint64(j_1)]
+                own = likes.table[uint32(next_word + uint32(j_1))]
                 goal = chance * (others + stay) - stay
                 m_found, t_found = int32(0), 0
                 rest = goal - (up_to - total)
@@ -385,45 +385,46 @@ def make_sweep(shape: Shape):
                 if goal < zero or k >= K or not live:
                     k = j
 
-                four = k >> 2
                 if owner == t:
                     memory[at_j] = left
                 if R == 1:
-                    slope -= square * pull.rows[uint64(k * C)]
+                    slope -= square * pull.rows[uint32(k * C)]
                 if MANY:
                     for c in range(CT):
                         r = c * T + t
-                        memory[slopes + r] -= memory[curves + r] * pull.rows[uint64(k * C + r)]
+                        memory[uint32(slopes + r)] -= memory[uint32(curves + r)] * pull.rows[uint32(k * C + r)]
                 if T > 1:
                     sync_lanes()
-                if (four & (T - 1)) == t:
-                    memory[((four // T) * B + tid) * 4 + (k & 3)] += one
+                if ((k >> 2) & (T - 1)) == t:
+                    memory[uint32(((k >> (2 + LOG)) * B + tid) * 4 + (k & 3))] += one
                 if k != j:
                     if t == 0:
                         docs.z[p] = uint16(k)
                     if len(likes.count) > 0:
                         if T == 1:
-                            cuda.atomic.add(likes.count, word + uint64(j), -1)
-                            cuda.atomic.add(likes.count, word + uint64(k), 1)
+                            cuda.atomic.add(likes.count, uint32(word + uint32(j)), -1)
+                            cuda.atomic.add(likes.count, uint32(word + uint32(k)), 1)
                         elif t < 2:
-                            cuda.atomic.add(likes.count, word + uint64(j if t == 0 else k), -1 if t == 0 else 1)
+                            cuda.atomic.add(likes.count, uint32(word + uint32(j if t == 0 else k)), -1 if t == 0 else 1)
                 if T > 1:
                     sync_lanes()
-                p += uint64(G)
+                p = uint32(p + uint32(G))
                 word, j, word_1, j_1, word_2, j_2 = next_word, j_1, word_2, j_2, word_3, j_3
             if sweep_number >= burn_in:
                 to = uint64(sweep_number - burn_in) * uint64(apart) + place
                 for m in range(M):
-                    kept[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[((m // 4) * B + tid) * 4 + m % 4]
+                    kept[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[
+                        uint32(((m // 4) * B + tid) * 4 + m % 4)
+                    ]
 
         for m in range(M):
-            docs.n[place + uint64(((m // 4) * T + t) * 4 + m % 4)] = memory[((m // 4) * B + tid) * 4 + m % 4]
+            docs.n[place + uint64(((m // 4) * T + t) * 4 + m % 4)] = memory[uint32(((m // 4) * B + tid) * 4 + m % 4)]
         for r in range(R):
             value = float64(0.0)
             for m in range(M):
                 topic = ((m // 4) * T + t) * 4 + m % 4
                 if topic < K:
-                    value += pull.exact[r, topic] * float64(memory[((m // 4) * B + tid) * 4 + m % 4])
+                    value += pull.exact[r, topic] * float64(memory[uint32(((m // 4) * B + tid) * 4 + m % 4)])
             for s in range(LOG):
                 value += cuda.shfl_xor_sync(EVERYONE, value, 1 << s)
             if t == 0:

@@ -11,10 +11,11 @@ import numpy as np
 from supertopic.corpus import Tokens, cut, take
 from supertopic.kernels import gpu_counts as kernels
 from supertopic.kernels.draws import make_key
-from supertopic.kernels.gpu import WARP, empty, get, launch, put, stream, zeros
-from supertopic.kernels.gpu_sweep import Documents, Likes, Pull, Shape, make_shape, make_sweep, row_width
+from supertopic.kernels.gpu import SIMULATED, WARP, beside, empty, get, launch, new_stream, put, stream, zeros
+from supertopic.kernels.gpu_sweep import ALONE, Documents, Likes, Pull, Shape, make_shape, make_sweep, row_width
 from supertopic.sampling.state import Topics
 
+LONG = 8 if SIMULATED else 1000  # tokens of a document that starts first
 NUMBERS = 2**28  # of shares or private topics on the card at a time: a gigabyte
 STARTING, MOVING = range(2)  # random numbers of a new document
 
@@ -31,6 +32,7 @@ class Rows:
         length[: self.n_docs], start[: self.n_docs] = lengths[self.order], tokens.doc_start[:-1][self.order]
         base = np.concatenate([[0], np.cumsum(length[:: shape.group].astype(np.int64) * shape.group)])
         self.n_places = int(base[-1]) + WARP
+        self.n_long, self.side = int((length > LONG).sum()), new_stream()
         self.length, self.start, self.flat, self.doc_start = length, put(start), put(tokens.word), tokens.doc_start
         self.docs = Documents(
             zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), put(length),
@@ -89,14 +91,26 @@ class Rows:
         launch(kernels.count_rows, self.n_rows, self.docs, self.shape.group, self.shape.width)
 
     def sweep(self, likes: Likes, pull: Pull, key, n_sweeps=1, burn_in=1, kept=None, apart=0, rows=None) -> None:
-        """Draw every z anew; of the documents of some rows, which fill whole warps, if only these are asked for."""
-        first, last = rows or (0, self.n_rows)
-        group, block = self.shape.group, self.shape.block
-        n_groups = (last - first) // group
-        kept = empty(0, np.float32) if kept is None else kept
-        make_sweep(self.shape)[-(-n_groups * WARP // block), block, stream()](
-            self.docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first // group, n_groups
-        )
+        """Draw every z anew; of the documents of some rows, which fill whole warps, if only these are asked for.
+
+        The card waits for the longest document. So long ones start first, beside the others, on multiprocessors that
+        they have for themselves: their blocks ask for all registers, though most of their threads do nothing.
+        """
+        first, last = (row // self.shape.group for row in rows or (0, self.n_rows))
+        long = min(max(-(-self.n_long // self.shape.group), first), last)
+        verb, kept = make_sweep(self.shape), empty(0, np.float32) if kept is None else kept
+
+        def run(start, stop, threads, where) -> None:
+            blocks = -(-(stop - start) * WARP // self.shape.block)
+            verb[blocks, threads, where](
+                self.docs, likes, pull, key, n_sweeps, burn_in, apart, kept, start, stop - start
+            )
+
+        with beside(self.side, long > first):
+            if long > first:
+                run(first, long, ALONE, self.side)
+            if last > long:
+                run(long, last, self.shape.block, stream())
 
     def tokens(self) -> Tokens:
         """The documents as they came."""
