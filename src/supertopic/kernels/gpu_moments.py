@@ -13,6 +13,7 @@ OWN = 4  # a thread has so many times so many pairs, of one column
 PAIRS = OWN * OWN
 THREADS = (SIDE // OWN) ** 2
 DOCS = 4 if SIMULATED else 32  # that a block has at a time
+CHUNKS = 4 if SIMULATED else 32  # that are added as one
 FEATURES = 2 * SIDE * DOCS  # numbers: those of the square's rows, then those of its columns
 
 
@@ -32,13 +33,15 @@ def add_squares(n, stride, n_topics, inverse, covariates, lam, row, column, chun
     while first < last:
         for place in range(tid, 2 * SIDE, THREADS):  # one for each thread
             feature = row[square] + place if place < SIDE else column[square] + place - SIDE
-            for i in range(DOCS):
-                d, value = first + i, 0.0
-                if d < last and feature < n_topics:
-                    value = n[uint64(d * stride + feature)] * inverse[uint64(d)]
-                elif d < last and feature < width:
-                    value = covariates[uint64(d), uint64(feature - n_topics)]
-                x[uint64(i * 2 * SIDE + place)] = value
+            if feature < n_topics:  # no branch inside: many loads at once
+                for i in range(DOCS):
+                    d = min(first + i, last - 1)  # whose scale is 0, if there are no more
+                    x[uint64(i * 2 * SIDE + place)] = n[uint64(d * stride + feature)] * inverse[uint64(d)]
+            else:
+                for i in range(DOCS):
+                    d = min(first + i, last - 1)
+                    beside = feature < width
+                    x[uint64(i * 2 * SIDE + place)] = covariates[d, feature - n_topics] if beside else 0.0
         for i in range(tid, DOCS, THREADS):
             scale[i] = lam[first + i, r] if first + i < last else 0.0
         cuda.syncthreads()
@@ -71,10 +74,11 @@ def add_shifts(n, stride, n_topics, inverse, covariates, kappa, chunk, partial):
 
 @cuda.jit
 def add_chunks(partial, out):
-    """The sums over the first axis of what is (chunks, n), in its order."""
+    """The sums of each CHUNKS lines of partial (chunks, n), in their order, as out (fewer, n)."""
     i = cuda.grid(1)
-    if i < len(out):
-        total = 0.0
-        for chunk in range(len(partial)):
-            total += partial[chunk, i]
-        out[i] = total
+    n = partial.shape[1]
+    if i < out.size:
+        group, place, total = i // n, i % n, 0.0
+        for chunk in range(group * CHUNKS, min((group + 1) * CHUNKS, len(partial))):
+            total += partial[uint64(chunk), uint64(place)]
+        out[group, place] = total

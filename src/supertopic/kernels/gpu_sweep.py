@@ -37,9 +37,10 @@ from supertopic.kernels.gpu import (
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
 MOST_TOPICS = 1024
-LANE_TOPICS = 20  # a lane has at most so many if the warp is wide enough
-REGISTERS = 128  # of a thread; with more, fewer warps run at once
-ALONE = BLOCK if SIMULATED else 2**16 // REGISTERS  # threads of a block that has a multiprocessor for itself
+LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
+QUICK = 8  # the same for new documents, of which the longest decides how long they take
+REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
+ALONE = BLOCK if SIMULATED else 256  # threads of a block that has a multiprocessor for itself
 SHARED = 40_000  # bytes of a block's own memory
 LOG2E = math.log2(math.e)
 TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken again
@@ -135,11 +136,12 @@ def row_width(n_topics: int) -> int:
     return -(-n_topics // step) * step
 
 
-def make_shape(n_topics: int, n_columns: int) -> Shape:
+def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:
     """From the model alone, so that the same model comes out on any card."""
+    topics = QUICK if quick else LANE_TOPICS if n_columns <= 1 else MANY_COLUMNS
     lanes, most = 1, 1 if SIMULATED else row_width(n_topics) // 4 & -(row_width(n_topics) // 4)
     most = min(most, WARP)  # a row has whole fours for that many lanes
-    while lanes < most and -(-n_topics // (4 * lanes)) * 4 > LANE_TOPICS:
+    while lanes < most and -(-n_topics // (4 * lanes)) * 4 > topics:
         lanes *= 2
     shape = Shape(n_topics, n_columns, lanes, BLOCK)
     while n_columns > 1 and 8 * shape.columns * shape.block // shape.n_lanes > SHARED:
@@ -163,7 +165,7 @@ def make_sweep(shape: Shape):
     MEMORY = STATE + (2 * C * (B // T) if MANY else 0)
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
 
-    @jit_within(REGISTERS)
+    @jit_within(REGISTERS if M <= LANE_TOPICS else MOST_REGISTERS)
     def sweep(docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first_group, n_groups):
         """Draw every z anew, n_sweeps times; counts after burn_in are added to `kept`, `apart` from each other."""
         tid = cuda.threadIdx.x

@@ -170,7 +170,7 @@ def fixed_likes(phi, alpha: np.ndarray) -> Likes:
 
 def count_new(tokens: Tokens, topics: Frozen, n_sweeps: int, n_draws: int, key: np.uint64):
     """Rows of new documents, and their counts in the second half of the sweeps: summed, or each if n_draws is not 1."""
-    rows = Rows(tokens, make_shape(topics.n_topics, 0))
+    rows = Rows(tokens, make_shape(topics.n_topics, 0, quick=True))
     rows.hash(key)
     rows.begin(make_key(key, STARTING))
     size = rows.n_rows * rows.shape.width

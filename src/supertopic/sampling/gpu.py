@@ -31,7 +31,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.sampling.responses import Law, Response
 from supertopic.sampling.state import Kept, Priors, Statistics, Target
 
-FILLING, LEAST_CHUNK = 1024, 64  # blocks that add moments, and documents of a block
+FILLING, LEAST_CHUNK = 4096, 64  # blocks that add moments, and documents of a block
 ETA, Z, LAMBDA = range(3)
 
 
@@ -134,12 +134,16 @@ class GpuShard:
         total.shift[:] += shift
         return total
 
-    def sum_up(self, kernel, size: int, n_columns: int, *args) -> np.ndarray:
-        """The sum over all rows of what a kernel says of each, (n_columns,)."""
+    def sum_up(self, name, kernel, size: int, n_columns: int, *args) -> np.ndarray:
+        """The sum over all rows of what a kernel says of each, (n_columns,); `name` tells it from other sums."""
         values = self.shelf.empty("values", (self.rows.n_rows, n_columns), np.float64)
         parts = self.shelf.empty("parts", (SUMS, n_columns), np.float64)
-        launch(kernel, size, *args, values)
-        launch(gpu_counts.add_up, parts.size, values, parts)
+
+        def add() -> None:
+            launch(kernel, size, *args, values)
+            launch(gpu_counts.add_up, parts.size, values, parts)
+
+        self.tape.play(name, add)
         return get(parts).sum(axis=0)
 
     def log_likelihoods(self, responses: list[Response]) -> np.ndarray:
@@ -152,31 +156,28 @@ class GpuShard:
             if law is None:
                 found[i] = response.log_likelihood(self.target, self.rows.get(self.omega))
                 continue
-            found[i] = response.c * self.sum_up(
-                gpu_counts.likelihoods, self.omega.size, self.n_columns, law.kind, self.own_of(law), self.known,
-                self.omega,
-            )  # fmt: skip
+            name, columns = ("likelihoods", law.kind), self.n_columns
+            about = law.kind, self.own_of(law), self.known, self.omega
+            found[i] = response.c * self.sum_up(name, gpu_counts.likelihoods, self.omega.size, columns, *about)
         return found
 
     def residuals(self) -> np.ndarray:
         """The sum of the weights, and that of the weighted squares of y - omega: (2, R)."""
-        size = self.omega.size
-        return self.sum_up(gpu_counts.residuals, size, 2 * self.n_columns, self.known, self.omega).reshape(2, -1)
+        size, columns = self.omega.size, 2 * self.n_columns
+        sums = self.sum_up("residuals", gpu_counts.residuals, size, columns, self.known, self.omega)
+        return sums.reshape(2, -1)
 
     def log_documents(self, alpha: np.ndarray) -> float:
         """log p(z | alpha)."""
-        docs, width = self.rows.docs, self.rows.shape.width
-        value = self.sum_up(
-            gpu_counts.log_documents, self.rows.n_rows, 1, docs, width, self.shelf.put("alpha", alpha), alpha.sum()
-        )
-        return float(value[0])
+        about = self.rows.docs, self.rows.shape.width, self.shelf.put("alpha", alpha), alpha.sum()
+        name = "documents", alpha.sum()
+        return float(self.sum_up(name, gpu_counts.log_documents, self.rows.n_rows, 1, *about)[0])
 
     def alpha_sums(self, alpha: np.ndarray) -> np.ndarray:
         """The sums of Minka's fixed point for alpha over the shard's documents: one a topic, then that of lengths."""
-        n, docs, width = len(alpha) + 1, self.rows.docs, self.rows.shape.width
-        return self.sum_up(
-            gpu_counts.alpha_sums, self.rows.n_rows * n, n, docs, width, self.shelf.put("alpha", alpha), alpha.sum()
-        )
+        about = self.rows.docs, self.rows.shape.width, self.shelf.put("alpha", alpha), alpha.sum()
+        name, n = ("alpha", alpha.sum()), len(alpha) + 1
+        return self.sum_up(name, gpu_counts.alpha_sums, self.rows.n_rows * n, n, *about)
 
     def leave_out(self, kept: Kept, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """From here on zbar is what it would be if each document were new, to topics that were learned without it."""
@@ -269,22 +270,24 @@ class Moments:
         n_chunks = min(max(1, FILLING // (len(row) * n_columns)), -(-n_rows // LEAST_CHUNK))
         self.chunk = -(-n_rows // n_chunks)
         n_chunks = -(-n_rows // self.chunk)
-        n_squares = len(row) * gpu_moments.SIDE**2
-        self.squares = empty((n_chunks, n_columns, len(row), gpu_moments.SIDE, gpu_moments.SIDE), np.float64)
+        side, n_squares = gpu_moments.SIDE, len(row)
+        self.squares = empty((n_chunks, n_columns, n_squares, side, side), np.float64)
         self.shifts = empty((n_chunks, n_columns, self.width), np.float64)
-        self.sums = empty(n_columns * (n_squares + self.width), np.float64)
+        self.size = n_columns * n_squares * side**2, n_columns * self.width
+        self.sums: list[list] = []  # of each CHUNKS chunks, of these, and so on
+        while n_chunks > 1 or not self.sums:
+            n_chunks = -(-n_chunks // gpu_moments.CHUNKS)
+            self.sums.append([empty((n_chunks, size), np.float64) for size in self.size])
         # where the packed triangle's pairs are in a column's squares
         j, k = np.tril_indices(self.width)
-        side = gpu_moments.SIDE
         square = j // side * (j // side + 1) // 2 + k // side
         self.place = (square * side + j % side) * side + k % side
 
     def find(self) -> tuple[np.ndarray, np.ndarray]:
         """The precision's packed triangle and the shift, a column each."""
         self.tape.play("moments", self.launch)
-        found, n_columns = get(self.sums), self.shard.n_columns
-        squares, shifts = np.split(found, [len(found) - n_columns * self.width])
-        return squares.reshape(n_columns, -1)[:, self.place].T, shifts.reshape(n_columns, self.width).T
+        squares, shifts = (get(sums).reshape(self.shard.n_columns, -1) for sums in self.sums[-1])
+        return squares[:, self.place].T, shifts.T
 
     def launch(self) -> None:
         shard, chunks = self.shard, len(self.squares)
@@ -295,10 +298,11 @@ class Moments:
             *x, shard.lam, *self.square, self.chunk, self.squares
         )
         launch(gpu_moments.add_shifts, self.shifts.size, *x, shard.kappa, self.chunk, self.shifts)
-        size = self.squares.size // chunks
-        launch(gpu_moments.add_chunks, size, self.squares.reshape(chunks, size), self.sums[:size])
-        rest = self.shifts.size // chunks
-        launch(gpu_moments.add_chunks, rest, self.shifts.reshape(chunks, rest), self.sums[size:])
+        parts = [self.squares.reshape(chunks, self.size[0]), self.shifts.reshape(chunks, self.size[1])]
+        for sums in self.sums:
+            for part, total in zip(parts, sums, strict=True):
+                launch(gpu_moments.add_chunks, total.size, part, total)
+            parts = sums
 
 
 class GpuCounts:
@@ -407,8 +411,12 @@ class GpuCounts:
         n_words, n_topics, whole = self.plan.n_words, self.plan.n_topics, self.plan.n_words * beta
         values = self.shelf.empty("values", (n_words, 1), np.float64)
         parts = self.shelf.empty("parts", (SUMS, 1), np.float64)
-        launch(gpu_counts.log_words, n_words, self.count, self.width, n_topics, beta, values)
-        launch(gpu_counts.add_up, parts.size, values, parts)
+
+        def add() -> None:
+            launch(gpu_counts.log_words, n_words, self.count, self.width, n_topics, beta, values)
+            launch(gpu_counts.add_up, parts.size, values, parts)
+
+        self.tape.play(("words", beta), add)
         sums = get(parts).sum() + n_topics * gammaln(whole) - gammaln(whole + self.tokens).sum()
         return float(sums)
 
