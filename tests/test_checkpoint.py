@@ -205,9 +205,9 @@ def test_control_c_without_a_checkpoint(tmp_path):
 def test_control_c_while_weights_are_calibrated(corpus, monkeypatch):
     real = Chain.calibrate
 
-    def calibrate(self, n_sweeps, hidden):
+    def calibrate(self, *args):
         signal.raise_signal(signal.SIGINT)
-        return real(self, n_sweeps, hidden)
+        return real(self, *args)
 
     monkeypatch.setattr(Chain, "calibrate", calibrate)
     with pytest.raises(KeyboardInterrupt, match="stopped"):

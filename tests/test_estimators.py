@@ -20,9 +20,14 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.corpus import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import base
+from supertopic.sampling.chain import Chain
+from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.responses import Logistic
+from supertopic.sampling.state import make_target
 
 QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
 
@@ -233,6 +238,45 @@ def test_documents_without_words(corpus):
     assert np.isfinite(model.predict_proba(X)).all()
     nothing = SLDAClassifier(2, **QUICK).fit(np.zeros((4, 3), int), [0, 1, 0, 1])
     assert np.isfinite(nothing.predict_proba(np.zeros((4, 3), int))).all()
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_separate_classes_have_topics_of_their_own(labels, tmp_path):
+    """A block is the chain of its column alone; predictions are those of all blocks, whatever runs them."""
+    corpus = make_corpus(n_docs=240, n_topics=3, random_state=1)
+    y = corpus.doc_topic.argmax(axis=1)
+    y = np.stack([y == 0, y == 1, y == 2], axis=1).astype(int) if labels else y
+    run = {"n_topics": 4, "multiclass": "separate", "n_chains": 2, "burn_in": 30, "n_draws": 5, "random_state": 0}
+    model, again = (SLDAClassifier(n_jobs=n_jobs, **run).fit(corpus.X, y) for n_jobs in (1, 3))
+    assert model._word_topic.shape == (2, corpus.X.shape[1], 12) and model.coef_.shape == (3, 12)
+    for r in range(3):
+        others = np.delete(model.coef_[r], range(4 * r, 4 * r + 4))
+        assert (others == 0).all() and (model.coef_[r, 4 * r : 4 * r + 4] != 0).all()
+    assert model.score(corpus.X, y) > 0.9
+    np.testing.assert_array_equal(model.predict_proba(corpus.X), again.predict_proba(corpus.X))
+    np.testing.assert_allclose(model.transform(corpus.X).sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1.0)
+    lower, upper = model.predict_interval(corpus.X[:5])
+    assert ((lower <= upper) & (lower >= 0) & (upper <= 1)).all()
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(corpus.X), model.predict_proba(corpus.X))
+
+
+def test_a_block_is_a_chain_of_its_own():
+    corpus = make_corpus(n_docs=60, n_topics=3, random_state=1)
+    y = corpus.doc_topic.argmax(axis=1)
+    run = {"n_topics": 3, "n_chains": 1, "burn_in": 5, "n_draws": 2, "random_state": 0, "calibrate": False}
+    model = SLDAClassifier(multiclass="separate", **run).fit(corpus.X, y)
+    columns = (y[:, None] == np.arange(3)).astype(float)
+    offset = np.tile(model.intercept_, (60, 1))
+    source = Arrays(make_tokens(check_counts(corpus.X)), make_target(columns, np.ones_like(columns), offset))
+    for block in range(3):
+        own = source.column(block)
+        plan = make_plan(own, corpus.X.shape[1], Logistic(25.0), model._priors(), False, "collapsed", 0, 5)
+        with Chain(plan, own, block, 1) as chain:
+            for _ in range(7):
+                chain.step()
+            np.testing.assert_array_equal(model._word_topic[0][:, 3 * block : 3 * block + 3], chain.finish().word_topic)
 
 
 def test_several_classes_share_topics():

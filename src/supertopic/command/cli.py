@@ -59,6 +59,13 @@ NTopics = Annotated[int, typer.Option("--topics", "-k", help="Number of topics."
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores. Changes no result.")]
 
 
+class Device(StrEnum):
+    CPU, CUDA = "cpu", "cuda"
+
+
+OnDevice = Annotated[Device, typer.Option("--device", help="Where topics are sampled; cuda is an NVIDIA card.")]
+
+
 @app.command()
 def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJson = False):
     """Fit the docstrings of SciPy and show what the model finds.
@@ -111,7 +118,7 @@ class Loss(StrEnum):
 
 
 class Multiclass(StrEnum):
-    SHARED, STICK_BREAKING = "shared", "stick_breaking"
+    SHARED, SEPARATE, STICK_BREAKING = "shared", "separate", "stick_breaking"
 
 
 @app.command()
@@ -155,6 +162,7 @@ def fit(
     hold_out: Annotated[float, typer.Option(help="Share of the labelled documents to test on.")] = 0.0,
     seed: Seed = 0,
     jobs: Jobs = -1,
+    device: OnDevice = Device.CPU,
     as_json: AsJson = False,
 ):
     """Learn topics from a table of texts and what is known of each, and write one model file.
@@ -174,7 +182,7 @@ def fit(
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
-    options["words"] = words
+    options |= {"words": words, "device": str(device)}
     if c is not None:
         options["c"] = c
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
@@ -272,7 +280,8 @@ def make_model(response: str, n_topics: int, loss: str, multiclass: str, balance
     classes = response in ("class", "labels")
     for wrong, name in (
         (loss == "hinge" and not classes, "--loss hinge"),
-        (multiclass != "shared" and (response != "class" or loss == "hinge"), f"--multiclass {multiclass}"),
+        (multiclass != "shared" and (not classes or loss == "hinge"), f"--multiclass {multiclass}"),
+        (multiclass == "stick_breaking" and response != "class", f"--multiclass {multiclass}"),
         (balanced and not classes, "--balanced"),
         (exposure is not None and response != "count", "--exposure"),
     ):
@@ -296,6 +305,7 @@ def predict(
         list[str] | None, typer.Option(help="The covariates of the fit, in their order, if they have other names here.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of the screen.")] = None,
+    device: OnDevice = Device.CPU,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = False,
 ):
     """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
@@ -318,6 +328,7 @@ def predict(
         beside["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
     if exposure:
         beside["exposure"] = as_numbers(more[-1], exposure)
+    estimator.set_params(device=str(device))
     predictions, columns = answers(estimator, vectorizer.transform([as_text(t) for t in texts]), beside)
     rows = zip(predictions, *(values.tolist() for values in columns.values()), strict=True)
     file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout  # noqa: SIM115

@@ -31,12 +31,13 @@ from supertopic.estimators.validation import (
 from supertopic.files.checkpoint import Checkpoint, identify
 from supertopic.kernels.draws import make_key
 from supertopic.report.summary import Summary
-from supertopic.sampling.chain import Chain, Result
+from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
 from supertopic.sampling.inference import PREDICT, freeze, infer_shares
 from supertopic.sampling.plan import SAMPLERS, Arrays, Plan, make_plan
 from supertopic.sampling.responses import Logistic, Response
 from supertopic.sampling.state import Priors, Target, make_target, mean_topics
+from supertopic.sampling.trust import enough
 
 logger = logging.getLogger("supertopic")
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
@@ -64,6 +65,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     random_state: Any
     verbose: bool
     seed_: int
+    n_blocks_: int
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -76,25 +78,32 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     ) -> None:
         """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint."""
         began = time.perf_counter()
-        workers = min(effective_n_jobs(self.n_jobs), self.n_chains)
+        self.n_blocks_ = self._count_blocks(target.y.shape[1])
+        n_chains = self.n_blocks_ * self.n_chains
+        workers = min(effective_n_jobs(self.n_jobs), n_chains)
         if self.device == "cuda":  # a thread for each chain does not work but wait
-            workers = min(self.n_chains, self._room_on_card(X, target))
+            workers = min(n_chains, self._room_on_card(X, target))
         self._check_memory(X, target, workers)
         warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
-        source, aside = Arrays(make_tokens(X), target), None
+        source, aside, asked = Arrays(make_tokens(X), target), None, None
         self.seed_ = self._seed()
         plan = self._plan(source, X.shape[1], response)
         checkpoint = self._open_checkpoint(plan, source, path, every)
         hidden = self._hide(target)
         if hidden.any():
             source, aside = source.pick(~hidden), source.pick(hidden)
+            asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
             plan = self._plan(source, X.shape[1], response)
         plan = plan._replace(seed=self.seed_)
         title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
 
         def run(index: int) -> Result:
-            name = f"chain-{index}"
-            with Chain(plan, source, index, max(1, effective_n_jobs(self.n_jobs) // workers)) as chain:
+            name, seen, unseen, own = f"chain-{index}", source, aside, plan
+            if self.n_blocks_ > 1:
+                block = index // self.n_chains
+                seen, unseen = source.column(block), aside.column(block) if aside else None
+                own = self._plan(seen, X.shape[1], response)._replace(seed=self.seed_)
+            with Chain(own, seen, index, max(1, effective_n_jobs(self.n_jobs) // workers)) as chain:
                 if checkpoint:
                     checkpoint.restore(chain, name, last)
                     advance("", chain.iteration)
@@ -102,16 +111,20 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     chain.step()
                     advance(f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else "")
                     pause(chain, name, chain.iteration == last, checkpoint, stop)
-                for _ in chain.calibrate(self.predict_sweeps, aside) if getattr(self, "calibrate", False) else ():
-                    pause(chain, name, False, None, stop)  # the chain itself is finished, and in the checkpoint
+                if getattr(self, "calibrate", False):
+                    for _ in chain.calibrate(self.predict_sweeps, unseen, asked):
+                        pause(chain, name, False, None, stop)  # the chain itself is finished, and in the checkpoint
                 return chain.finish()
 
         with (
             one_blas_thread,
             interruptible() as stop,
-            progress(self.n_chains * last, title, bool(self.verbose)) as advance,
+            progress(n_chains * last, title, bool(self.verbose)) as advance,
         ):
-            self._set_results(plan, X, source, aside, hidden, each(run, self.n_chains, workers, stop))
+            found = each(run, n_chains, workers, stop)
+            chains = [join(found[i :: self.n_chains], plan.n_covariates) for i in range(self.n_chains)]
+            plan = plan._replace(priors=chains[0].priors)
+            self._set_results(plan, X, source, aside, hidden, chains)
             if stop.is_set():  # while words were learned
                 raise KeyboardInterrupt("stopped")
         logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
@@ -135,12 +148,17 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         shown = self._in_units(shown, scale)[0]
         self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated), shown)
         lengths = np.diff(source.tokens.doc_start)
-        shares = chains[self.best_chain_].doc_topic / (np.maximum(lengths, 1) * float(eta.shape[1]))[:, None]
+        whole = np.maximum(lengths, 1) * float(eta.shape[1] * self.n_blocks_)
+        shares = chains[self.best_chain_].doc_topic / whole[:, None]
         shares[lengths == 0] = self._topic_shares[self.best_chain_]
         self.doc_topic_ = np.empty((len(hidden), plan.n_topics))
         self.doc_topic_[~hidden] = shares
         if aside:
             self.doc_topic_[hidden] = self._infer(aside.tokens, [self.best_chain_])[0]
+
+    def _count_blocks(self, n_columns: int) -> int:
+        """How many models with topics of their own there are: one for all columns, or one for each."""
+        return 1
 
     def _hide(self, target: Target) -> np.ndarray:
         """Which documents the chains will not see, (n_docs,)."""
@@ -184,7 +202,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         shares = 4 * n_docs * self.n_topics
         state = 4 * n_tokens + 4 * n_words * self.n_topics + 4 * (self.n_topics + beside) ** 2 * n_columns
         kept = 4 * n_words * self.n_topics + shares + 16 * self.n_draws * n_columns * (self.n_topics + beside)
-        needed = 4 * n_tokens + workers * state + self.n_chains * kept + 2 * shares
+        needed = 4 * n_tokens + workers * state + self.n_blocks_ * (self.n_chains * kept + 2 * shares)
         if self.sampler == "drawn":
             needed += workers * 4 * n_words * self.n_topics
         free = free_memory()
@@ -232,7 +250,7 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tokens = word_topic.sum(axis=1, dtype=float) + 1e-300
         # the share of each topic in all training tokens, (chain, K): what is believed of a document without words
         self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
-        self._frozen: dict[tuple[int, str], Any] = {}
+        self._frozen: dict[tuple[int, int, str], Any] = {}
 
     def __getstate__(self):
         state = super().__getstate__()
@@ -256,24 +274,36 @@ class TopicModel(Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """The mean counts of a chain's draws, plus beta: (V, K)."""
         return self._word_topic[chain] / self._eta.shape[1] + self.beta_[chain]
 
-    def _topics(self, chain: int) -> Any:
+    def _block(self, block: int) -> slice:
+        """The topics of a block."""
+        size = self._n_features_out // self.n_blocks_
+        return slice(block * size, (block + 1) * size)
+
+    def _topics(self, chain: int, block: int) -> Any:
         """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""
         with freezing:
-            if (chain, self.device) not in self._frozen:
-                priors = Priors(self.alpha_[chain], self.beta_[chain], 1.0)
-                topics = mean_topics(self._word_topic[chain], self._eta.shape[1], priors)
-                self._frozen[chain, self.device] = freeze(topics, self.device)
-            return self._frozen[chain, self.device]
+            key, own = (chain, block, self.device), self._block(block)
+            if key not in self._frozen:
+                priors = Priors(self.alpha_[chain, own], self.beta_[chain], 1.0)
+                topics = mean_topics(self._word_topic[chain][:, own], self._eta.shape[1], priors)
+                self._frozen[key] = freeze(topics, self.device)
+            return self._frozen[key]
+
+    def _key(self, chain: int, block: int) -> np.uint64:
+        """Random numbers of a chain for new documents."""
+        return make_key(self.seed_, block * len(self._eta) + chain, PREDICT)
 
     def _infer(self, tokens: Tokens, chains: Sequence[int]) -> np.ndarray:
         """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        n_threads, shares = effective_n_jobs(self.n_jobs), []
-        for index in chains:
-            key = make_key(self.seed_, index, PREDICT)
-            zbar = infer_shares(tokens, self._topics(index), self.predict_sweeps, key, n_threads)
+        n_threads = effective_n_jobs(self.n_jobs)
+        shares = np.empty((len(chains), len(tokens.doc_start) - 1, self._n_features_out))
+        for index, zbar in zip(chains, shares, strict=True):
+            for block in range(self.n_blocks_):
+                topics, key = self._topics(index, block), self._key(index, block)
+                found = infer_shares(tokens, topics, self.predict_sweeps, key, n_threads)
+                zbar[:, self._block(block)] = found / self.n_blocks_
             zbar[np.diff(tokens.doc_start) == 0] = self._topic_shares[index]
-            shares.append(zbar)
-        return np.array(shares)
+        return shares
 
     def _new_counts(self, X) -> csr_array:
         """The counts of new documents."""

@@ -160,10 +160,12 @@ class SLDAClassifier(TopicClassifier):
     c : float, default=25.0
         Weight of the response against the words while topics are learned. 1 is plain sLDA; the paper uses 25 for two
         classes. Predictions hardly depend on it from there on.
-    multiclass : {"shared", "stick_breaking"}, default="shared"
-        What three classes or more are: a column each against the rest, or a row of decisions, "the first class or a
-        later one", "the second or a later one" and so on, in the order of `classes_`. The latter is one likelihood of
-        all classes, and natural where they have an order.
+    multiclass : {"shared", "separate", "stick_breaking"}, default="shared"
+        What three classes or more are: a column each against the rest, on topics that they share; a model each, with
+        n_topics topics of its own, as in the paper; or a row of decisions, "the first class or a later one", "the
+        second or a later one" and so on, in the order of `classes_`, which is one likelihood of all classes, and
+        natural where they have an order. With "separate", topics are those of the first class, then those of the
+        second, and so on, and a class has weights for its own. It goes for labels, too.
     ...
 
     Attributes
@@ -199,11 +201,14 @@ class SLDAClassifier(TopicClassifier):
 
     def _check_parameters(self):
         super()._check_parameters()
-        if self.multiclass not in ("shared", "stick_breaking"):
-            raise ValueError(f"multiclass must be 'shared' or 'stick_breaking', got {self.multiclass!r}.")
+        if self.multiclass not in ("shared", "separate", "stick_breaking"):
+            raise ValueError(f"multiclass must be 'shared', 'separate' or 'stick_breaking', got {self.multiclass!r}.")
+
+    def _count_blocks(self, n_columns):
+        return n_columns if self.multiclass == "separate" else 1
 
     def _response(self):
-        exclusive = not self.multilabel_ and self.multiclass == "shared" and len(self.classes_) > 2
+        exclusive = not self.multilabel_ and self.multiclass != "stick_breaking" and len(self.classes_) > 2
         return Logistic(float(self.c), exclusive, paper_start=self.start == "paper")
 
     @property
@@ -212,7 +217,7 @@ class SLDAClassifier(TopicClassifier):
         return not self.multilabel_ and 2 <= self._eta.shape[2] == len(self.classes_) - 1
 
     def _columns(self, index, weight):
-        if self.multiclass == "shared" or len(self.classes_) == 2:
+        if self.multiclass != "stick_breaking" or len(self.classes_) == 2:
             return super()._columns(index, weight)
         stick = np.arange(len(self.classes_) - 1)  # a document reaches the sticks up to its own class
         return (index[:, None] == stick).astype(float), weight[:, None] * (index[:, None] >= stick)

@@ -91,8 +91,9 @@ doc_topic_ : ndarray of shape (n_docs, n_topics)
     The mean zbar of the training documents, which has seen the response but for the hidden ones; `transform` has not.
 log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
     The log joint density, and the iterations at which it was taken: every tenth, and all that are kept.
-best_chain_, sampler_, seed_, timings_ : int, str, int, dict
-    The chain that is shown, the sampler that ran, the seed, and the thread-seconds spent on eta, z and lambda.
+best_chain_, sampler_, seed_, n_blocks_, timings_ : int, str, int, int, dict
+    The chain that is shown, the sampler that ran, the seed, how many parts the topics have (see `multiclass`), and the
+    seconds spent on eta, z and lambda by all threads or by the card.
 """
 FIT = """\
 X : array-like or sparse matrix of shape (n_docs, n_words)

@@ -28,7 +28,7 @@ KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
     "multioutput_": bool, "n_covariates_": int, "exposed_": bool,
-    "hidden_": dict,
+    "hidden_": dict, "n_blocks_": int,
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
@@ -98,6 +98,7 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
         wanted = FACTS[name]
         _expect(isinstance(value, wanted) or (wanted is float and isinstance(value, int)), f"{name} = {value!r}")
         setattr(model, name, value)
+    model.n_blocks_ = header["fitted"].get("n_blocks_", 1)  # version 0.1 had no others
     for name in ARRAYS:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
@@ -143,6 +144,8 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
     _expect(eta.ndim == 4 and eta.shape[0] == n_chains and eta.shape[1] > 0, "eta's shape")
     _expect(eta.shape[3] == n_topics + n_covariates and n_covariates >= 0, "eta's width")
     _expect(scale.ndim == 3 and scale.shape[:2] == eta.shape[:2], "scale's shape")
+    blocks = model.n_blocks_
+    _expect(blocks == 1 or (blocks == eta.shape[2] and n_topics % blocks == 0), "n_blocks_")
     n_columns, shapes = eta.shape[2], {"alpha_": (n_chains, n_topics), "beta_": (n_chains,)}
     if isinstance(model, SupervisedTopicModel):
         _expect(tensors["calibrated_eta"].shape == eta.shape, "the calibrated eta's shape")

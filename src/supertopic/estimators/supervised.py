@@ -14,15 +14,14 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from supertopic.corpus import cut, make_tokens, take
+from supertopic.corpus import Tokens, cut, make_tokens, take
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.validation import MOST, check_covariates, check_number, log_exposure
-from supertopic.kernels.draws import make_key
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
 from supertopic.sampling.crew import each
-from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, PREDICT, draw_omegas
+from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
 from supertopic.sampling.trust import BESIDE_WORDS, Trust, draw_factors, enough, find_trust
@@ -256,8 +255,9 @@ class SupervisedTopicModel(TopicModel, ABC):
         def work(docs: slice) -> Any:
             part, omega = take(tokens, docs), []
             for chain, eta in enumerate(etas):
-                key, eta_z = make_key(self.seed_, chain, PREDICT), np.ascontiguousarray(eta[:, :, :n_topics])
-                drawn = draw_omegas(part, self._topics(chain), self.predict_sweeps, eta_z, key)
+                drawn = np.concatenate(
+                    [self._draw_omegas(part, chain, block) for block in range(self.n_blocks_)], axis=2
+                )
                 if Z.shape[1]:
                     drawn += np.array([omegas(Z[docs], draw[:, n_topics:].copy()) for draw in eta])[pairs]
                 omega.append(drawn + offset[docs])
@@ -277,6 +277,14 @@ class SupervisedTopicModel(TopicModel, ABC):
         if isinstance(found[0], tuple):
             return tuple(map(np.concatenate, zip(*found, strict=True)))
         return np.concatenate(found)
+
+    def _draw_omegas(self, tokens: Tokens, chain: int, block: int) -> np.ndarray:
+        """The topics' part of omega of new documents, (n_draws, n_docs, R or 1): of all columns, or of a block's."""
+        eta = self._calibrated[0][chain][:, :, self._block(block)]
+        if self.n_blocks_ > 1:
+            eta = eta[:, block : block + 1]
+        topics, key = self._topics(chain, block), self._key(chain, block)
+        return draw_omegas(tokens, topics, self.predict_sweeps, np.ascontiguousarray(eta), key)
 
     def _n_told(self, etas: np.ndarray) -> tuple[int, int]:
         """How many draws of eta there are, and of a new document's topics; predictions use as many as the more."""

@@ -14,7 +14,7 @@ from supertopic.sampling.inference import PREDICT, freeze
 from supertopic.sampling.plan import Arrays, Plan, Source
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Priors, mean_topics
-from supertopic.sampling.trust import Foretold, enough, foretell
+from supertopic.sampling.trust import Foretold, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
 PREDICTING, SHOWN = 1 << 33, 1 << 36  # paths of random numbers that no training iteration takes
@@ -80,8 +80,11 @@ class Chain:
         elif self.plan.learn and self.iteration > self.plan.burn_in // 4:  # the first topics are as good as random
             self.priors = learn_priors(self.engine, self.priors)
 
-    def calibrate(self, n_sweeps: int, hidden: Arrays | None) -> Iterator[None]:
-        """Draw weights for predictions and, from hidden documents, those that are shown; yields after each draw."""
+    def calibrate(self, n_sweeps: int, hidden: Arrays | None, asked: np.ndarray | None = None) -> Iterator[None]:
+        """Draw weights for predictions and, from hidden documents, those that are shown; yields after each draw.
+
+        `asked` is a mask of the hidden documents whose responses are foretold.
+        """
         self.engine.leave_out(self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
         key = make_key(self.plan.seed, self.index, PREDICTING)
         for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, len(self.eta), key):
@@ -101,8 +104,8 @@ class Chain:
             yield
         engine.close()
         etas = np.array([eta for eta, _ in self.weights])
-        asked = hidden.pick(enough(hidden.target, len(etas), n_sweeps - n_sweeps // 2))
-        self.foretold = foretell(asked, topics, etas, n_sweeps, key)
+        some = hidden if asked is None else hidden.pick(asked)
+        self.foretold = foretell(some, topics, etas, n_sweeps, key)
 
     def topics(self) -> Any:
         """The topics that new documents will see: those of the mean over the draws."""
@@ -155,3 +158,40 @@ class Chain:
         self.engine.counts.restore(state["word_topic"], len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()
+
+
+def join(parts: list[Result], n_covariates: int) -> Result:
+    """Chains that have topics and columns of their own as one: its topics are theirs, side by side.
+
+    A column has weights for its own part's topics, and 0 for the others.
+    """
+    if len(parts) == 1:
+        return parts[0]
+
+    def beside(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts], axis=-1)
+
+    def apart(draws: list[np.ndarray]) -> np.ndarray:  # (n_draws, R, K + P) of each
+        n_topics = draws[0].shape[2] - n_covariates
+        wide = np.zeros((len(draws[0]), len(draws), len(draws) * n_topics + n_covariates))
+        for i, eta in enumerate(draws):
+            wide[:, i, i * n_topics : (i + 1) * n_topics] = eta[:, 0, :n_topics]
+            wide[:, i, len(draws) * n_topics :] = eta[:, 0, n_topics:]
+        return wide
+
+    eta, shown, new = ([value(part) for part in parts] for value in (
+        lambda part: part.eta, lambda part: part.shown, lambda part: part.calibrated[0]
+    ))  # fmt: skip
+    new_scale = np.concatenate([part.calibrated[1] for part in parts], axis=-1)
+    foretold = None
+    if parts[0].foretold:
+        foretold = Foretold(*(np.concatenate(told, axis=-1) for told in zip(*(p.foretold for p in parts), strict=True)))
+    log_joint = [
+        (iteration, sum(part.log_joint[i][1] for part in parts)) for i, (iteration, _) in enumerate(parts[0].log_joint)
+    ]
+    alpha = np.concatenate([part.priors.alpha for part in parts])
+    return Result(
+        apart(eta), beside("scale"), (apart(new), new_scale), apart(shown), foretold, beside("left_out"),
+        beside("word_topic"), beside("doc_topic"), parts[0].priors._replace(alpha=alpha),
+        np.sum([part.trace for part in parts], axis=0), log_joint, np.sum([part.seconds for part in parts], axis=0),
+    )  # fmt: skip

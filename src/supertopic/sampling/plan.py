@@ -33,6 +33,12 @@ class Arrays(NamedTuple):
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
 
+    def column(self, r: int) -> "Arrays":
+        """The documents with one column of what is known."""
+        y, weight, offset, covariates = self.target
+        one = slice(r, r + 1) if offset.shape[1] > 1 else slice(None)
+        return Arrays(self.tokens, Target(y[:, r : r + 1], weight[:, r : r + 1], offset[:, one], covariates))
+
     def pick(self, docs: np.ndarray) -> "Arrays":
         """The documents of a mask."""
         return Arrays(pick(self.tokens, docs), Target(*(array[docs] for array in self.target)))
