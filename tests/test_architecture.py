@@ -91,3 +91,20 @@ def test_a_package_is_imported_in_one_room(package, only):
         path.relative_to(SOURCE).parts[0] for path in FILES if any(n.split(".")[0] == package for n in imports(path))
     }
     assert users <= {only, "baselines"} and only in users
+
+
+def test_a_card_has_one_door():
+    """CUDA is imported in one file, which is imported by the card's own files, and inside functions only elsewhere."""
+    users = {path.stem for path in FILES if "numba.cuda" in imports(path) or "cuda" in imported_names(path, "numba")}
+    assert users == {"gpu"}
+    for path in FILES:
+        top = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+        if not path.stem.startswith("gpu") and path.stem != "card":
+            assert not [node.module for node in top if node.module and ".gpu" in node.module], path
+
+
+def imported_names(path: Path, module: str) -> set[str]:
+    """What a file imports from a module."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    found = (node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == module)
+    return {alias.name for node in found for alias in node.names}

@@ -12,15 +12,16 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import CARD, engine_of, plan_of, z_of
+from small import CARD, engine_of, flat, plan_of, z_of
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.sampling import plan as plans
 from supertopic.sampling import topics
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, log_joint
+from supertopic.sampling.inference import draw_omegas, freeze, infer_shares
 from supertopic.sampling.plan import LAMBDA, SWEEP, TOPICS
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.state import Priors, fixed_topics, make_target
 
 
 class Sealed(Threads):
@@ -280,6 +281,8 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
             np.testing.assert_array_equal(one, other)
         assert a[3] == pytest.approx(b[3], rel=1e-12)
 
+    if CARD == "simulator" and "card" in engine and (sampler == "drawn") == (kind in ("hinge", "negative binomial")):
+        pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)
     n, m = (1, 1) if CARD == "simulator" else (3, 2)  # the simulator is slow
     first = run(problem.engine, problem.response, make_key(KEY, 1), n)
@@ -331,3 +334,24 @@ def test_a_loud_response_is_looked_at(sampler, monkeypatch):
     assert sweep(loud, 7, keep=True) == 0 and sweep(loud, 8) == topics.DENSE
     assert [sweep(loud, 9 + i) for i in range(5)] == [4, 3, 2, 1, 0]
     assert sweep(nothing, 14, keep=True) == 0
+
+
+@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
+def test_new_documents_on_a_card():
+    """Topics that share no word leave no doubt; what is beside a document does not matter, nor does its place."""
+    rng = np.random.default_rng(2)
+    docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in (3, 0, 12, 1, 9)]
+    phi = np.full((N_WORDS, N_TOPICS), 1e-9)
+    phi[np.arange(N_WORDS), np.arange(N_WORDS) % N_TOPICS] = 0.25
+    seen, eta = fixed_topics(phi, PRIORS.alpha), rng.normal(size=(3, 2, N_TOPICS))
+    tokens, there = flat(docs, [[]])[0], freeze(seen, "cuda")
+    expected = np.array([np.bincount(np.array(words, int) % N_TOPICS, minlength=N_TOPICS) for words in docs])
+    expected = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1)
+    np.testing.assert_allclose(infer_shares(tokens, there, 4, KEY, 1), expected, atol=1e-6)
+    omega = draw_omegas(tokens, there, 4, eta, KEY)
+    np.testing.assert_allclose(omega, draw_omegas(tokens, seen, 4, eta, KEY), atol=1e-6)
+    assert omega.shape == (3, 5, 2)
+    unsure = freeze(fixed_topics(np.full((N_WORDS, N_TOPICS), 0.05), PRIORS.alpha), "cuda")
+    together = infer_shares(tokens, unsure, 4, KEY, 1)
+    for d in (0, 4):
+        np.testing.assert_array_equal(infer_shares(flat([docs[d]], [[]])[0], unsure, 4, KEY, 1)[0], together[d])

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
+from small import CARD
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
 from supertopic.estimators import base
@@ -171,3 +172,39 @@ def test_random_input_through_everything(problem):
         save(model, Path(folder) / "m")
         after = getattr(load(Path(folder) / "m"), method)(X)
     np.testing.assert_array_equal(before, after)
+
+
+def test_a_card_that_is_not_there(monkeypatch):
+    """What is asked of a card that there is not, or that it cannot do, is told; the processor knows nothing of it."""
+    X, y = np.eye(8, dtype=int), [0, 1] * 4
+    for wrong in ("gpu", 0, None):
+        with pytest.raises(ValueError, match="device must be 'cpu' or 'cuda'"):
+            SLDAClassifier(device=wrong).fit(X, y)
+    with pytest.raises(ValueError, match="'delayed' and 'drawn', got sampler='collapsed'"):
+        SLDAClassifier(device="cuda", sampler="collapsed").fit(X, y)
+    if CARD != "card":
+        with pytest.raises(RuntimeError, match=r"no NVIDIA card or driver was found. Use device='cpu'"):
+            SLDAClassifier(device="cuda").fit(X, y)
+    monkeypatch.setattr("supertopic.kernels.gpu.find_card", lambda: "a card")
+    with pytest.raises(ValueError, match="at most 1,024 topics, got n_topics=1,025"):
+        SLDAClassifier(1025, device="cuda").fit(X, y)
+    monkeypatch.setattr("supertopic.kernels.gpu.free_bytes", lambda: 10_000)
+    with pytest.raises(MemoryError, match=r"of the card's memory, but 0\.0 GiB are free"):
+        SLDAClassifier(device="cuda").fit(X, y)
+
+
+def test_numba_cuda_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "supertopic.kernels.gpu", None)
+    with pytest.raises(ImportError, match=r"device='cuda' needs numba-cuda .*supertopic\[gpu\]"):
+        LDA(device="cuda").fit(np.eye(4, dtype=int))
+
+
+def test_nothing_of_cuda_is_imported_without_need():
+    code = (
+        "import sys, numpy as np; from supertopic import SLDAClassifier; "
+        "m = SLDAClassifier(2, n_chains=1, burn_in=2, n_draws=1).fit(np.eye(8, dtype=int), [0, 1] * 4); "
+        "m.predict(np.eye(8, dtype=int)); "
+        "print([name for name in sys.modules if name.startswith('cuda') or '.gpu' in name])"
+    )
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

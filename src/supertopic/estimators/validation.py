@@ -30,9 +30,10 @@ def check_device(device: Any, n_topics: int, sampler: str) -> None:
     if sampler == "collapsed":
         raise ValueError("device='cuda' has the samplers 'delayed' and 'drawn', got sampler='collapsed'.")
     try:
-        from supertopic.kernels import gpu, gpu_sweep
+        from supertopic.kernels.gpu import find_card
+        from supertopic.kernels.gpu_sweep import MOST_TOPICS
 
-        gpu.find_card()
+        find_card()
     except ImportError as error:
         raise ImportError(
             f"device='cuda' needs numba-cuda ({error}); pip install \"supertopic[gpu]\", or use device='cpu'."
@@ -41,10 +42,9 @@ def check_device(device: Any, n_topics: int, sampler: str) -> None:
         raise RuntimeError(
             f"device='cuda', but {error}. Use device='cpu', which gives an equally good model."
         ) from error
-    if n_topics > gpu_sweep.MOST_TOPICS:
+    if n_topics > MOST_TOPICS:
         raise ValueError(
-            f"device='cuda' takes at most {gpu_sweep.MOST_TOPICS:,} topics, got n_topics={n_topics:,}; "
-            "device='cpu' takes more."
+            f"device='cuda' takes at most {MOST_TOPICS:,} topics, got n_topics={n_topics:,}; device='cpu' takes more."
         )
 
 

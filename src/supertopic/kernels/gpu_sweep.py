@@ -40,7 +40,7 @@ MOST_TOPICS = 1024
 LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
 QUICK = 8  # the same for new documents, of which the longest decides how long they take
 REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
-ALONE = BLOCK if SIMULATED else 256  # threads of a block that has a multiprocessor for itself
+ALL_REGISTERS = 2**16  # of a multiprocessor
 SHARED = 40_000  # bytes of a block's own memory
 LOG2E = math.log2(math.e)
 TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken again
@@ -110,6 +110,16 @@ class Shape(NamedTuple):
         return -(-self.n_columns // step) * step
 
     @property
+    def registers(self) -> int:
+        """Registers that a thread may use."""
+        return REGISTERS if 4 * self.fours <= LANE_TOPICS else MOST_REGISTERS
+
+    @property
+    def alone(self) -> int:
+        """Threads of a block that has a multiprocessor for itself, since it has all registers."""
+        return self.block if SIMULATED else ALL_REGISTERS // self.registers // WARP * WARP
+
+    @property
     def group(self) -> int:
         """Documents of a warp."""
         return WARP // self.n_lanes
@@ -165,7 +175,7 @@ def make_sweep(shape: Shape):
     MEMORY = STATE + (2 * C * (B // T) if MANY else 0)
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
 
-    @jit_within(REGISTERS if M <= LANE_TOPICS else MOST_REGISTERS)
+    @jit_within(shape.registers)
     def sweep(docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first_group, n_groups):
         """Draw every z anew, n_sweeps times; counts after burn_in are added to `kept`, `apart` from each other."""
         tid = cuda.threadIdx.x

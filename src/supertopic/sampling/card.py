@@ -12,7 +12,7 @@ from supertopic.corpus import Tokens, cut, take
 from supertopic.kernels import gpu_counts as kernels
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.gpu import SIMULATED, WARP, beside, empty, get, launch, new_stream, put, stream, zeros
-from supertopic.kernels.gpu_sweep import ALONE, Documents, Likes, Pull, Shape, make_shape, make_sweep, row_width
+from supertopic.kernels.gpu_sweep import Documents, Likes, Pull, Shape, make_shape, make_sweep, row_width
 from supertopic.sampling.state import Topics
 
 LONG = 8 if SIMULATED else 1000  # tokens of a document that starts first
@@ -108,7 +108,7 @@ class Rows:
 
         with beside(self.side, long > first):
             if long > first:
-                run(first, long, ALONE, self.side)
+                run(first, long, self.shape.alone, self.side)
             if last > long:
                 run(long, last, self.shape.block, stream())
 

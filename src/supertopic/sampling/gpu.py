@@ -11,7 +11,22 @@ from scipy.special import gammaln
 from supertopic.corpus import Tokens
 from supertopic.kernels import gpu_counts, gpu_moments
 from supertopic.kernels.draws import make_key
-from supertopic.kernels.gpu import BLOCK, SUMS, WARP, Shelf, Tape, Watch, clear, empty, get, launch, put, stream, zeros
+from supertopic.kernels.gpu import (
+    BLOCK,
+    SUMS,
+    WARP,
+    Shelf,
+    Tape,
+    Watch,
+    address,
+    clear,
+    empty,
+    get,
+    launch,
+    put,
+    stream,
+    zeros,
+)
 from supertopic.kernels.gpu_sweep import Likes, Pull, make_shape, row_width
 from supertopic.sampling.card import (
     MOVING,
@@ -87,9 +102,11 @@ class GpuShard:
             rows, lanes = self.shelf.put_all("tables", self.rows.shape.arrange(eta[:, : self.n_topics]))
             there = exact[1:].reshape(eta.shape)
             pull = Pull(there, rows, lanes, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
+        places = map(address, (*topics, self.kept) if keep else topics)
         with self.watch.over(Z):
             self.tape.play(
-                ("sweep", keep), lambda: self.rows.sweep(topics, pull, place, 1, 0 if keep else 1, self.kept)
+                ("sweep", keep, *places),
+                lambda: self.rows.sweep(topics, pull, place, 1, 0 if keep else 1, self.kept),
             )
 
     def add_tokens(self, count) -> None:
