@@ -5,7 +5,7 @@ has one lane, and the few instructions below are what they stand for.
 """
 
 import functools
-import itertools
+import math
 from contextlib import contextmanager
 
 import numpy as np
@@ -171,7 +171,6 @@ class Shelf:
 
     def __init__(self) -> None:
         self.arrays: dict = {}
-        self.last: dict[str, np.ndarray] = {}
 
     def empty(self, name: str, shape: tuple[int, ...], dtype):
         """An array of this name, with anything in it."""
@@ -182,21 +181,31 @@ class Shelf:
 
     def put(self, name: str, array: np.ndarray):
         """A copy on the card, in the place of the last one of this name."""
-        place, array = self.empty(name, array.shape, array.dtype), np.ascontiguousarray(array)
-        if not np.array_equal(self.last.get(name), array):
-            place.copy_to_device(array, stream=stream())
-            self.last[name] = array
+        place = self.empty(name, array.shape, array.dtype)
+        place.copy_to_device(np.ascontiguousarray(array), stream=stream())
         return place
 
-    def put_all(self, name: str, arrays):
-        """Copies of flat arrays of one type, on one way."""
-        place, edges = self.put(name, np.concatenate(arrays)), np.cumsum([0, *map(len, arrays)])
-        return [place[a:b] for a, b in itertools.pairwise(edges)]
 
+class Parcel:
+    """Some small arrays that travel to the card on one way, to places that stay: each way takes a while."""
 
-def address(array) -> int:
-    """Where an array is: what is recorded goes for arrays at their places."""
-    return id(array) if SIMULATED else array.__cuda_array_interface__["data"][0]
+    def __init__(self, **arrays: tuple[tuple[int, ...], type]):
+        sizes = {name: math.prod(shape) * np.dtype(dtype).itemsize for name, (shape, dtype) in arrays.items()}
+        ends = np.cumsum([0] + [-(-size // 256) * 256 for size in sizes.values()]).tolist()
+        self.packed, self.there = np.zeros(ends[-1], np.uint8), empty(ends[-1], np.uint8)
+        self.here, self.on_card = (
+            {
+                name: whole[start : start + sizes[name]].view(dtype).reshape(shape)
+                for start, (name, (shape, dtype)) in zip(ends, arrays.items(), strict=False)
+            }
+            for whole in (self.packed, self.there)
+        )
+
+    def send(self, **arrays) -> None:
+        """Put arrays, or numbers, into their places."""
+        for name, array in arrays.items():
+            self.here[name][...] = array
+        self.there.copy_to_device(self.packed, stream=stream())
 
 
 def clear(array) -> None:
@@ -256,22 +265,27 @@ class Watch:
     """Seconds that the card needs for some kinds of work, without waiting for it."""
 
     def __init__(self, n_kinds: int):
-        self.seconds, self.running = np.zeros(n_kinds), []
+        self.seconds, self.running = np.zeros(n_kinds), [False] * n_kinds
+        self.events = [(cuda.event(), cuda.event()) for _ in range(n_kinds)]
 
     @contextmanager
     def over(self, kind: int):
-        begin, end = cuda.event(), cuda.event()
+        """Around what is to be timed; what was timed before is over by then."""
+        self.read(kind)
+        begin, end = self.events[kind]
         begin.record(stream())
         yield
         end.record(stream())
-        self.running.append((kind, begin, end))
+        self.running[kind] = True
 
-    def read(self) -> np.ndarray:
-        """The seconds so far; call it when the card has nothing to do."""
-        for kind, begin, end in self.running:
-            end.synchronize()
-            self.seconds[kind] += begin.elapsed_time(end) / 1e3
-        self.running.clear()
+    def read(self, *kinds: int) -> np.ndarray:
+        """The seconds so far, all of them brought up to date, or some."""
+        for kind in kinds or range(len(self.events)):
+            if self.running[kind]:
+                begin, end = self.events[kind]
+                end.synchronize()
+                self.seconds[kind] += begin.elapsed_time(end) / 1e3
+                self.running[kind] = False
         return self.seconds
 
 

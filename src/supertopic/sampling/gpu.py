@@ -15,10 +15,10 @@ from supertopic.kernels.gpu import (
     BLOCK,
     SUMS,
     WARP,
+    Parcel,
     Shelf,
     Tape,
     Watch,
-    address,
     clear,
     empty,
     get,
@@ -66,7 +66,16 @@ class GpuShard:
         self.set_shares(self.rows.docs.n, 1)
         self.kept: Any = None
         self.watch, self.shelf, self.tape, self.before = Watch(3), Shelf(), Tape(), np.zeros(3)
+        self.seen: Likes | None = None  # for which sweeps are recorded
+        self.sweeps = Tape()
         self.nothing = no_pull()
+        self.for_augment = Parcel(key=((1,), np.uint64), own=((self.n_columns,), np.float64))
+        of_shape, width = self.rows.shape, n_topics + target.covariates.shape[1]
+        by_topic, by_lane = map(len, of_shape.arrange(np.zeros((self.n_columns, n_topics))))
+        self.for_sweep = Parcel(
+            key=((1,), np.uint64), eta=((self.n_columns, width), np.float64), by_topic=((by_topic,), np.float32),
+            by_lane=((by_lane,), np.float32),
+        )  # fmt: skip
         self.restart(response)
 
     def set_shares(self, n, n_draws: int) -> None:
@@ -95,19 +104,19 @@ class GpuShard:
         """Sweep z given eta (R, K + P); `keep` adds the topic counts of every document to those that are kept."""
         if keep and self.kept is None:
             self.kept = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
-        pull, packed = self.nothing, np.concatenate([np.array([key], np.uint64).view(np.float64), eta.reshape(-1)])
-        exact = self.shelf.put("eta", packed)
-        place = exact[:1].view(np.uint64)
-        if self.n_columns:
-            rows, lanes = self.shelf.put_all("tables", self.rows.shape.arrange(eta[:, : self.n_topics]))
-            there = exact[1:].reshape(eta.shape)
-            pull = Pull(there, rows, lanes, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
-        places = map(address, (*topics, self.kept) if keep else topics)
+        by_topic, by_lane = self.rows.shape.arrange(eta[:, : self.n_topics])
+        self.for_sweep.send(key=key, eta=eta, by_topic=by_topic, by_lane=by_lane)
+        if topics is not self.seen:
+            self.seen, self.sweeps = topics, Tape()
         with self.watch.over(Z):
-            self.tape.play(
-                ("sweep", keep, *places),
-                lambda: self.rows.sweep(topics, pull, place, 1, 0 if keep else 1, self.kept),
-            )
+            self.sweeps.play(keep, lambda: self.launch_sweep(topics, keep))
+
+    def launch_sweep(self, topics: Likes, keep: bool) -> None:
+        sent, pull = self.for_sweep.on_card, self.nothing
+        if self.n_columns:
+            tables = sent["eta"], sent["by_topic"], sent["by_lane"]
+            pull = Pull(*tables, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
+        self.rows.sweep(topics, pull, sent["key"], 1, 0 if keep else 1, self.kept)
 
     def add_tokens(self, count) -> None:
         """Add the shard's tokens to the counts."""
@@ -128,18 +137,15 @@ class GpuShard:
 
     def find_lam(self, response: Response, law: Law, key: np.uint64, draw: bool) -> None:
         """Draw lam if it is to be drawn, and find its kappa."""
-        own, place = self.own_of(law), self.shelf.put("augment", np.array([key], np.uint64))
+        self.for_augment.send(key=key, own=law.own)
+        sent = self.for_augment.on_card
         self.tape.play(
             ("augment", law.kind, response.c, draw),
             lambda: launch(
-                gpu_counts.augment, self.lam.size, law.kind, response.c, own, self.known, self.omega,
-                self.rows.docs.number, place, draw, self.lam, self.kappa,
+                gpu_counts.augment, self.lam.size, law.kind, response.c, sent["own"], self.known, self.omega,
+                self.rows.docs.number, sent["key"], draw, self.lam, self.kappa,
             ),
         )  # fmt: skip
-
-    def own_of(self, law: Law):
-        """The response's own parameter, one a column."""
-        return self.shelf.put("own", np.broadcast_to(np.asarray(law.own, dtype=np.float64), self.n_columns))
 
     def add_statistics(self, total: Statistics) -> Statistics:
         """Add to what the next draw of eta needs to know, in place; without a response that is nothing."""
@@ -174,7 +180,8 @@ class GpuShard:
                 found[i] = response.log_likelihood(self.target, self.rows.get(self.omega))
                 continue
             name, columns = ("likelihoods", law.kind), self.n_columns
-            about = law.kind, self.own_of(law), self.known, self.omega
+            self.for_augment.send(own=law.own)
+            about = law.kind, self.for_augment.on_card["own"], self.known, self.omega
             found[i] = response.c * self.sum_up(name, gpu_counts.likelihoods, self.omega.size, columns, *about)
         return found
 
@@ -269,7 +276,7 @@ class GpuShard:
         self.before = np.array(state["seconds"], dtype=float)
         if "kept" in state:
             lines = wide(np.asarray(state["kept"], np.float32), self.rows.shape.width).reshape(self.n_docs, -1)
-            self.kept = self.rows.put(lines).reshape(-1)
+            self.kept, self.sweeps = self.rows.put(lines).reshape(-1), Tape()
         self.set_lam(response, lam)
         if self.n_columns:
             self.regress(eta)
@@ -284,7 +291,9 @@ class Moments:
         n_sides = -(-self.width // gpu_moments.SIDE)
         row, column = np.tril_indices(n_sides)
         self.square = [put(gpu_moments.SIDE * index.astype(np.int32)) for index in (row, column)]
-        n_chunks = min(max(1, FILLING // (len(row) * n_columns)), -(-n_rows // LEAST_CHUNK))
+        self.columns = min(n_columns, gpu_moments.COLUMNS)  # that a block adds
+        n_blocks = len(row) * -(-n_columns // self.columns)
+        n_chunks = min(max(1, FILLING // n_blocks), -(-n_rows // LEAST_CHUNK))
         self.chunk = -(-n_rows // n_chunks)
         n_chunks = -(-n_rows // self.chunk)
         side, n_squares = gpu_moments.SIDE, len(row)
@@ -292,9 +301,11 @@ class Moments:
         self.shifts = empty((n_chunks, n_columns, self.width), np.float64)
         self.size = n_columns * n_squares * side**2, n_columns * self.width
         self.sums: list[list] = []  # of each CHUNKS chunks, of these, and so on
-        while n_chunks > 1 or not self.sums:
+        while n_chunks > gpu_moments.CHUNKS:
             n_chunks = -(-n_chunks // gpu_moments.CHUNKS)
             self.sums.append([empty((n_chunks, size), np.float64) for size in self.size])
+        self.whole = empty(sum(self.size), np.float64)
+        self.sums.append([self.whole[: self.size[0]].reshape(1, -1), self.whole[self.size[0] :].reshape(1, -1)])
         # where the packed triangle's pairs are in a column's squares
         j, k = np.tril_indices(self.width)
         square = j // side * (j // side + 1) // 2 + k // side
@@ -303,15 +314,16 @@ class Moments:
     def find(self) -> tuple[np.ndarray, np.ndarray]:
         """The precision's packed triangle and the shift, a column each."""
         self.tape.play("moments", self.launch)
-        squares, shifts = (get(sums).reshape(self.shard.n_columns, -1) for sums in self.sums[-1])
-        return squares[:, self.place].T, shifts.T
+        squares, shifts = np.split(get(self.whole), self.size[:1])
+        n_columns = self.shard.n_columns
+        return squares.reshape(n_columns, -1)[:, self.place].T, shifts.reshape(n_columns, -1).T
 
     def launch(self) -> None:
         shard, chunks = self.shard, len(self.squares)
         n, inverse = shard.shares
         x = n, shard.rows.shape.width, shard.n_topics, inverse, shard.covariates
-        grid = len(self.square[0]), chunks, shard.n_columns
-        gpu_moments.add_squares[grid, gpu_moments.THREADS, stream()](
+        grid = len(self.square[0]), chunks, -(-shard.n_columns // self.columns)
+        gpu_moments.make_squares(self.columns)[grid, gpu_moments.THREADS, stream()](
             *x, shard.lam, *self.square, self.chunk, self.squares
         )
         launch(gpu_moments.add_shifts, self.shifts.size, *x, shard.kappa, self.chunk, self.shifts)
