@@ -193,13 +193,13 @@ class Parcel:
         sizes = {name: math.prod(shape) * np.dtype(dtype).itemsize for name, (shape, dtype) in arrays.items()}
         ends = np.cumsum([0] + [-(-size // 256) * 256 for size in sizes.values()]).tolist()
         self.packed, self.there = np.zeros(ends[-1], np.uint8), empty(ends[-1], np.uint8)
-        self.here, self.on_card = (
-            {
-                name: whole[start : start + sizes[name]].view(dtype).reshape(shape)
-                for start, (name, (shape, dtype)) in zip(ends, arrays.items(), strict=False)
-            }
-            for whole in (self.packed, self.there)
-        )
+        self.here: dict[str, np.ndarray] = {}
+        self.on_card: dict = {}
+        for start, (name, (shape, dtype)) in zip(ends, arrays.items(), strict=False):
+            part = slice(start, start + sizes[name])
+            self.here[name] = self.packed[part].view(dtype).reshape(shape)
+            there = self.there[part].view(dtype).reshape(shape) if sizes[name] else empty(shape, dtype)
+            self.on_card[name] = there
 
     def send(self, **arrays) -> None:
         """Put arrays, or numbers, into their places."""

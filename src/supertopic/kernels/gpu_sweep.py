@@ -132,8 +132,8 @@ class Shape(NamedTuple):
         """
         rows = np.zeros((self.width, self.columns), np.float32)
         rows[: self.n_topics, : self.n_columns] = eta.T
-        if self.n_columns == 1:
-            return rows.reshape(-1), np.ascontiguousarray(rows[:, 0])
+        if self.n_columns <= 1:
+            return rows.reshape(-1), rows.reshape(self.width, -1)[:, : self.n_columns].reshape(-1)
         four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
         topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
         lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
