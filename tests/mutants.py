@@ -6,6 +6,7 @@ time, `--sample N` every so-many-th only. Names are files such as `kernels/sweep
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -239,11 +240,11 @@ ABOVE = [
     m("corpus", "the first document of a pick twice", "np.cumsum(lengths[docs])", "np.cumsum(np.sort(lengths[docs]))", "honesty threads definitions"),
     m("estimators/base", "alpha not divided", "alpha = np.full(self.n_topics, alpha / self.n_topics)",
       "alpha = np.full(self.n_topics, alpha)", "definitions estimators"),
-    m("estimators/base", "the worst chain", "int(np.argmax(means))", "int(np.argmin(means))", "estimators"),
-    m("estimators/base", "the chains' counts of the first one", "word_topic = np.stack([chain.word_topic for chain in chains])",
+    m("estimators/fitting", "the worst chain", "int(np.argmax(means))", "int(np.argmin(means))", "estimators"),
+    m("estimators/fitting", "the chains' counts of the first one", "word_topic = np.stack([chain.word_topic for chain in chains])",
       "word_topic = np.stack([chains[0].word_topic for chain in chains])", "streams"),
-    m("estimators/supervised", "predictions of all chains from one stream", "make_key(self.seed_, chain, PREDICT)",
-      "make_key(self.seed_, 0, PREDICT)", "streams definitions"),
+    m("estimators/base", "predictions of all chains from one stream", "block * len(self._eta) + chain, PREDICT)",
+      "block * len(self._eta), PREDICT)", "streams definitions"),
     m("estimators/supervised", "covariates are not scaled", "return (Z - self.covariate_mean_) / self.covariate_scale_\n\n    def _foretell",
       "return Z - self.covariate_mean_\n\n    def _foretell", "definitions"),
     m("estimators/supervised", "weights of covariates in other units", "self._shown[..., self._n_features_out :] / self.covariate_scale_",
@@ -283,7 +284,7 @@ ABOVE = [
     m("estimators/regressors", "quantiles of the mean's normal", "enough = average([ndtr((middle - mean) / sd) for mean, sd in draws]) >= q",
       "enough = ndtr((middle - average([m for m, _ in draws])) / average([s for _, s in draws])) >= q", "definitions"),
     m("estimators/regressors", "half a count more", "half = 0.5 * target.weight.max(axis=0)", "half = 5.0 * target.weight.max(axis=0)", "definitions"),
-    m("estimators/storage", "a fact that is not saved", '    "hidden_": dict,\n', "", "definitions storage"),
+    m("estimators/storage", "a fact that is not saved", '"hidden_": dict, ', "", "definitions storage"),
     m("estimators/storage", "an array that is not saved", '"empty_intercept_", "unit_"', '"unit_"', "definitions storage"),
     m("estimators/storage", "alpha is not checked", '"alpha_": (n_chains, n_topics), ', "", "definitions"),
     m("estimators/storage", "columns are not checked", 'shown[::2] == eta.shape[::2]', "True", "definitions"),
@@ -319,7 +320,29 @@ ABOVE = [
     m("datasets", "labels from the shares' prior", "probability = expit(doc_topic @ eta.T)", "probability = expit(doc_topic @ (0.5 * eta.T))",
       "definitions"),
 ]  # fmt: skip
-MUTANTS = KERNELS + SAMPLING + ABOVE
+CARD = [  # noticed in Numba's simulator
+    m("kernels/gpu_sweep", "the token stays in its document", "memory[at_j] - one, likes.alpha", "memory[at_j], likes.alpha", "gpu:lanes"),
+    m("kernels/gpu_sweep", "the token stays in its word", "(own - taken + beta)", "(own + beta)", "gpu:lanes"),
+    m("kernels/gpu_sweep", "its topic's other tokens weigh, too", "memory[at_j] = -alpha_j", "memory[at_j] = left", "gpu:lanes"),
+    m("kernels/gpu_sweep", "a curve half as steep", "log2(fixed[m]) - half * square * e * e", "log2(fixed[m]) - half * half * square * e * e", "gpu:lanes"),
+    m("kernels/gpu_sweep", "the same with many columns", "fixed[m] -= half * (b0", "fixed[m] -= half * half * (b0", "gpu:lanes"),
+    m("kernels/gpu_sweep", "a move leaves the slope", "slope -= square * pull.rows[uint32(k * C)]", "slope -= square * pull.rows[uint32(j * C)]", "gpu:lanes"),
+    m("kernels/gpu_sweep", "what overflows is not taken again", "if R == 0 or not any_lane(off):", "if True:", "gpu:lanes"),
+    m("kernels/gpu_sweep", "covariates forgotten at first", "a = (float32(pull.kappa[row, r]) - float32(pull.lam[row, r]) * known)", "a = float32(pull.kappa[row, r])", "contract:card_sweep"),
+    m("kernels/gpu_sweep", "omega without its offset", "pull.omega[row, r] = value + pull.offset[row, r]", "pull.omega[row, r] = value", "contract:card_sweep"),
+    m("kernels/gpu_sweep", "all tokens of a row from one number", "uniform32(stream, sweep_number * length + i + t)", "uniform32(stream, t)", "gpu:lanes"),
+    m("kernels/gpu_counts", "columns of lambda from one stream", "derive(derive(key[0], number[d]), r))", "derive(key[0], number[d]))", "contract:card_augment"),
+    m("kernels/gpu_counts", "kappa of omega, offset and all", "weight, lam[d, r]) - target[2][d, r] * lam[d, r]", "weight, lam[d, r])", "contract:card_augment"),
+    m("kernels/gpu_counts", "own tokens left in the private topics", "like[here + docs.z[place + i * group]] -= 1.0", "like[here + docs.z[place + i * group]] -= 0.0", "contract:card_private"),
+    m("kernels/gpu_counts", "a topic's mass with the token", "1.0 / max(mass - 1.0, whole)", "1.0 / mass", "gpu:lanes"),
+    m("kernels/gpu_counts", "words of a topic from one stream", "cell = derive(derive(key[0], w), k)", "cell = derive(key[0], k)", "contract:card_sweep_drawn"),
+    m("kernels/gpu_moments", "covariates shifted", "covariates[d, feature - n_topics] if beside", "covariates[d, 0] * 0.5 if beside", "contract:card_augment"),
+    m("kernels/gpu_moments", "the last document twice", "scale[i] = lam[d, r] if d < last and", "scale[i] = lam[min(d, last - 1), r] if", "contract:card_augment"),
+    m("kernels/laws", "a hinge without its margin", "(c * weight + own * lam)", "(c * weight + lam)", "contract:card_augment"),
+    m("kernels/laws", "counts without log r", "0.5 * c * weight * (y - own) + math.log(own) * lam", "0.5 * c * weight * (y - own)", "contract:card_augment"),
+    m("sampling/card", "neighbours' numbers", "rows.hash(key)", "rows.number(0)", "contract:card_new"),
+]  # fmt: skip
+MUTANTS = KERNELS + SAMPLING + ABOVE + CARD
 
 
 def arguments(tests: str) -> list[list[str]]:
@@ -347,11 +370,14 @@ def try_out(mutant: Mutant) -> tuple[str, float]:
         if text.count(mutant.old) != 1:
             return f"the text is there {text.count(mutant.old)} times", 0.0
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        environment = os.environ | ({"NUMBA_ENABLE_CUDASIM": "1"} if mutant in CARD else {})
         for argument in arguments(mutant.tests):
             code = "import sys; sys.path[:0] = ['src', 'tests']; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
             command = [sys.executable, "-c", code, "-q", "-x", "-n0", "-p", "no:cacheprovider", *argument]
             try:
-                run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+                run = subprocess.run(
+                    command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False
+                )
             except subprocess.TimeoutExpired:
                 return "a hang", time.perf_counter() - began
             if run.returncode == 1 or run.returncode < 0:

@@ -21,7 +21,9 @@ INSIDE = {
     ],
     "files": ["container", "checkpoint"],
     "report": ["diagnostics", "summary"],
-    "estimators": ["docs", "progress", "validation", "base", "supervised", "classifiers", "regressors", "storage"],
+    "estimators": [
+        "docs", "progress", "validation", "fitting", "base", "supervised", "classifiers", "regressors", "storage",
+    ],
     "command": ["tables", "cells", "show", "cli"],
     "baselines": ["meanfield", "variational", "disclda", "__init__"],
 }  # fmt: skip

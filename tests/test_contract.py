@@ -13,6 +13,7 @@ from scipy.special import digamma
 
 import naive
 from small import CARD, engine_of, flat, plan_of, z_of
+from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.sampling import plan as plans
 from supertopic.sampling import topics
@@ -355,3 +356,30 @@ def test_new_documents_on_a_card():
     together = infer_shares(tokens, unsure, 4, KEY, 1)
     for d in (0, 4):
         np.testing.assert_array_equal(infer_shares(flat([docs[d]], [[]])[0], unsure, 4, KEY, 1)[0], together[d])
+
+
+@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
+def test_private_topics_on_a_card():
+    """The topics of a document as if it were new are those that a processor finds."""
+    from supertopic.kernels import gpu_counts
+    from supertopic.kernels.gpu import empty, get, launch, put
+    from supertopic.sampling.card import wide
+
+    problem, other = Problem("card", sampler="drawn"), Problem(sampler="drawn")
+    problem.engine.counts.keep()
+    kept = problem.engine.counts.draws()
+    mass = kept.tokens / kept.n_draws + N_WORDS * BETA
+    for shard, same in zip(problem.engine.shards, other.engine.shards, strict=True):
+        rows, group, width = shard.rows, shard.rows.shape.group, shard.rows.shape.width
+        sizes, words = empty(rows.n_rows, np.int64), empty(rows.n_places, np.int32)
+        launch(gpu_counts.count_distinct, rows.n_rows, rows.docs, group, sizes)
+        ends = np.concatenate([[0], np.cumsum(get(sizes))])
+        like, summed = empty(ends[-1] * width, np.float32), put(wide(kept.word_topic.astype(np.int64), width))
+        launch(
+            gpu_counts.private_rows, rows.n_rows, rows.docs, group, summed, 1, BETA, put(mass), width, 0, rows.n_rows,
+            put(ends), words, like,
+        )  # fmt: skip
+        found = get(like).reshape(-1, width)[:, :N_TOPICS]
+        for row, d in enumerate(rows.order):
+            _, phi = private_topics(same.tokens, same.z, kept.word_topic, 1, BETA, mass, 8, d, d + 1)
+            np.testing.assert_allclose(found[ends[row] : ends[row + 1]], phi.reshape(-1, 8)[:, :N_TOPICS], rtol=1e-5)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info
 from small import CARD
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
-from supertopic.estimators import base
+from supertopic.estimators import fitting
 from supertopic.sampling.crew import one_blas_thread
 
 QUICK = {"burn_in": 3, "n_draws": 2, "predict_sweeps": 4, "random_state": 0}
@@ -60,7 +60,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     X = sp.csr_array((np.ones(2, int), ([0, 1], [0, 9_999_999])), shape=(2, 10**7))
     with pytest.raises(MemoryError, match=r"needs at least [\d,.]+ GiB.*n_topics=60000"):
         SLDAClassifier(60_000, **QUICK).fit(X, [0, 1])
-    monkeypatch.setattr(base, "free_memory", lambda: 100.0)
+    monkeypatch.setattr(fitting, "free_memory", lambda: 100.0)
     with pytest.raises(MemoryError, match="min_df"):
         LDA(3, **QUICK).fit(ODD["documents of one word"])
 

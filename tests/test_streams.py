@@ -139,8 +139,8 @@ def test_chains_and_shards_differ(monkeypatch):
 
 
 def test_chains_predict_with_streams_of_their_own(monkeypatch):
-    keys, real = [], supervised.content_streams
-    monkeypatch.setattr(supervised, "content_streams", lambda tokens, key: keys.append(int(key)) or real(tokens, key))
+    keys, real = [], supervised.draw_omegas
+    monkeypatch.setattr(supervised, "draw_omegas", lambda *given: keys.append(int(given[-1])) or real(*given))
     corpus = make_corpus(n_docs=40, n_topics=3, random_state=0)
     model = SLDAClassifier(3, n_chains=3, burn_in=1, n_draws=2, random_state=0).fit(corpus.X, corpus.y)
     model.predict_proba(corpus.X)

@@ -6,7 +6,7 @@ import pytest
 from supertopic import LDA, SLDAClassifier
 from supertopic.corpus import cut
 from supertopic.datasets import make_corpus
-from supertopic.estimators import base
+from supertopic.estimators import fitting
 from supertopic.sampling import plan, topics
 
 
@@ -55,7 +55,7 @@ def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
 
 
 def test_auto_looks_at_the_corpus_only(corpus, monkeypatch):
-    monkeypatch.setattr(base, "COLLAPSED_UP_TO", 10)
+    monkeypatch.setattr(fitting, "COLLAPSED_UP_TO", 10)
     chosen = {LDA(3, burn_in=1, n_draws=1, n_jobs=n).fit(corpus.X).sampler_ for n in (1, 2, -1)}
     assert chosen == {"delayed"}
 

@@ -1,0 +1,218 @@
+"""How a model is fitted: its chains are run, in threads or on a card, and what they have found is set."""
+
+import logging
+import os
+import threading
+import time
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import csr_array
+
+from supertopic.corpus import make_tokens
+from supertopic.estimators.progress import progress
+from supertopic.estimators.validation import free_memory, warn_of_many_topics
+from supertopic.files.checkpoint import Checkpoint, identify
+from supertopic.sampling.chain import Chain, Result, join
+from supertopic.sampling.crew import each, interruptible, one_blas_thread
+from supertopic.sampling.plan import Arrays, Plan, make_plan
+from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Target
+from supertopic.sampling.trust import enough
+
+logger = logging.getLogger("supertopic")
+
+COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
+
+
+class Fitting:
+    """The part of a topic model that runs its chains."""
+
+    n_topics: int
+    optimize_priors: bool
+    burn_in: int
+    n_draws: int
+    n_chains: int
+    sampler: str
+    predict_sweeps: int
+    n_jobs: int | None
+    device: str
+    random_state: Any
+    verbose: bool
+    seed_: int
+    n_blocks_: int
+
+    def _fit_chains(
+        self, X: csr_array, response: Response, target: Target, path: str | os.PathLike | None, every: float
+    ) -> None:
+        """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint."""
+        began = time.perf_counter()
+        self.n_blocks_ = self._count_blocks(target.y.shape[1])
+        n_chains = self.n_blocks_ * self.n_chains
+        workers = min(effective_n_jobs(self.n_jobs), n_chains)
+        if self.device == "cuda":  # a thread for each chain does not work but wait
+            workers = min(n_chains, self._room_on_card(X, target))
+        self._check_memory(X, target, workers)
+        warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
+        source, aside, asked = Arrays(make_tokens(X), target), None, None
+        self.seed_ = self._seed()
+        plan = self._plan(source, X.shape[1], response)
+        checkpoint = self._open_checkpoint(plan, source, path, every)
+        hidden = self._hide(target)
+        if hidden.any():
+            source, aside = source.pick(~hidden), source.pick(hidden)
+            asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
+            plan = self._plan(source, X.shape[1], response)
+        plan = plan._replace(seed=self.seed_)
+        title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
+
+        def run(index: int) -> Result:
+            name, seen, unseen, own = f"chain-{index}", source, aside, plan
+            if self.n_blocks_ > 1:
+                block = index // self.n_chains
+                seen, unseen = source.column(block), aside.column(block) if aside else None
+                own = self._plan(seen, X.shape[1], response)._replace(seed=self.seed_)
+            with Chain(own, seen, index, max(1, effective_n_jobs(self.n_jobs) // workers)) as chain:
+                if checkpoint:
+                    checkpoint.restore(chain, name, last)
+                    advance("", chain.iteration)
+                while chain.iteration < last:
+                    chain.step()
+                    advance(f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else "")
+                    pause(chain, name, chain.iteration == last, checkpoint, stop)
+                if getattr(self, "calibrate", False):
+                    for _ in chain.calibrate(self.predict_sweeps, unseen, asked):
+                        pause(chain, name, False, None, stop)  # the chain itself is finished, and in the checkpoint
+                return chain.finish()
+
+        with (
+            one_blas_thread,
+            interruptible() as stop,
+            progress(n_chains * last, title, bool(self.verbose)) as advance,
+        ):
+            found = each(run, n_chains, workers, stop)
+            chains = [join(found[i :: self.n_chains], plan.n_covariates) for i in range(self.n_chains)]
+            plan = plan._replace(priors=chains[0].priors)
+            self._set_results(plan, X, source, aside, hidden, chains)
+            if stop.is_set():  # while words were learned
+                raise KeyboardInterrupt("stopped")
+        logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
+
+    def _set_results(
+        self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+    ) -> None:
+        """Set what the chains have found. `source` has the documents that they saw, `aside` those of the mask."""
+        means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
+        self.best_chain_, self.sampler_ = int(np.argmax(means)), plan.sampler
+        self.log_joint_ = np.array([[value for _, value in chain.log_joint] for chain in chains])
+        self.log_joint_iterations_ = np.array([iteration for iteration, _ in chains[0].log_joint])
+        seconds = np.sum([chain.seconds for chain in chains], axis=0).tolist()
+        self.timings_ = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
+        self.trace_ = np.array([chain.trace for chain in chains])
+        self.alpha_ = np.array([chain.priors.alpha for chain in chains])
+        self.beta_ = np.array([chain.priors.beta for chain in chains])
+        eta, scale, shown = (np.array([getattr(chain, name) for chain in chains]) for name in ("eta", "scale", "shown"))
+        calibrated = self._trusted(plan, X, source, aside, hidden, chains)
+        word_topic = np.stack([chain.word_topic for chain in chains])
+        shown = self._in_units(shown, scale)[0]
+        self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated), shown)
+        lengths = np.diff(source.tokens.doc_start)
+        whole = np.maximum(lengths, 1) * float(eta.shape[1] * self.n_blocks_)
+        shares = chains[self.best_chain_].doc_topic / whole[:, None]
+        shares[lengths == 0] = self._topic_shares[self.best_chain_]
+        self.doc_topic_ = np.empty((len(hidden), plan.n_topics))
+        self.doc_topic_[~hidden] = shares
+        if aside:
+            self.doc_topic_[hidden] = self._infer(aside.tokens, [self.best_chain_])[0]
+
+    def _count_blocks(self, n_columns: int) -> int:
+        """How many models with topics of their own there are: one for all columns, or one for each."""
+        return 1
+
+    def _hide(self, target: Target) -> np.ndarray:
+        """Which documents the chains will not see, (n_docs,)."""
+        return np.zeros(len(target.y), bool)
+
+    def _trusted(
+        self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The chains' weights for predictions, and the response's own parameter."""
+        eta, scale = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
+        return eta, scale
+
+    def _plan(self, source: Arrays, n_words: int, response: Response) -> Plan:
+        sampler = self._choose_sampler(len(source.tokens.word))
+        learn = bool(self.optimize_priors)
+        return make_plan(
+            source, n_words, response, self._priors(), learn, sampler, self.seed_, self.burn_in, self.device
+        )
+
+    def _room_on_card(self, X: csr_array, target: Target) -> int:
+        """How many chains have room on the card at a time; refuses what has none before anything is taken."""
+        from supertopic.kernels.gpu import free_bytes
+        from supertopic.sampling.gpu import needed_bytes
+
+        (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
+        shape = target.y.shape[1], target.covariates.shape[1]
+        needed, free = needed_bytes(n_tokens, n_docs, n_words, self.n_topics, *shape), free_bytes()
+        logger.info("A chain takes %.2f GiB of the card's memory, %.2f GiB are free", needed / 2**30, free / 2**30)
+        if needed > free:
+            raise MemoryError(
+                f"A chain takes about {needed / 2**30:,.1f} GiB of the card's memory, but {free / 2**30:,.1f} GiB are "
+                f"free: {n_tokens:,} tokens, {n_docs:,} documents, {n_words:,} words, n_topics={self.n_topics}. Fewer "
+                "topics or a smaller vocabulary (min_df) take less; device='cpu' takes none."
+            )
+        return free // needed
+
+    def _check_memory(self, X: csr_array, target: Target, workers: int) -> None:
+        """Refuse what cannot fit into memory before any of it is taken; the sum is a lower bound, not an estimate."""
+        (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
+        n_columns, beside = target.y.shape[1], target.covariates.shape[1]
+        shares = 4 * n_docs * self.n_topics
+        state = 4 * n_tokens + 4 * n_words * self.n_topics + 4 * (self.n_topics + beside) ** 2 * n_columns
+        kept = 4 * n_words * self.n_topics + shares + 16 * self.n_draws * n_columns * (self.n_topics + beside)
+        needed = 4 * n_tokens + workers * state + self.n_blocks_ * (self.n_chains * kept + 2 * shares)
+        if self.sampler == "drawn":
+            needed += workers * 4 * n_words * self.n_topics
+        free = free_memory()
+        if needed > free:
+            raise MemoryError(
+                f"The fit needs at least {needed / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB of memory are free: "
+                f"{n_tokens:,} tokens, {n_docs:,} documents, {n_words:,} words, n_topics={self.n_topics}, "
+                f"n_chains={self.n_chains}. Fewer topics or chains, or a smaller vocabulary (min_df), need less."
+            )
+
+    def _open_checkpoint(self, plan: Plan, source: Arrays, path, every: float) -> Checkpoint | None:
+        """The checkpoint of this fit; where random_state is None, the seed is the checkpoint's."""
+        if path is None:
+            return None
+        if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
+            raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
+        parameters = self.get_params(deep=False)
+        for name in ("n_jobs", "verbose", "n_draws", "random_state"):
+            del parameters[name]
+        parameters |= {"kind": type(self).__name__, "seed": None if self.random_state is None else self.seed_}
+        checkpoint = Checkpoint(path, every, identify(plan, source, parameters))
+        if "seed" not in checkpoint.facts:
+            checkpoint.facts["seed"] = self.seed_
+            checkpoint.write_facts()
+        self.seed_ = checkpoint.facts["seed"]
+        return checkpoint
+
+    def _choose_sampler(self, n_tokens: int) -> str:
+        if self.sampler != "auto":
+            return self.sampler
+        if self.device == "cuda":
+            return "delayed"
+        return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
+
+
+def pause(chain: Chain, name: str, finished: bool, checkpoint: Checkpoint | None, stop: threading.Event) -> None:
+    """Between two iterations: keep the chain's state if it is time, and stop it if somebody wants that."""
+    if checkpoint:
+        checkpoint.keep(chain, name, finished or stop.is_set())
+    if stop.is_set() and not finished:
+        where = f"; the same call goes on from the checkpoint {checkpoint.path}" if checkpoint else ""
+        raise KeyboardInterrupt(f"stopped{where}")
