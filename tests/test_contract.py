@@ -167,6 +167,9 @@ def test_sweep(engine, sampler):
     engine = problem.engine
     count = engine.counts.word_topic[:, :N_TOPICS].copy()
     phi = problem.phi(make_key(KEY, TOPICS)) if sampler == "drawn" else None
+    if problem.on_card and sampler == "drawn":
+        there = Problem(sampler=sampler).phi(make_key(KEY, TOPICS))
+        np.testing.assert_allclose(phi, there, rtol=1e-4)
     kappa = problem.lam * 0.0 + problem.response.kappa(problem.target)[0]
     known = problem.target.offset + problem.target.covariates @ problem.eta[:, N_TOPICS:].T
     streams = document_streams(make_key(KEY, SWEEP), 0, len(LENGTHS))

@@ -13,6 +13,7 @@ from supertopic.kernels import gpu_counts, gpu_moments
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.gpu import (
     BLOCK,
+    SIMULATED,
     SUMS,
     WARP,
     Parcel,
@@ -46,7 +47,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.sampling.responses import Law, Response
 from supertopic.sampling.state import Kept, Priors, Statistics, Target
 
-FILLING, LEAST_CHUNK = 4096, 64  # blocks that add moments, and documents of a block
+FILLING, LEAST_CHUNK = 4096, 3 if SIMULATED else 64  # blocks that add moments, and documents of a block
 ETA, Z, LAMBDA = range(3)
 
 
