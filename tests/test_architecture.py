@@ -9,7 +9,18 @@ import supertopic
 
 SOURCE = Path(supertopic.__file__).parent
 # from the top down; a name with a dot is a file of its own, and files of one room are in the order of their lists
-ROOMS = ["corpus", "datasets", "kernels", "sampling", "files", "report", "estimators", "command", "baselines"]
+ROOMS = [
+    "corpus",
+    "datasets",
+    "kernels",
+    "sampling",
+    "files",
+    "report",
+    "estimators",
+    "command",
+    "baselines",
+    "__main__",
+]
 INSIDE = {
     "kernels": [
         "compiled", "lanes", "draws", "laws", "sweep", "sparse", "counts", "passes", "moments", "gpu", "gpu_sweep",

@@ -148,7 +148,6 @@ def test_bad_input_ends_in_one_line(command, tmp_path):
     good = write(tmp_path, "csv")
     fit = ["--text", "text", "--label", "label", "-o", tmp_path / "m"]
     (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "latin.csv").write_bytes("text,label\ncafé,a\nthé,b\n".encode("latin-1"))
     (tmp_path / "ragged.csv").write_text("text,label\na,b\nc\n")
     (tmp_path / "broken.jsonl").write_text('{"text": "a", "label": 1}\n{"text": \n')
     (tmp_path / "broken.parquet").write_text("no")
@@ -156,7 +155,7 @@ def test_bad_input_ends_in_one_line(command, tmp_path):
     (tmp_path / "one.csv").write_text("text,label\nword here,a\nword there,a\n")
     (tmp_path / "stop.csv").write_text("text,label\nthe,a\nand,b\n")
     for path, message in (
-        ("absent.csv", "no file"), ("empty.csv", "is empty"), ("latin.csv", "UTF-8"), ("ragged.csv", "columns"),
+        ("absent.csv", "no file"), ("empty.csv", "is empty"), ("ragged.csv", "columns"),
         ("broken.jsonl", "Cannot read"), ("broken.parquet", "Cannot read"), ("data.xlsx", "format"),
         ("one.csv", "one class"), ("stop.csv", "stop words|vocabulary"),
     ):  # fmt: skip
@@ -294,3 +293,115 @@ def test_a_coin_is_told_to_be_one(command, tickets, tmp_path):
     assert "cli.py" not in run.stderr
     assert "hidden must be 'auto' or a share" in command(*fit, "--hidden", "2", code=1)
     assert "No document was hidden" in command(*fit, "--hidden", "0")
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A table with an id and a model of its labels."""
+    folder = tmp_path_factory.mktemp("fitted")
+    path, model = folder / "data.csv", folder / "my.model"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("id", "text", "label"), *((f"t{i}", *row) for i, row in enumerate(ROWS))])
+    command = [
+        sys.executable,
+        "-m",
+        "supertopic",
+        "fit",
+        path,
+        "--text",
+        "text",
+        "--label",
+        "label",
+        "-o",
+        model,
+        *FAST,
+    ]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    return path, model
+
+
+def test_version_and_module(command):
+    assert command("--version").strip() == f"supertopic {supertopic.__version__}"
+    found = subprocess.run(
+        [sys.executable, "-m", "supertopic", "--version"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == f"supertopic {supertopic.__version__}"
+
+
+def test_columns_are_kept_and_shares_added(command, fitted):
+    path, model = fitted
+    shown = command("predict", model, path, "--text", "text", "--keep", "id", "--shares")
+    rows = list(csv.DictReader(shown.splitlines()))
+    assert [row["id"] for row in rows] == [f"t{i}" for i in range(len(ROWS))]
+    shares = np.array([[float(row[f"topic {k}"]) for k in range(3)] for row in rows])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-5)
+    lines = command("predict", model, path, "--text", "text", "--keep", "all", "--json").splitlines()
+    assert list(json.loads(lines[0]))[:4] == ["id", "text", "label", "prediction"]
+    assert "has no column 'name'" in command("predict", model, path, "--text", "text", "--keep", "name", code=1)
+
+
+def test_a_table_from_the_standard_input(fitted):
+    path, model = fitted
+    command = [sys.executable, "-m", "supertopic", "predict", str(model), "-", "--text", "text"]
+    found = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True)
+    assert found.stdout.decode().splitlines()[0] == "prediction,p(politics),p(sport)"
+    found = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert found.returncode == 1 and b"is empty" in found.stderr
+
+
+def test_all_weights_as_csv(command, fitted):
+    rows = list(csv.DictReader(command("topics", fitted[1], "--csv").splitlines()))
+    assert [row["topic"] for row in rows] == ["0", "1", "2"] and {row["column"] for row in rows} == {"sport"}
+    model = supertopic.load(fitted[1])[-1]
+    for row in rows:
+        weight = float(row["weight"])
+        assert weight == model.coef_[0, int(row["topic"])] and float(row["lower"]) <= weight <= float(row["upper"])
+
+
+def test_spreadsheets_of_other_countries(command, tmp_path):
+    """Semicolons, decimal commas and Latin-1, as a spreadsheet writes them; the encoding is told."""
+    path = tmp_path / "data.csv"
+    lines = [
+        "Text;Note",
+        *(f"{'gut schön' if i % 2 else 'schlecht öde'} Wort{i % 3};{i % 2 * 3},{i % 7}" for i in range(40)),
+    ]
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    shown = command("fit", path, "--text", "Text", "--label", "Note", "-o", tmp_path / "m", *FAST, "--json")
+    assert json.loads(shown)["response"] == "rating" and len(json.loads(shown)["topics"]) == 3
+    assert "schön" in supertopic.load(tmp_path / "m")[0].vocabulary_
+
+
+def test_columns_that_are_no_response(command, tmp_path):
+    texts = [f"word{i % 5} other" for i in range(60)]
+    for cells, told in (
+        ([f"name {i}" for i in range(60)], "Each of the 60 cells is different"),
+        (range(5000, 5060), "as ids do"),
+        ([1960 + i % 50 for i in range(60)], "look like years (1960 to 2009)"),
+    ):
+        path = write(tmp_path, "csv", list(zip(texts, cells, strict=True)))
+        assert told in command("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST, code=1)
+    command("fit", path, "--text", "text", "--label", "label", "--response", "rating", "-o", tmp_path / "m", *FAST)
+
+
+def test_what_a_word_is(command, tmp_path):
+    rows = [("天气好", "yes"), ("天气坏", "no")] * 12
+    path, words = write(tmp_path, "csv", rows), tmp_path / "words.txt"
+    words.write_text("气\n", encoding="utf-8")
+    fit = ("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST)
+    command(*fit, "--token-pattern", ".", "--stop-words", words, "--ngrams", 2)
+    assert set(supertopic.load(tmp_path / "m")[0].vocabulary_) == {"天", "好", "坏", "天 好", "天 坏"}
+    command(*fit, "--token-pattern", ".", "--stop-words", "none", "--max-df", 0.9)
+    assert set(supertopic.load(tmp_path / "m")[0].vocabulary_) == {"好", "坏"}
+    assert "there is no file german" in command(*fit, "--stop-words", "german", code=1)
+
+
+def test_wrong_files_are_called_that(command, tmp_path, fitted):
+    path, model = fitted
+    assert "is not a supertopic model" in command("topics", path, code=1)
+    (tmp_path / "half").write_bytes(model.read_bytes()[:500])
+    assert "was cut off" in command("topics", tmp_path / "half", code=1)
+
+
+def test_a_card_that_is_not_there_is_told_in_a_line(command, fitted):
+    told = command("predict", fitted[1], fitted[0], "--text", "text", "--device", "cuda", code=1)
+    assert told.startswith("Error: device='cuda', but no NVIDIA card") and told.count("\n") <= 2

@@ -6,6 +6,7 @@ import numpy as np
 
 RESPONSES = ("class", "labels", "rating", "count")
 FEW = 20  # whole numbers with at most this many different values are taken for classes
+YEARS = 1000, 2100  # what numbers that look like years are between
 MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be taken for lists of labels
 
 
@@ -51,8 +52,23 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
         held = sum(separator in str(cell) for cell in known)
         if known and held >= MANY_SEPARATORS * len(known):
             return "labels", f"{held} of {len(known)} cells hold the separator {separator!r}"
+        if len(set(map(str, known))) == len(known) > FEW:
+            raise ValueError(
+                f"Each of the {len(known)} cells is different, such as {str(known[0])[:40]!r}: that is no class. Is it "
+                "the right column? --response class takes it all the same."
+            )
         return "class", "the cells are text"
     different = len(set(numbers))
+    if all(YEARS[0] <= number <= YEARS[1] for number in numbers) and different > FEW:
+        raise ValueError(
+            f"The numbers look like years ({min(numbers):.0f} to {max(numbers):.0f}), which are neither classes nor "
+            "counts; --response rating (or class, count) says what they are to be."
+        )
+    if different == len(known) > FEW and all(number == int(number) for number in numbers):
+        raise ValueError(
+            f"Each of the {len(known)} cells holds another whole number, as ids do: --response count or rating, if "
+            "they are what is to be explained."
+        )
     if any(number != int(number) for number in numbers):
         return "rating", "the cells are numbers, not all of them whole"
     if different <= FEW:

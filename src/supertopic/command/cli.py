@@ -39,18 +39,19 @@ from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
-from supertopic.report.summary import describe_covariates, describe_topics
+from supertopic.report.summary import describe_covariates, describe_topics, describe_weights
 
 app = typer.Typer(
     help="Supervised topic models: topics that explain a class, labels, a rating or a count, and predict it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 out, err = Console(), Console(stderr=True)
+WORD = r"(?u)\b\w\w+\b"  # scikit-learn's: two letters or more
 
-Data = Annotated[Path, typer.Argument(help="A table: .csv, .tsv, .jsonl or .parquet.", show_default=False)]
+TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input."
+Data = Annotated[Path, typer.Argument(help=TABLE, show_default=False)]
 Model = Annotated[Path, typer.Argument(help="A model file that `supertopic fit` wrote.", show_default=False)]
 TextColumn = Annotated[str, typer.Option("--text", help="The column with the text.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
@@ -61,6 +62,21 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all c
 
 class Device(StrEnum):
     CPU, CUDA = "cpu", "cuda"
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"supertopic {supertopic.__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Supervised topic models: topics that explain a class, labels, a rating or a count, and predict it."""
 
 
 OnDevice = Annotated[Device, typer.Option("--device", help="Where topics are sampled; cuda is an NVIDIA card.")]
@@ -153,9 +169,16 @@ def fit(
     burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 60,
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 4,
-    stop_words: Annotated[bool, typer.Option(help="Drop English stop words.")] = True,
+    stop_words: Annotated[
+        str, typer.Option(help="Words to drop: english, none, or a file with a word in each line.")
+    ] = "english",
     words: Annotated[bool, typer.Option(help="Let single words speak beside the topics.")] = True,
     min_df: Annotated[int, typer.Option(help="Drop words that are in fewer documents.")] = 2,
+    max_df: Annotated[float, typer.Option(help="Drop words that are in a larger share of the documents.")] = 1.0,
+    ngrams: Annotated[int, typer.Option(help="The longest run of words that counts as one.", min=1)] = 1,
+    token_pattern: Annotated[
+        str, typer.Option(help="What a word is, as a regular expression; . is for texts without spaces.")
+    ] = WORD,
     hidden: Annotated[
         str, typer.Option(help="Share of the labelled documents that weights are read from, which no topic sees.")
     ] = "auto",
@@ -198,7 +221,10 @@ def fit(
         test = choose_held_out(column, hold_out, seed)
         train = np.setdiff1d(train, test)
     began = time.perf_counter()
-    vectorizer = CountVectorizer(stop_words="english" if stop_words else None, min_df=min_df)
+    vectorizer = CountVectorizer(
+        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
+        token_pattern=token_pattern,
+    )  # fmt: skip
     X = vectorizer.fit_transform(texts[train])
     beside = {name: values[train] for name, values in arrays.items()}
     try:
@@ -231,6 +257,12 @@ def fit(
         known = column.y[np.intersect1d(train, np.flatnonzero(column.known))]
         summary |= judge(column.response, model, vectorizer.transform(texts[test]), column.y[test], known, beside)
     save_somewhere(pipeline, output)
+    if hold_out and not as_json:
+        err.print(
+            f"The model is the one that was tested: the {len(test)} held-out documents are not in it. Without "
+            "--hold-out all are.",
+            highlight=False,
+        )
     topics = describe_topics(model, vectorizer.get_feature_names_out())
     if as_json:
         summary |= {"topics": topics, "covariates": describe_covariates(model), "missed_words": missed_words(pipeline)}
@@ -304,6 +336,10 @@ def predict(
     covariate: Annotated[
         list[str] | None, typer.Option(help="The covariates of the fit, in their order, if they have other names here.")
     ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to keep beside the prediction; may be repeated. all keeps all.")
+    ] = None,
+    shares: Annotated[bool, typer.Option("--shares", help="Add the share of each topic in each document.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of the screen.")] = None,
     device: OnDevice = Device.CPU,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = False,
@@ -321,7 +357,9 @@ def predict(
     if getattr(estimator, "exposed_", False) and exposure is None:
         raise ValueError(f"{model} was fitted with an exposure; --exposure names its column here.")
     covariates: list[str] = covariate or list(getattr(estimator, "covariate_names_", ()))
-    texts, *more = read(data, [text, *covariates, *filter(None, [exposure])])
+    table = read_all(data)
+    texts, *more = (pick(table, data, name) for name in [text, *covariates, *filter(None, [exposure])])
+    kept = {name: pick(table, data, name) for name in (table.column_names if keep == ["all"] else keep or ())}
     beside: dict[str, np.ndarray] = {}
     if covariates:
         pairs = zip(more, covariates, strict=False)
@@ -329,19 +367,27 @@ def predict(
     if exposure:
         beside["exposure"] = as_numbers(more[-1], exposure)
     estimator.set_params(device=str(device))
-    predictions, columns = answers(estimator, vectorizer.transform([as_text(t) for t in texts]), beside)
-    rows = zip(predictions, *(values.tolist() for values in columns.values()), strict=True)
+    X = vectorizer.transform([as_text(t) for t in texts])
+    predictions, columns = answers(estimator, X, beside)
+    if shares:
+        columns |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
+    names = [*kept, "prediction", *columns]
+    for name in kept:
+        if names.count(name) > 1:
+            raise ValueError(f"--keep {name} would be a second column of that name.")
+    rows = zip(*kept.values(), predictions, *(values.tolist() for values in columns.values()), strict=True)
     file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout  # noqa: SIM115
     try:
         if as_json:
             for row in rows:
-                file.write(json.dumps(dict(zip(("prediction", *columns), row, strict=True))) + "\n")
+                file.write(json.dumps(dict(zip(names, row, strict=True)), default=str) + "\n")
         else:
             writer = csv.writer(file)
-            writer.writerow(["prediction", *columns])
-            for prediction, *numbers in rows:
+            writer.writerow(names)
+            for row in rows:
+                before, prediction, numbers = row[: len(kept)], row[len(kept)], row[len(kept) + 1 :]
                 first = ";".join(map(str, prediction)) if isinstance(prediction, list) else prediction
-                writer.writerow([first, *(f"{number:.6f}" for number in numbers)])
+                writer.writerow([*before, first, *(f"{number:.6f}" for number in numbers)])
     finally:
         if output:
             file.close()
@@ -351,10 +397,17 @@ def predict(
 def topics(
     model: Model,
     n: Annotated[int, typer.Option("--words", "-n", help="Words to show for each topic.")] = 10,
+    as_csv: Annotated[bool, typer.Option("--csv", help="All weights of all classes, a line each, as CSV.")] = False,
     as_json: AsJson = False,
 ):
     """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""
     pipeline = load(model)
+    if as_csv:
+        rows = describe_weights(pipeline[-1], pipeline[0].get_feature_names_out(), n)
+        writer = csv.DictWriter(sys.stdout, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+        return
     found = describe_topics(pipeline[-1], pipeline[0].get_feature_names_out(), n)
     if as_json:
         print(json.dumps(found))
@@ -363,10 +416,34 @@ def topics(
         out.print(topic_table(found), *beside, hidden_line(pipeline[-1]), highlight=False)
 
 
-def read(path: Path, names: list[str]) -> list[list]:
-    from supertopic.command.tables import read_columns
+def read_all(path: Path) -> Any:
+    from supertopic.command.tables import read_table
 
-    return read_columns(path, names)
+    with told_in_a_line():
+        return read_table(path)
+
+
+def pick(table: Any, path: Path, name: str) -> list:
+    from supertopic.command import tables
+
+    return tables.pick(table, path, name)
+
+
+def read(path: Path, names: list[str]) -> list[list]:
+    """Some columns of a table."""
+    table = read_all(path)
+    return [pick(table, path, name) for name in names]
+
+
+def read_stop_words(value: str) -> str | list[str] | None:
+    """The words to drop, as a vectorizer wants them."""
+    if value in ("english", "none"):
+        return "english" if value == "english" else None
+    if not Path(value).is_file():
+        raise ValueError(
+            f"--stop-words is english, none, or a file with a word in each line; there is no file {value}."
+        )
+    return sorted(set(Path(value).read_text(encoding="utf-8").lower().split()))
 
 
 def check_place(path: Path) -> None:
@@ -402,6 +479,6 @@ def main() -> None:
     """Run the command. Bad input ends in one line on stderr and exit code 1, bad usage in 2, Ctrl-C in 130."""
     try:
         app()
-    except (ValueError, TypeError, OSError, MemoryError) as error:
-        err.print("[bold red]Error:[/bold red]", escape(str(error)), highlight=False)
+    except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as error:
+        err.print("[bold red]Error:[/bold red]", escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)

@@ -1,5 +1,8 @@
 """Reading tables of documents: CSV, TSV, JSON lines and Parquet, all through pyarrow."""
 
+import re
+import sys
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +12,14 @@ import pyarrow.parquet
 
 BLOCK = 2**30  # bytes that are parsed at once; no row may be longer
 READERS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet"}
+STDIN = Path("-")
+NUMBER, DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*"), re.compile(r"\d,\d")
 
 
-def read_columns(path: Path, names: list[str]) -> list[list]:
-    """The named columns of a table, as lists in which None is an empty cell. In CSV and TSV every cell is text."""
+def read_table(path: Path) -> pa.Table:
+    """A table from a file, or CSV from the standard input for "-". In CSV and TSV every cell is text."""
+    if path == STDIN:
+        return _read_text(path, sys.stdin.buffer.read(), ",")
     suffixes = [s.lower() for s in path.suffixes if s.lower() not in (".gz", ".bz2")]
     kind = READERS.get(suffixes[-1] if suffixes else "")
     if kind is None:
@@ -22,26 +29,62 @@ def read_columns(path: Path, names: list[str]) -> list[list]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
     try:
-        table = _read(path, kind)
+        if kind == "parquet":
+            return pyarrow.parquet.read_table(path)
+        if kind == "json":
+            return pyarrow.json.read_json(path, read_options=pyarrow.json.ReadOptions(block_size=BLOCK))
     except pa.ArrowInvalid as error:
-        reason = "it is not UTF-8" if "UTF8" in str(error) else str(error)
-        raise ValueError(f"Cannot read {path}: {reason}.") from error
-    for name in names:
-        if name not in table.column_names:
-            raise ValueError(f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}.")
-        if table.column_names.count(name) > 1:
-            raise ValueError(f"{path} has more than one column {name!r}.")
-    return [table.column(name).to_pylist() for name in names]
+        raise ValueError(f"Cannot read {path}: {error}.") from error
+    with pa.input_stream(path) as file:
+        return _read_text(path, file.read(), kind)
 
 
-def _read(path: Path, kind: str) -> pa.Table:
-    if kind == "parquet":
-        return pyarrow.parquet.read_table(path)
-    if kind == "json":
-        return pyarrow.json.read_json(path, read_options=pyarrow.json.ReadOptions(block_size=BLOCK))
-    parse = pyarrow.csv.ParseOptions(delimiter=kind, newlines_in_values=True)
-    read = pyarrow.csv.ReadOptions(block_size=BLOCK)
-    with pyarrow.csv.open_csv(path, read_options=read, parse_options=parse) as file:
-        text = dict.fromkeys(file.schema.names, pa.string())
-    convert = pyarrow.csv.ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True)
-    return pyarrow.csv.read_csv(path, read_options=read, parse_options=parse, convert_options=convert)
+def pick(table: pa.Table, path: Path, name: str) -> list:
+    """A column, as a list in which None is an empty cell."""
+    if name not in table.column_names:
+        raise ValueError(f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}.")
+    if table.column_names.count(name) > 1:
+        raise ValueError(f"{path} has more than one column {name!r}.")
+    return table.column(name).to_pylist()
+
+
+def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
+    """CSV or TSV. A spreadsheet may have written semicolons, decimal commas and Latin-1: these are told."""
+    if not data:
+        raise ValueError(f"{path} is empty.")
+    encoding = "utf8"
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        encoding = "cp1252"
+        warnings.warn(
+            f"{path} is not UTF-8 (byte {error.start:,}); it is read as Latin-1 (Windows-1252). If letters are wrong, "
+            "save it as UTF-8.",
+            stacklevel=3,
+        )
+    head = data.split(b"\n", 1)[0]
+    if delimiter == "," and head.count(b";") > head.count(b","):
+        delimiter = ";"
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    read = pyarrow.csv.ReadOptions(block_size=BLOCK, encoding=encoding)
+    try:
+        with pyarrow.csv.open_csv(pa.BufferReader(data), read_options=read, parse_options=parse) as file:
+            text = dict.fromkeys(file.schema.names, pa.string())
+        convert = pyarrow.csv.ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True)
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(data), read_options=read, parse_options=parse, convert_options=convert
+        )
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"Cannot read {path}: {error}.") from error
+    return _without_decimal_commas(table) if delimiter == ";" else table
+
+
+def _without_decimal_commas(table: pa.Table) -> pa.Table:
+    """Numbers with a decimal comma, which go with semicolons, as numbers with a point."""
+    for i, name in enumerate(table.column_names):
+        cells = table.column(i).to_pylist()
+        known = [cell for cell in cells if cell is not None]
+        if any(DECIMAL_COMMA.search(cell) for cell in known) and all(NUMBER.fullmatch(cell) for cell in known):
+            cells = [None if cell is None else cell.replace(",", ".") for cell in cells]
+            table = table.set_column(i, name, pa.array(cells, pa.string()))
+    return table

@@ -50,7 +50,8 @@ def read_file(path: str | os.PathLike, what: str) -> tuple[dict[str, Any], dict[
         raise ValueError(f"{path} is not a {what}: it has {len(data)} bytes only.")
     length = int.from_bytes(data[:8], "little")
     if length > min(len(data) - 8, MAX_HEADER):
-        raise ValueError(f"{path} is not a {what}, or was cut off: its header would have {length:,} bytes.")
+        known = "{" in data[8:16].decode("latin-1")  # where the header begins
+        raise ValueError(f"{path} {'was cut off' if known else f'is not a {what}'}.")
     found = list(SUM.finditer(data, 8, 8 + length))
     if len(found) != 1:
         raise ValueError(f"{path} is not a {what} of this version: it has no SHA-256 of its own{_writer(data)}.")

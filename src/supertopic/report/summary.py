@@ -266,6 +266,8 @@ def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) 
         if hasattr(model, "coef_"):
             one = len(model.coef_) == 1
             r = 0 if one else int(model.coef_[:, k].argmax())
+            if model.n_blocks_ > 1:
+                r = int(k) * model.n_blocks_ // len(shares)  # whose own topic it is
             row["weight"] = weight = float(model.coef_[r, k])
             clear = one or weight > 0
             if model.coef_draws_.shape[1] > 1:
@@ -277,6 +279,24 @@ def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) 
                 row["class"] = model.classes_.tolist()[int(weight > 0) if one else r] if clear else None
         rows.append(row)
     return rows
+
+
+def describe_weights(model, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict]:
+    """Every weight of every topic, a row each: the topic, its share and words, the class or column, the interval."""
+    words, shares = model.top_words(feature_names, n), model._topic_shares[model.best_chain_]
+    rows: list[dict] = [
+        {"topic": k, "share": float(share), "words": " ".join(words[k])} for k, share in enumerate(shares)
+    ]
+    if not hasattr(model, "coef_"):
+        return rows
+    lower, upper = model.coef_interval(0.9)
+    names = getattr(model, "classes_", None)
+    names = getattr(model, "response_names_", ["response"]) if names is None else names[-len(model.coef_) :]
+    return [
+        row | {"column": names[r], "weight": float(model.coef_[r, k]), "lower": lower[r, k], "upper": upper[r, k]}
+        for k, row in enumerate(rows)
+        for r in range(len(model.coef_))
+    ]
 
 
 def describe_covariates(model) -> list[dict]:

@@ -1,0 +1,5 @@
+"""`python -m supertopic` is the command."""
+
+from supertopic.command.cli import main
+
+main()
