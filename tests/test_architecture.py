@@ -35,7 +35,7 @@ INSIDE = {
     "estimators": [
         "docs", "progress", "validation", "fitting", "base", "supervised", "classifiers", "regressors", "storage",
     ],
-    "command": ["tables", "cells", "show", "cli"],
+    "command": ["tables", "cells", "show", "steps", "cli"],
     "baselines": ["meanfield", "variational", "disclda", "__init__"],
 }  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")

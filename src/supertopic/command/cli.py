@@ -2,29 +2,23 @@
 
 import csv
 import json
-import os
 import sys
-import tempfile
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
-from supertopic.command.cells import RESPONSES, Column, as_number, as_numbers, as_text, read_response, without_missing
+from supertopic.command.cells import RESPONSES, as_numbers, as_text, read_response, without_missing
 from supertopic.command.show import (
     answers,
     class_table,
@@ -35,10 +29,25 @@ from supertopic.command.show import (
     topic_table,
     word_tables,
 )
+from supertopic.command.steps import (
+    check_place,
+    choose_held_out,
+    err,
+    load,
+    make_model,
+    number_or_word,
+    out,
+    pick,
+    read,
+    read_all,
+    read_stop_words,
+    save_somewhere,
+    told_in_a_line,
+)
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
-from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
-from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.estimators.classifiers import SLDAClassifier
+from supertopic.estimators.regressors import SLDACountRegressor
 from supertopic.report.summary import describe_covariates, describe_topics, describe_weights
 
 app = typer.Typer(
@@ -47,7 +56,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-out, err = Console(), Console(stderr=True)
 WORD = r"(?u)\b\w\w+\b"  # scikit-learn's: two letters or more
 
 TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input."
@@ -281,52 +289,6 @@ def fit(
     )
 
 
-@contextmanager
-def told_in_a_line() -> Iterator[None]:
-    """Print warnings as what they say, without the line of code that they come from."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_: err.print(
-            "[bold yellow]Warning:[/bold yellow]", escape(str(message)), highlight=False
-        )
-        yield
-
-
-def number_or_word(value: str) -> float | str:
-    number = as_number(value)
-    return value if number is None else number
-
-
-def choose_held_out(column: Column, share: float, seed: int) -> np.ndarray:
-    """Documents to test on, of every class its share where each has two documents or more."""
-    known = np.flatnonzero(column.known)
-    classes = column.y[known].astype(str) if column.response == "class" else None
-    if classes is not None:
-        least, n_test = np.unique(classes, return_counts=True)[1], round(share * len(known))
-        classes = classes if least.min() >= 2 and len(least) <= min(n_test, len(known) - n_test) else None
-    return train_test_split(known, test_size=share, random_state=seed, stratify=classes)[1]
-
-
-def make_model(response: str, n_topics: int, loss: str, multiclass: str, balanced: bool, exposure, options: dict):
-    """The estimator for a response; options that it has no use for are refused."""
-    classes = response in ("class", "labels")
-    for wrong, name in (
-        (loss == "hinge" and not classes, "--loss hinge"),
-        (multiclass != "shared" and (not classes or loss == "hinge"), f"--multiclass {multiclass}"),
-        (multiclass == "stick_breaking" and response != "class", f"--multiclass {multiclass}"),
-        (balanced and not classes, "--balanced"),
-        (exposure is not None and response != "count", "--exposure"),
-    ):
-        if wrong:
-            raise ValueError(f"{name} does not go with the response {response!r} and the loss {loss!r}.")
-    if not classes:
-        return (SLDARegressor if response == "rating" else SLDACountRegressor)(n_topics, **options)
-    options = options | {"class_weight": "balanced" if balanced else None}
-    if loss == "hinge":
-        return MedLDAClassifier(n_topics, **options)
-    return SLDAClassifier(n_topics, multiclass=str(multiclass), **options)
-
-
 @app.command()
 def predict(
     model: Model,
@@ -414,65 +376,6 @@ def topics(
     else:
         beside = *covariate_tables(pipeline[-1]), *word_tables(pipeline)
         out.print(topic_table(found), *beside, hidden_line(pipeline[-1]), highlight=False)
-
-
-def read_all(path: Path) -> Any:
-    from supertopic.command.tables import read_table
-
-    with told_in_a_line():
-        return read_table(path)
-
-
-def pick(table: Any, path: Path, name: str) -> list:
-    from supertopic.command import tables
-
-    return tables.pick(table, path, name)
-
-
-def read(path: Path, names: list[str]) -> list[list]:
-    """Some columns of a table."""
-    table = read_all(path)
-    return [pick(table, path, name) for name in names]
-
-
-def read_stop_words(value: str) -> str | list[str] | None:
-    """The words to drop, as a vectorizer wants them."""
-    if value in ("english", "none"):
-        return "english" if value == "english" else None
-    if not Path(value).is_file():
-        raise ValueError(
-            f"--stop-words is english, none, or a file with a word in each line; there is no file {value}."
-        )
-    return sorted(set(Path(value).read_text(encoding="utf-8").lower().split()))
-
-
-def check_place(path: Path) -> None:
-    """Notice before the work that there is no place for its result."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"{path.parent} cannot be written to.")
-
-
-def save_somewhere(pipeline: Pipeline, path: Path) -> None:
-    """Write the model; if its place has gone, write it elsewhere rather than lose it, and say so."""
-    try:
-        supertopic.save(pipeline, path)
-    except OSError as error:
-        other = Path(tempfile.mkdtemp(prefix="supertopic-")) / path.name
-        supertopic.save(pipeline, other)
-        raise OSError(f"The model could not be written to {path} ({error}); it is in {other}.") from error
-
-
-def load(path: Path) -> Pipeline:
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no model {path}.")
-    pipeline = supertopic.load(path)
-    if not isinstance(pipeline, Pipeline):
-        raise ValueError(f"{path} holds a model without its vectorizer; the command needs both.")
-    return pipeline
 
 
 def main() -> None:
