@@ -24,7 +24,7 @@ def measure(cell):
     model.set_params(c=float(cell["c"]), calibrate=True).fit(data.X, data.y)
     lower, upper = model.coef_interval(0.9)
     columns = (
-        model.top_words(data.words, cell["n_words"]),
+        model.top_words(data.words, cell["n_words"], "probability"),
         model.doc_topic_.mean(axis=0),
         model.coef_[0],
         lower[0],

@@ -148,7 +148,7 @@ def test_coherence_is_gensims(measure):
     X, analyze = vectorizer.fit_transform(texts), vectorizer.build_analyzer()
     tokens = [analyze(text) for text in texts]
     model = LDA(5, burn_in=20, n_draws=5, random_state=0).fit(X)
-    words = model.top_words(vectorizer.get_feature_names_out(), 10)
+    words = model.top_words(vectorizer.get_feature_names_out(), 10, "probability")
     ours = model.coherence(tokens, vectorizer.get_feature_names_out(), measure=measure)
     dictionary = gensim.corpora.Dictionary(tokens)
     theirs = CoherenceModel(topics=words, texts=tokens, dictionary=dictionary, coherence=measure, processes=1)

@@ -24,6 +24,7 @@ from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import base
+from supertopic.report.summary import word_scores
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.responses import Logistic
@@ -354,11 +355,27 @@ def test_pickle(corpus, fitted):
 
 def test_top_words(fitted):
     names = np.array([f"word{i}" for i in range(500)])
-    words = fitted.top_words(names, 3)
+    words = fitted.top_words(names, 3, "probability")
     assert [len(w) for w in words] == [3] * 4
     assert words[2][0] == names[fitted.topic_word_[2].argmax()]
+    lift = fitted.topic_word_ / (fitted._topic_shares[fitted.best_chain_] @ fitted.topic_word_)
+    counts = fitted._word_topic[fitted.best_chain_].T / fitted._eta.shape[1]
+    assert fitted.top_words(names, 1, "lift")[2][0] == names[np.where(counts[2] >= 5, lift[2], 0).argmax()]
+    with pytest.raises(ValueError, match="by must be 'frex', 'probability' or 'lift', got 'tfidf'"):
+        fitted.top_words(names, by="tfidf")
     with pytest.raises(ValueError, match="7 names"):
         fitted.top_words(names[:7])
+
+
+def test_words_that_topics_share_are_not_their_top_words():
+    """A word that all topics use most comes first by probability only; one that is used once comes first by none."""
+    counts = np.array([[90, 40, 9, 1, 0], [80, 0, 0, 0, 50]])
+    topics = (counts + 0.01) / (counts + 0.01).sum(axis=1, keepdims=True)
+    best = {by: np.argsort(-word_scores(topics, counts, np.array([0.5, 0.5]), by)[0]).tolist() for by in
+            ("probability", "lift", "frex")}  # fmt: skip
+    assert best == {"probability": [0, 1, 2, 3, 4], "lift": [1, 2, 0, 3, 4], "frex": [1, 0, 2, 3, 4]}
+    empty = word_scores(np.full((2, 5), 0.2), np.zeros((2, 5)), np.array([0.5, 0.5]), "frex")
+    assert np.isfinite(empty).all()  # a topic without tokens
 
 
 GOOD = np.array([[1, 2, 0], [0, 1, 3], [2, 0, 1], [1, 1, 1]])

@@ -141,6 +141,10 @@ class Loss(StrEnum):
     LOGISTIC, HINGE = "logistic", "hinge"
 
 
+class By(StrEnum):
+    FREX, PROBABILITY, LIFT = "frex", "probability", "lift"
+
+
 class Multiclass(StrEnum):
     SHARED, SEPARATE, STICK_BREAKING = "shared", "separate", "stick_breaking"
 
@@ -359,18 +363,19 @@ def predict(
 def topics(
     model: Model,
     n: Annotated[int, typer.Option("--words", "-n", help="Words to show for each topic.")] = 10,
+    by: Annotated[By, typer.Option(help="Words that are frequent and exclusive, frequent, or exclusive.")] = By.FREX,
     as_csv: Annotated[bool, typer.Option("--csv", help="All weights of all classes, a line each, as CSV.")] = False,
     as_json: AsJson = False,
 ):
     """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""
     pipeline = load(model)
     if as_csv:
-        rows = describe_weights(pipeline[-1], pipeline[0].get_feature_names_out(), n)
+        rows = describe_weights(pipeline[-1], pipeline[0].get_feature_names_out(), n, str(by))
         writer = csv.DictWriter(sys.stdout, rows[0])
         writer.writeheader()
         writer.writerows(rows)
         return
-    found = describe_topics(pipeline[-1], pipeline[0].get_feature_names_out(), n)
+    found = describe_topics(pipeline[-1], pipeline[0].get_feature_names_out(), n, str(by))
     if as_json:
         print(json.dumps(found))
     else:

@@ -25,7 +25,7 @@ from supertopic.estimators.validation import (
     refuse_text,
 )
 from supertopic.kernels.draws import make_key
-from supertopic.report.summary import Summary
+from supertopic.report.summary import Summary, word_scores
 from supertopic.sampling.inference import PREDICT, freeze, infer_shares
 from supertopic.sampling.plan import SAMPLERS
 from supertopic.sampling.responses import Logistic
@@ -152,8 +152,8 @@ class TopicModel(Fitting, Summary, ClassNamePrefixFeaturesOutMixin, TransformerM
         check_is_fitted(self, "_word_topic")
         return self._infer(make_tokens(self._new_counts(X)), [self.best_chain_])[0]
 
-    def top_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[list[str]]:
-        """The n most probable words of each topic, most probable first.
+    def top_words(self, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[list[str]]:
+        """The n top words of each topic, the best first.
 
         Parameters
         ----------
@@ -162,10 +162,17 @@ class TopicModel(Fitting, Summary, ClassNamePrefixFeaturesOutMixin, TransformerM
             or "x0", "x1", ... where there were none.
         n : int, default=10
             How many words.
+        by : {"frex", "probability", "lift"}, default="frex"
+            What makes a word a top word. "probability" is how often the topic uses it; large topics then have the same
+            words. "lift" is how much more often than the corpus does. "frex" asks for both: the harmonic mean of a
+            word's ranks by how often and by how exclusively the topic uses it, among the words that the topic has
+            (Bischof and Airoldi, 2012).
         """
         check_is_fitted(self, "_word_topic")
         names = self._feature_names(feature_names)
-        return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in self.topic_word_]
+        counts = self._word_topic[self.best_chain_].T / self._eta.shape[1]
+        scores = word_scores(self.topic_word_, counts, self._topic_shares[self.best_chain_], by)
+        return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in scores]
 
     def _feature_names(self, feature_names: ArrayLike | None) -> np.ndarray:
         """The vocabulary: what is given, or what was seen in `fit`."""

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.special import ndtri
+from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus import make_tokens
 from supertopic.report.diagnostics import WINDOWS, coherence, ess, interval, rhat
 
+ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
 RISING, APART = 0.02, 0.05  # of the log joint's whole rise, what may still come; what the chains' scores may differ by
 
 
@@ -162,7 +164,7 @@ class Summary:
         return [str(name) for name in (names[-1:] if n_columns == 1 else names[:n_columns])]
 
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
-        """A pandas frame of the best chain's topics: topic, share, exclusivity, and their n most probable words."""
+        """A pandas frame of the best chain's topics: topic, share, exclusivity, and their n top words."""
         import pandas
 
         words = [" ".join(map(str, row)) for row in self.top_words(feature_names, n)]
@@ -233,7 +235,7 @@ class Summary:
     def coherence(
         self, texts: Iterable[Sequence[str]], feature_names: ArrayLike | None = None, n: int = 10, measure: str = "c_v"
     ) -> np.ndarray:
-        """How well the n top words of each topic go together in reference texts, (n_topics,).
+        """How well the n most probable words of each topic go together in reference texts, (n_topics,).
 
         Parameters
         ----------
@@ -254,12 +256,31 @@ class Summary:
                 "texts must hold the tokens of each text, got raw text. Give [analyze(text) for text in texts] with "
                 "analyze = vectorizer.build_analyzer()."
             )
-        return coherence([list(map(str, words)) for words in self.top_words(feature_names, n)], texts, measure)
+        top = [list(map(str, words)) for words in self.top_words(feature_names, n, "probability")]
+        return coherence(top, texts, measure)
 
 
-def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict]:
+def word_scores(topics: np.ndarray, counts: np.ndarray, shares: np.ndarray, by: str) -> np.ndarray:
+    """How good each word is at showing what each topic is, (K, V); counts (K, V) are means over the draws."""
+    if by not in ("frex", "probability", "lift"):
+        raise ValueError(f"by must be 'frex', 'probability' or 'lift', got {by!r}.")
+    if by == "probability":
+        return topics
+    # a word that a topic hardly has shows nothing, however exclusive it is; such words come last, by probability
+    scores, whole = -1.0 / (1.0 + topics), shares @ topics if by == "lift" else topics.sum(axis=0)
+    for row, topic, count in zip(scores, topics, counts, strict=True):
+        has = np.flatnonzero(count >= min(ENOUGH_TOKENS, count.max()))
+        rare = topic[has] / whole[has]
+        if by == "frex":
+            ranks = [rankdata(x, method="max") / len(has) for x in (topic[has], rare)]
+            rare = 2.0 / (1.0 / ranks[0] + 1.0 / ranks[1])
+        row[has] = rare
+    return scores
+
+
+def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[dict]:
     """The topics, largest first: share, words, and the largest weight, with its class where there are classes."""
-    words, shares = model.top_words(feature_names, n), model._topic_shares[model.best_chain_]
+    words, shares = model.top_words(feature_names, n, by), model._topic_shares[model.best_chain_]
     rows = []
     for k in np.argsort(-shares):
         row = {"topic": int(k), "share": float(shares[k]), "words": words[k]}
@@ -281,9 +302,9 @@ def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10) 
     return rows
 
 
-def describe_weights(model, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict]:
+def describe_weights(model, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[dict]:
     """Every weight of every topic, a row each: the topic, its share and words, the class or column, the interval."""
-    words, shares = model.top_words(feature_names, n), model._topic_shares[model.best_chain_]
+    words, shares = model.top_words(feature_names, n, by), model._topic_shares[model.best_chain_]
     rows: list[dict] = [
         {"topic": k, "share": float(share), "words": " ".join(words[k])} for k, share in enumerate(shares)
     ]
