@@ -31,7 +31,7 @@ INSIDE = {
         "calibration", "trust", "words", "chain",
     ],
     "files": ["container", "checkpoint"],
-    "report": ["diagnostics", "summary"],
+    "report": ["diagnostics", "explain", "summary"],
     "estimators": [
         "docs", "progress", "validation", "fitting", "base", "supervised", "classifiers", "regressors", "storage",
     ],

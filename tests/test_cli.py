@@ -405,3 +405,12 @@ def test_wrong_files_are_called_that(command, tmp_path, fitted):
 def test_a_card_that_is_not_there_is_told_in_a_line(command, fitted):
     told = command("predict", fitted[1], fitted[0], "--text", "text", "--device", "cuda", code=1)
     assert told.startswith("Error: device='cuda', but no NVIDIA card") and told.count("\n") <= 2
+
+
+def test_explain(command, fitted):
+    shown = command("explain", fitted[1], "--text", "a goal for the senate")
+    assert "sport" in shown and "in all" in shown and "senate" in shown
+    found = json.loads(command("explain", fitted[1], "--text", "a goal for the senate", "--json"))
+    assert found["words"] == ["goal", "senate"] and len(found["mean"]) == 2
+    total = np.sum(found["through_topics"]) + np.sum(found["direct"]) + found["constant"][0]
+    assert total == pytest.approx(found["omega"][0])

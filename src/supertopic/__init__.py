@@ -9,18 +9,29 @@ if TYPE_CHECKING:
     from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
     from supertopic.estimators.storage import load, save
+    from supertopic.report.explain import explain
 
-__all__ = ["LDA", "MedLDAClassifier", "SLDAClassifier", "SLDACountRegressor", "SLDARegressor", "load", "save"]
+__all__ = [
+    "LDA",
+    "MedLDAClassifier",
+    "SLDAClassifier",
+    "SLDACountRegressor",
+    "SLDARegressor",
+    "explain",
+    "load",
+    "save",
+]
 __version__ = version("supertopic")
 
 _HOMES = {
-    "LDA": "base",
-    "SLDAClassifier": "classifiers",
-    "MedLDAClassifier": "classifiers",
-    "SLDARegressor": "regressors",
-    "SLDACountRegressor": "regressors",
-    "load": "storage",
-    "save": "storage",
+    "LDA": "estimators.base",
+    "SLDAClassifier": "estimators.classifiers",
+    "MedLDAClassifier": "estimators.classifiers",
+    "SLDARegressor": "estimators.regressors",
+    "SLDACountRegressor": "estimators.regressors",
+    "explain": "report.explain",
+    "load": "estimators.storage",
+    "save": "estimators.storage",
 }
 
 
@@ -28,7 +39,7 @@ def __getattr__(name: str):
     """Import what is asked for when it is asked for: scikit-learn and Numba take a second."""
     if name not in _HOMES:
         raise AttributeError(f"module 'supertopic' has no attribute {name!r}")
-    return getattr(import_module(f"supertopic.estimators.{_HOMES[name]}"), name)
+    return getattr(import_module(f"supertopic.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

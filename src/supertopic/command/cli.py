@@ -1,4 +1,4 @@
-"""The command `supertopic`: demo, fit, predict, topics."""
+"""The command `supertopic`: demo, fit, predict, explain, topics."""
 
 import csv
 import json
@@ -357,6 +357,28 @@ def predict(
     finally:
         if output:
             file.close()
+
+
+@app.command()
+def explain(
+    model: Model,
+    text: Annotated[str, typer.Option("--text", help="The text itself; - reads it from the standard input.")],
+    covariate: Annotated[list[float] | None, typer.Option(help="The covariates of the text, in their order.")] = None,
+    exposure: Annotated[float | None, typer.Option(help="For counts: the exposure of the text.")] = None,
+    as_json: AsJson = False,
+):
+    """Show why a text gets its prediction: what each of its words adds, through its topics and by itself."""
+    more: dict[str, Any] = {"covariates": [covariate]} if covariate else {}
+    more |= {"exposure": [exposure]} if exposure is not None else {}
+    found = supertopic.explain(load(model), sys.stdin.read() if text == "-" else text, **more)
+    if not as_json:
+        out.print(escape(repr(found)), highlight=False, soft_wrap=True)
+        return
+    print(json.dumps({
+        name: value.tolist() if hasattr(value, "tolist") else list(map(np.ndarray.tolist, value))
+        if name == "mean_interval" else value
+        for name, value in found._asdict().items()
+    }))  # fmt: skip
 
 
 @app.command()

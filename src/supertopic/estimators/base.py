@@ -99,14 +99,14 @@ class TopicModel(Fitting, Summary, ClassNamePrefixFeaturesOutMixin, TransformerM
         size = self._n_features_out // self.n_blocks_
         return slice(block * size, (block + 1) * size)
 
-    def _topics(self, chain: int, block: int) -> Any:
+    def _topics(self, chain: int, block: int, device: str | None = None) -> Any:
         """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""
         with freezing:
-            key, own = (chain, block, self.device), self._block(block)
+            key, own = (chain, block, device or self.device), self._block(block)
             if key not in self._frozen:
                 priors = Priors(self.alpha_[chain, own], self.beta_[chain], 1.0)
                 topics = mean_topics(self._word_topic[chain][:, own], self._eta.shape[1], priors)
-                self._frozen[key] = freeze(topics, self.device)
+                self._frozen[key] = freeze(topics, key[2])
             return self._frozen[key]
 
     def _key(self, chain: int, block: int) -> np.uint64:

@@ -110,6 +110,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The score of each document: (n_docs,) for two classes, else a column for each class or label."""
 
+    def _column_names(self):
+        return self.classes_.tolist()[-self._eta.shape[2] :]
+
     def _one_column(self, score: np.ndarray) -> np.ndarray:
         return score.ravel() if len(self.classes_) == 2 and not self.multilabel_ else score
 
@@ -232,6 +235,12 @@ class SLDAClassifier(TopicClassifier):
             ones = np.ones((len(omega), 1))
             return np.hstack([expit(omega), ones]) * np.hstack([ones, np.cumprod(expit(-omega), axis=1)])
         return softmax(omega, axis=1)  # if exactly one column is 1, each is the one in proportion to its odds
+
+    def _column_names(self):
+        return self.classes_.tolist()[:-1] if self.sticks_ else super()._column_names()
+
+    def _means(self, omegas, scales):
+        return np.array(list(map(self._probabilities, omegas))), self.classes_.tolist()
 
     def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not).

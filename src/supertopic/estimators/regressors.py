@@ -304,6 +304,9 @@ class SLDACountRegressor(TopicRegressor):
         check_is_fitted(self, "_word_topic")
         return self._calibrated[1]
 
+    def _means(self, omegas, scales):
+        return np.exp(omegas), self._column_names()
+
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> np.ndarray:

@@ -17,9 +17,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from supertopic.corpus import Tokens, cut, make_tokens, take
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
-from supertopic.estimators.validation import MOST, check_covariates, check_number, log_exposure
+from supertopic.estimators.validation import MOST, check_covariates, check_level, check_number, log_exposure
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
+from supertopic.report.explain import Explanation, explain_counts
 from supertopic.sampling.crew import each
 from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
 from supertopic.sampling.responses import Response
@@ -289,6 +290,43 @@ class SupervisedTopicModel(TopicModel, ABC):
     def _n_told(self, etas: np.ndarray) -> tuple[int, int]:
         """How many draws of eta there are, and of a new document's topics; predictions use as many as the more."""
         return etas.shape[1], self.predict_sweeps - self.predict_sweeps // 2
+
+    def explain(
+        self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
+        exposure: ArrayLike | None = None, level: float = 0.9,
+    ) -> Explanation:  # fmt: skip
+        """Why a document gets its prediction: what each of its words adds to omega.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (1, n_words)
+            The word counts of one document.
+        feature_names : array-like of str, optional
+            The vocabulary, as for `top_words`.
+        covariates, exposure : array-like, optional
+            As for `predict`.
+        level : float, default=0.9
+            The posterior probability inside the intervals.
+
+        Returns
+        -------
+        Explanation
+            Its parts add up to omega, over whose draws the prediction is a mean; `frame()` has them as a table.
+        """
+        counts, names = self._new_counts(X), self._feature_names(feature_names)
+        if counts.shape[0] != 1:
+            raise ValueError(f"explain takes one document, got {counts.shape[0]}; give X[i : i + 1].")
+        check_level(level)
+        Z, known = self._covariates(covariates, 1), log_exposure(exposure, 1)
+        return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
+
+    def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list]:
+        """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""
+        return omegas, self._column_names()
+
+    def _column_names(self) -> list:
+        """The names of omega's columns."""
+        return list(getattr(self, "response_names_", ["response"]))
 
     @property
     def word_coef_(self) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from supertopic.corpus import Tokens, cut, take
 from supertopic.kernels.counts import start_z
-from supertopic.kernels.draws import content_streams
+from supertopic.kernels.draws import GOLDEN, content_streams
 from supertopic.kernels.moments import drawn_omegas
 from supertopic.kernels.sweep import sweep
 from supertopic.sampling.state import Quadratic, Topics, make_weights
@@ -46,6 +46,24 @@ def run_sweeps(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: in
     weights = make_weights(np.zeros((0, n_topics)))
     sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, n_sweeps // 2, kept, none)
     return kept.reshape(n_draws, n_docs, width)
+
+
+def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
+    """The topic of every token of one document in the second half of the sweeps, (n, n_tokens): what is counted else.
+
+    Sweep by sweep, with the random numbers that come next: those of `run_sweeps`, bit for bit.
+    """
+    n_tokens, n_topics = len(tokens.word), len(topics.mass)
+    z, nothing = np.empty(n_tokens, np.uint16), np.zeros((1, 0))
+    start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
+    weights, unkept, drawn = make_weights(np.zeros((0, n_topics))), np.zeros(0, np.float32), []
+    with np.errstate(over="ignore"):
+        for s in range(n_sweeps):
+            stream = streams + np.uint64(s * n_tokens) * GOLDEN
+            sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), stream, 1, 1, unkept, nothing)
+            if s >= n_sweeps // 2:
+                drawn.append(z.copy())
+    return np.array(drawn)
 
 
 def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:

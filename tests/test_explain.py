@@ -1,0 +1,89 @@
+"""Explanations: what words add is what is predicted, to the last digit."""
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, explain
+from supertopic.corpus import make_tokens
+from supertopic.datasets import make_corpus
+from supertopic.kernels.draws import content_streams, make_key
+from supertopic.sampling.inference import draw_topics, run_sweeps
+
+RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 20, "n_draws": 6, "predict_sweeps": 10, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(n_docs=200, n_topics=3, random_state=0)
+
+
+MODELS = {
+    "two classes": (SLDAClassifier, lambda c: c.y),
+    "classes": (SLDAClassifier, lambda c: c.doc_topic.argmax(axis=1)),
+    "separate": (lambda **run: SLDAClassifier(multiclass="separate", **run), lambda c: c.doc_topic.argmax(axis=1)),
+    "sticks": (lambda **run: SLDAClassifier(multiclass="stick_breaking", **run), lambda c: c.doc_topic.argmax(axis=1)),
+    "labels": (SLDAClassifier, lambda c: (c.doc_topic > 0.3).astype(int)),
+    "no words": (lambda **run: SLDAClassifier(words=False, **run), lambda c: c.y),
+    "hinge": (MedLDAClassifier, lambda c: c.doc_topic.argmax(axis=1)),
+    "ratings": (SLDARegressor, lambda c: 10 + c.doc_topic @ [1.0, 2.0, 4.0]),
+    "counts": (SLDACountRegressor, lambda c: np.rint(c.doc_topic @ [1.0, 5.0, 20.0])),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parts_add_up_to_the_prediction(corpus, name):
+    kind, respond = MODELS[name]
+    Z = np.random.default_rng(0).normal(size=(200, 2)) if name in ("classes", "ratings") else None
+    model = kind(**RUN).fit(corpus.X, respond(corpus), covariates=Z)
+    for d in (0, 7):
+        beside = {} if Z is None else {"covariates": Z[d : d + 1]}
+        X = corpus.X[d : d + 1]
+        found = model.explain(X, **beside)
+        parts = found.constant + found.covariates + found.through_topics.sum(axis=0) + found.direct.sum(axis=0)
+        np.testing.assert_allclose(parts, found.omega, rtol=1e-10, atol=1e-10)
+        predict = getattr(model, "predict_proba", getattr(model, "decision_function", None)) or model.predict
+        np.testing.assert_allclose(found.mean, np.ravel(predict(X, **beside)), rtol=1e-6, atol=1e-9)
+        assert found.times.sum() == X.sum() and len(found.words) == X.nnz
+        assert (found.lower <= found.upper).all()
+        assert found.direct.any() == (name not in ("no words", "ratings"))  # ratings of planted topics need no words
+        frame = found.frame()
+        assert frame["total"].sum() == pytest.approx((found.through_topics + found.direct).sum())
+        assert "in all" in repr(found) and "<table>" in found._repr_html_()
+
+
+def test_topics_of_tokens_are_those_that_are_counted(corpus):
+    """Sweep by sweep the same as all sweeps at once."""
+    model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y)
+    for d in range(5):
+        tokens = make_tokens(model._new_counts(corpus.X[d : d + 1]))
+        streams, topics = content_streams(tokens, make_key(3)), model._topics(0, 0)
+        counts = run_sweeps(tokens, topics, streams, 10, 5)[:, 0, :4]
+        z = draw_topics(tokens, topics, streams, 10)
+        np.testing.assert_array_equal(counts, [np.bincount(draw, minlength=4) for draw in z])
+
+
+def test_a_text():
+    texts = ["goal match team", "team match win", "vote law senate", "law vote party"] * 6
+    model = make_pipeline(CountVectorizer(), SLDAClassifier(**RUN)).fit(
+        texts, ["sport", "sport", "politics", "politics"] * 6
+    )
+    found = explain(model, "The team has a vote, but no goal")
+    assert sorted(found.words) == ["goal", "team", "vote"] and found.columns == ["sport"]
+    np.testing.assert_allclose(found.mean, model.predict_proba(["The team has a vote, but no goal"])[0])
+    with pytest.raises(TypeError, match="text must be a string, got list"):
+        explain(model, ["goal"])
+
+
+def test_what_cannot_be_explained(corpus):
+    model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y)
+    with pytest.raises(ValueError, match="explain takes one document, got 2"):
+        model.explain(corpus.X[:2])
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        model.explain(corpus.X[:1], level=2)
+    nothing = model.explain(np.zeros((1, corpus.X.shape[1]), int))
+    np.testing.assert_allclose(nothing.omega, model.empty_intercept_)
+    assert nothing.words == [] and "in all" in repr(nothing) and "without a word" in nothing._repr_html_()
+    hostile = np.array(["<script>alert(1)</script>"] * corpus.X.shape[1])
+    assert "<script>" not in model.explain(corpus.X[:1], hostile)._repr_html_()
