@@ -87,3 +87,38 @@ def test_what_cannot_be_explained(corpus):
     assert nothing.words == [] and "in all" in repr(nothing) and "without a word" in nothing._repr_html_()
     hostile = np.array(["<script>alert(1)</script>"] * corpus.X.shape[1])
     assert "<script>" not in model.explain(corpus.X[:1], hostile)._repr_html_()
+
+
+def test_typical_documents(corpus):
+    model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y)
+    shares = model.transform(corpus.X)
+    for topic in range(4):
+        found = model.typical_documents(corpus.X, topic, 3)
+        assert len(found) == 3 and shares[found, topic].min() > np.quantile(shares[:, topic], 0.9)
+    short = np.zeros((2, corpus.X.shape[1]), int)
+    short[0, np.argmax(model.topic_word_[1])] = 1  # one word of the topic, against a whole document of it
+    short[1] = np.rint(100 * model.topic_word_[1])
+    assert model.typical_documents(short, 1, 2).tolist() == [1, 0]
+    with pytest.raises(ValueError, match="topic must be a whole number from 0 to 3, got 4"):
+        model.typical_documents(corpus.X, 4)
+
+
+@pytest.mark.parametrize("name", ["two classes", "classes", "labels", "hinge", "ratings", "counts"])
+def test_wrong_labels_are_surprising(name):
+    """Labels that were turned round are among the most surprising of documents that the model has not seen."""
+    corpus = make_corpus(n_docs=400, n_topics=3, doc_length=100, random_state=3)
+    kind, respond = MODELS[name]
+    y = corpus.doc_topic.argmax(axis=1) == 0 if name == "two classes" else respond(corpus)
+    y = np.asarray(y).astype(float if name in ("ratings", "counts") else int)
+    model = kind(**RUN).fit(corpus.X[:300], y[:300])
+    clear = 300 + np.argsort(-corpus.doc_topic[300:].max(axis=1))[:4]
+    wrong = y.copy()
+    wrong[clear] = {"ratings": y[clear] + 5, "counts": y[clear] + 100, "classes": (y[clear] + 1) % 3, "hinge":
+                    (y[clear] + 1) % 3}.get(name, 1 - y[clear])  # fmt: skip
+    found = 300 + model.surprising(corpus.X[300:], wrong[300:], 8)
+    assert set(clear) <= set(found)
+    unknown = wrong.astype(float)
+    unknown[clear[0]] = np.nan
+    assert 300 + model.surprising(corpus.X[300:], unknown[300:], 100)[-1] == clear[0]
+    with pytest.raises(ValueError, match=r"documents|shape|consistent|broadcast"):
+        model.surprising(corpus.X[300:], wrong[300:350])

@@ -152,6 +152,30 @@ class TopicModel(Fitting, Summary, ClassNamePrefixFeaturesOutMixin, TransformerM
         check_is_fitted(self, "_word_topic")
         return self._infer(make_tokens(self._new_counts(X)), [self.best_chain_])[0]
 
+    def typical_documents(self, X: ArrayLike, topic: int, n: int = 5) -> np.ndarray:
+        """The documents that a topic is made of: the rows of X in which it has the largest share, the largest first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts.
+        topic : int
+            Its number, as in `coef_` and `top_words`.
+        n : int, default=5
+            How many documents.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Row numbers. A short document's share is drawn towards the topic's prior: a single word proves little.
+        """
+        counts = self._new_counts(X)
+        if not isinstance(topic, Integral) or not 0 <= topic < self._n_features_out:
+            raise ValueError(f"topic must be a whole number from 0 to {self._n_features_out - 1}, got {topic!r}.")
+        lengths, alpha = np.asarray(counts.sum(axis=1)).ravel(), self.alpha_[self.best_chain_]
+        shares = self._infer(make_tokens(counts), [self.best_chain_])[0][:, topic] * (lengths > 0)
+        return np.argsort(-(shares * lengths + alpha[topic]) / (lengths + alpha.sum()), kind="stable")[:n]
+
     def top_words(self, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[list[str]]:
         """The n top words of each topic, the best first.
 

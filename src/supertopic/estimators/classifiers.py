@@ -113,6 +113,12 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def _column_names(self):
         return self.classes_.tolist()[-self._eta.shape[2] :]
 
+    def _where_known(self, surprise: np.ndarray, y) -> np.ndarray:
+        """The sum over labels, or the only number of each document; NaN where nothing is known."""
+        unknown = is_unknown(np.asarray(without_na(y)), self.missing_label).reshape(len(surprise), -1)
+        known = np.where(unknown, 0.0, surprise).sum(axis=1)
+        return np.where(unknown.all(axis=1), np.nan, known)
+
     def _one_column(self, score: np.ndarray) -> np.ndarray:
         return score.ravel() if len(self.classes_) == 2 and not self.multilabel_ else score
 
@@ -242,6 +248,11 @@ class SLDAClassifier(TopicClassifier):
     def _means(self, omegas, scales):
         return np.array(list(map(self._probabilities, omegas))), self.classes_.tolist()
 
+    def _surprise(self, X, y, beside):
+        p, truth = self.predict_proba(X, **beside), self._truth(y)
+        chosen = np.where(truth > 0.5, p, 1.0 - p) if self.multilabel_ else np.sum(p * truth, axis=1)[:, None]
+        return self._where_known(-np.log(chosen + 1e-300), y)
+
     def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not).
 
@@ -348,6 +359,14 @@ class MedLDAClassifier(TopicClassifier):
         return losses.mean(axis=0).reshape(n_chains, -1), right.reshape(len(truth), n_chains, -1).mean(
             axis=(0, 2)
         ).tolist()
+
+    def _surprise(self, X, y, beside):
+        score, truth = self.decision_function(X, **beside), self._truth(y)
+        if self.multilabel_ or score.ndim == 1:
+            sign = 2.0 * (truth if self.multilabel_ else truth[:, 1:]) - 1.0
+            return self._where_known(np.maximum(-sign * score.reshape(sign.shape), 0.0), y)
+        others = np.where(truth > 0.5, -np.inf, score).max(axis=1)
+        return self._where_known((others - np.sum(score * truth, axis=1))[:, None], y)
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""

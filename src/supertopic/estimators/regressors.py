@@ -167,6 +167,10 @@ class SLDARegressor(TopicRegressor):
         check_is_fitted(self, "_word_topic")
         return self._calibrated[1]
 
+    def _surprise(self, X, y, beside):
+        mean, std = self.predict(X, return_std=True, **beside)
+        return (np.abs(np.asarray(y, dtype=float) - mean) / std).reshape(len(mean), -1).max(axis=1)
+
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -306,6 +310,13 @@ class SLDACountRegressor(TopicRegressor):
 
     def _means(self, omegas, scales):
         return np.exp(omegas), self._column_names()
+
+    def _surprise(self, X, y, beside):
+        lower, upper = self.predict_interval(X, 0.683, **beside)  # about a standard deviation to each side
+        mean = self.predict(X, **beside)
+        away = np.asarray(y, dtype=float) - mean
+        usual = np.maximum(np.where(away > 0, upper - mean, mean - lower), 0.5)
+        return (np.abs(away) / usual).reshape(len(mean), -1).max(axis=1)
 
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None

@@ -320,6 +320,36 @@ class SupervisedTopicModel(TopicModel, ABC):
         Z, known = self._covariates(covariates, 1), log_exposure(exposure, 1)
         return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
 
+    @abstractmethod
+    def _surprise(self, X, y, beside: dict[str, Any]) -> np.ndarray:
+        """How far each known response is from what is predicted, (n_docs,): the larger, the more surprising."""
+
+    def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
+        """The documents whose responses surprise the model most: candidates for wrong labels, or for a closer look.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts. Of documents that the model was fitted on it has seen the responses; others surprise it more.
+        y : array-like of shape (n_docs,) or (n_docs, n_columns)
+            Their responses; documents whose response is unknown come last.
+        n : int, default=10
+            How many documents.
+        beside : optional
+            `covariates` and `exposure`, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Row numbers, the most surprising first: by the probability of what is true, or by how many standard
+            deviations a number is away from what was predicted.
+        """
+        surprise = self._surprise(X, y, beside)
+        surprise = np.where(np.isnan(surprise), -np.inf, surprise)  # of what is unknown there is none
+        if len(surprise) != self._new_counts(X).shape[0]:
+            raise ValueError(f"X has {self._new_counts(X).shape[0]} documents but y has {len(surprise)}.")
+        return np.argsort(-surprise, kind="stable")[:n]
+
     def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list]:
         """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""
         return omegas, self._column_names()
