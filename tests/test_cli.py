@@ -414,3 +414,9 @@ def test_explain(command, fitted):
     assert found["words"] == ["goal", "senate"] and len(found["mean"]) == 2
     total = np.sum(found["through_topics"]) + np.sum(found["direct"]) + found["constant"][0]
     assert total == pytest.approx(found["omega"][0])
+
+
+def test_a_single_draw_has_no_interval(command, tmp_path):
+    run = ["--topics", "3", "--burn-in", "5", "--draws", "1", "--chains", "1", "--min-df", "1", "--hidden", "0"]
+    found = command("fit", write(tmp_path, "csv"), "--text", "text", "--label", "label", "-o", tmp_path / "m", *run)
+    assert "nan" not in found and " - " in found

@@ -118,10 +118,14 @@ def topic_table(rows: list[dict], most: int | None = None) -> Table:
         if classes:
             cells.append("-" if row["class"] is None else escape(str(row["class"])))
         if supervised:
-            lower, upper = row.get("interval", (np.nan, np.nan))
-            cells += [f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}"]
+            cells += [f"{row['weight']:+.2g}", span(row)]
         table.add_row(*cells, escape(" ".join(row["words"])))
     return table
+
+
+def span(row: dict) -> str:
+    """The interval of a row, of which a single draw has none."""
+    return "{:+.2g} .. {:+.2g}".format(*row["interval"]) if "interval" in row else "-"
 
 
 def covariate_tables(model) -> list[Table]:
@@ -132,9 +136,8 @@ def covariate_tables(model) -> list[Table]:
     classes = "class" in rows[0]
     table = Table("covariate", *["class"] * classes, "weight", "90 % interval", title="Covariates, for a unit of each")
     for row in rows:
-        lower, upper = row.get("interval", (np.nan, np.nan))
         cells = [escape(row["covariate"])] + ([escape(str(row["class"]))] if classes else [])
-        table.add_row(*cells, f"{row['weight']:+.2g}", f"{lower:+.2g} .. {upper:+.2g}")
+        table.add_row(*cells, f"{row['weight']:+.2g}", span(row))
     return [table]
 
 
