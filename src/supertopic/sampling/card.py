@@ -71,12 +71,7 @@ class Rows:
 
     def number(self, first_doc: int) -> None:
         """Random numbers that depend on a document's number in the corpus."""
-        self.docs.number.copy_to_device(self._numbers(first_doc), stream=stream())
-
-    def _numbers(self, first_doc: int) -> np.ndarray:
-        numbers = np.zeros(self.n_rows, np.uint64)
-        numbers[: self.n_docs] = self.order + first_doc
-        return numbers
+        self.put_into(self.docs.number, np.arange(first_doc, first_doc + self.n_docs, dtype=np.uint64))
 
     def hash(self, key: np.uint64) -> None:
         """Random numbers that depend on a document's words alone."""
