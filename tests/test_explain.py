@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit, softmax
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, explain
+from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, explain
 from supertopic.corpus import make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import content_streams, make_key
@@ -122,3 +123,33 @@ def test_wrong_labels_are_surprising(name):
     assert 300 + model.surprising(corpus.X[300:], unknown[300:], 100)[-1] == clear[0]
     with pytest.raises(ValueError, match=r"documents|shape|consistent|broadcast"):
         model.surprising(corpus.X[300:], wrong[300:350])
+
+
+@pytest.mark.parametrize("name", ["two classes", "classes", "separate", "ratings", "counts"])
+def test_effects_are_those_of_a_document_with_more_of_a_topic(corpus, name):
+    kind, respond = MODELS[name]
+    model = kind(**RUN).fit(corpus.X, respond(corpus))
+    frame = model.effect_frame(0.2)
+    shares, coef = model._topic_shares[model.best_chain_], model.coef_draws_[model.best_chain_]
+    assert (frame["lower"] <= frame["upper"]).all()
+    np.testing.assert_allclose(frame["after"] - frame["before"], frame["change"], atol=1e-9)
+    k = 2
+    if name == "separate":
+        assert len(frame) == 36 and np.isclose(frame.groupby("topic")["after"].sum(), 1).all()
+        own = coef[:, 0, :4] @ (3 * shares[:4])
+        omega = model.intercept_ + coef @ (3 * shares)
+        omega[:, 0] += 0.2 * (coef[:, 0, k] - own)
+    else:
+        mixed = 0.8 * shares
+        mixed[k] += 0.2
+        omega = model.intercept_ + coef @ mixed
+    if name in ("classes", "separate"):
+        expected = softmax(omega, axis=1).mean(axis=0)
+    else:
+        after = {"two classes": expit, "ratings": np.asarray, "counts": np.exp}[name](omega).mean(axis=0)
+        expected = [1 - after[0], after[0]] if name == "two classes" else after
+    np.testing.assert_allclose(frame[frame["topic"] == k]["after"], expected)
+    with pytest.raises(ValueError, match="points must be a share from 0 to 1, got 20"):
+        model.effect_frame(20)
+    with pytest.raises(AttributeError, match="LDA is not fitted, or has no response"):
+        LDA(**RUN).fit(corpus.X).effect_frame()

@@ -172,6 +172,36 @@ class Summary:
         columns = {"topic": np.arange(len(words)), "share": shares, "exclusivity": self.exclusivity(n), "words": words}
         return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)
 
+    def effect_frame(self, points: float = 0.1, level: float = 0.9) -> Any:
+        """A pandas frame of what more of a topic does to the probability, the rating or the count.
+
+        A document with the usual shares of all topics gets `points` (0.1: ten points in a hundred) of one topic in the
+        place of as much of what it has. Columns: topic, column, before, after, and their difference, `change`, with
+        its interval; from hidden documents, as `coef_` is.
+        """
+        import pandas
+
+        if not hasattr(self, "intercept_"):
+            raise AttributeError(
+                f"{type(self).__name__} is not fitted, or has no response that topics could do anything to."
+            )
+        if not 0 < points <= 1:
+            raise ValueError(f"points must be a share from 0 to 1, got {points!r}.")
+        draws = self.coef_draws_[self.best_chain_]  # (draw, R, K)
+        (n_draws, n_columns, n_topics), blocks = draws.shape, self.n_blocks_
+        usual = draws @ (self._topic_shares[self.best_chain_] * blocks)  # (draw, R): every block's shares sum to 1
+        own = np.arange(n_topics) * blocks // n_topics == np.arange(n_columns)[:, None] if blocks > 1 else True
+        more = points * (draws - usual[..., None]) * own
+        start, scales = self.intercept_ + usual, np.zeros((n_draws, 0))
+        before, names = self._means(start[:, None], scales)
+        after, _ = self._means(start[:, None] + more.swapaxes(1, 2), scales)  # (draw, K, what is predicted)
+        lower, upper = interval(after - before, level)
+        k, c = np.divmod(np.arange(n_topics * len(names)), len(names))
+        columns = {"before": np.broadcast_to(before.mean(axis=0), lower.shape), "after": after.mean(axis=0),
+                   "change": (after - before).mean(axis=0), "lower": lower, "upper": upper}  # fmt: skip
+        facts = {"topic": k, "column": np.array(names, dtype=object)[c]}
+        return pandas.DataFrame(facts | {name: values[k, c] for name, values in columns.items()})
+
     def coefficient_frame(self, level: float = 0.9) -> Any:
         """A pandas frame of the weights, from hidden documents: column, topic, mean, sd, interval, P(positive).
 
