@@ -110,9 +110,6 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The score of each document: (n_docs,) for two classes, else a column for each class or label."""
 
-    def _column_names(self):
-        return self.classes_.tolist()[-self._eta.shape[2] :]
-
     def _where_known(self, surprise: np.ndarray, y) -> np.ndarray:
         """The sum over labels, or the only number of each document; NaN where nothing is known."""
         unknown = is_unknown(np.asarray(without_na(y)), self.missing_label).reshape(len(surprise), -1)
@@ -241,9 +238,6 @@ class SLDAClassifier(TopicClassifier):
             ones = np.ones((len(omega), 1))
             return np.hstack([expit(omega), ones]) * np.hstack([ones, np.cumprod(expit(-omega), axis=1)])
         return softmax(omega, axis=1)  # if exactly one column is 1, each is the one in proportion to its odds
-
-    def _column_names(self):
-        return self.classes_.tolist()[:-1] if self.sticks_ else super()._column_names()
 
     def _means(self, omegas, scales):
         return np.array(list(map(self._probabilities, omegas))), self.classes_.tolist()

@@ -354,10 +354,6 @@ class SupervisedTopicModel(TopicModel, ABC):
         """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""
         return omegas, self._column_names()
 
-    def _column_names(self) -> list:
-        """The names of omega's columns."""
-        return list(getattr(self, "response_names_", ["response"]))
-
     @property
     def word_coef_(self) -> np.ndarray:
         """The mean direct weights of single words, (column, word), times a word's tf-idf; see `words`."""

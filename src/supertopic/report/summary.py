@@ -341,8 +341,7 @@ def describe_weights(model, feature_names: ArrayLike | None = None, n: int = 10,
     if not hasattr(model, "coef_"):
         return rows
     lower, upper = model.coef_interval(0.9)
-    names = getattr(model, "classes_", None)
-    names = getattr(model, "response_names_", ["response"]) if names is None else names[-len(model.coef_) :]
+    names = model._column_names()
     return [
         row | {"column": names[r], "weight": float(model.coef_[r, k]), "lower": lower[r, k], "upper": upper[r, k]}
         for k, row in enumerate(rows)
