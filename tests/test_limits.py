@@ -188,6 +188,9 @@ def test_a_card_that_is_not_there(monkeypatch):
     monkeypatch.setattr("supertopic.kernels.gpu.find_card", lambda: "a card")
     with pytest.raises(ValueError, match="at most 1,024 topics, got n_topics=1,025"):
         SLDAClassifier(1025, device="cuda").fit(X, y)
+    wide = sp.csr_array(([1] * 8, ([0, 1, 2, 3] * 2, [0] * 4 + [2**22 - 1] * 4)), shape=(4, 2**22))
+    with pytest.raises(ValueError, match="tables of less than 4,294,967,296 numbers, got 4,294,967,296"):
+        SLDAClassifier(1000, device="cuda").fit(wide, [0, 1, 0, 1])
     monkeypatch.setattr("supertopic.kernels.gpu.free_bytes", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"of the card's memory, but 0\.0 GiB are free"):
         SLDAClassifier(device="cuda").fit(X, y)

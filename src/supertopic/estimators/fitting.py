@@ -152,9 +152,11 @@ class Fitting:
     def _room_on_card(self, X: csr_array, target: Target) -> int:
         """How many chains have room on the card at a time; refuses what has none before anything is taken."""
         from supertopic.kernels.gpu import free_bytes
+        from supertopic.kernels.gpu_sweep import check_places
         from supertopic.sampling.gpu import needed_bytes
 
         (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
+        check_places(n_words, self.n_topics, n_tokens, int(X.sum(axis=1).max(initial=0)))
         shape = target.y.shape[1], target.covariates.shape[1]
         needed, free = needed_bytes(n_tokens, n_docs, n_words, self.n_topics, *shape), free_bytes()
         logger.info("A chain takes %.2f GiB of the card's memory, %.2f GiB are free", needed / 2**30, free / 2**30)

@@ -143,14 +143,28 @@ def launch(kernel, n: int, *args) -> None:
 
 def put(array: np.ndarray):
     """A copy on the card."""
-    return cuda.to_device(np.ascontiguousarray(array), stream=stream())
+    place = empty(array.shape, array.dtype)
+    put_into(place, array)
+    return place
+
+
+def put_into(place, array: np.ndarray) -> None:
+    """A copy in an array that is on the card. By the driver itself: Numba needs longer for it than the card."""
+    array = np.ascontiguousarray(array, place.dtype)
+    if SIMULATED:
+        place.copy_to_device(array)
+    elif array.size:
+        _driver("cuMemcpyHtoDAsync", place.device_ctypes_pointer.value, array.ctypes.data, array.nbytes, _handle())
 
 
 def get(array) -> np.ndarray:
     """A copy from the card; what was asked for before is done then."""
-    host = array.copy_to_host(stream=stream())
-    if not SIMULATED:
-        stream().synchronize()
+    if SIMULATED:
+        return array.copy_to_host()
+    host = np.empty(array.shape, array.dtype)
+    if host.size:
+        _driver("cuMemcpyDtoHAsync", host.ctypes.data, array.device_ctypes_pointer.value, host.nbytes, _handle())
+    _driver("cuStreamSynchronize", _handle())
     return host
 
 
@@ -182,7 +196,7 @@ class Shelf:
     def put(self, name: str, array: np.ndarray):
         """A copy on the card, in the place of the last one of this name."""
         place = self.empty(name, array.shape, array.dtype)
-        place.copy_to_device(np.ascontiguousarray(array), stream=stream())
+        put_into(place, array)
         return place
 
 
@@ -205,7 +219,7 @@ class Parcel:
         """Put arrays, or numbers, into their places."""
         for name, array in arrays.items():
             self.here[name][...] = array
-        self.there.copy_to_device(self.packed, stream=stream())
+        put_into(self.there, self.packed)
 
 
 def clear(array) -> None:
@@ -236,7 +250,13 @@ class Tape:
             return
         if graph is False:
             graph = self.graphs[name] = _record(verb)
-        _driver("cuGraphLaunch", graph, int(stream().handle))
+        _driver("cuGraphLaunch", graph, _handle())
+
+
+@functools.cache
+def _handle() -> int:
+    """The stream, to the driver."""
+    return int(stream().handle)
 
 
 def _driver(name, *args):
@@ -252,7 +272,7 @@ def _driver(name, *args):
 def _record(verb):
     from cuda.bindings import driver
 
-    here = int(stream().handle)
+    here = _handle()
     _driver("cuStreamBeginCapture", here, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
     try:
         verb()

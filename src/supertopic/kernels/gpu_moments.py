@@ -5,90 +5,115 @@ which it adds one after the other, so that the sums are always the same; so many
 """
 
 import functools
+from typing import NamedTuple
 
 from numba import float64, uint64
 
-from supertopic.kernels.gpu import SIMULATED, cuda
+from supertopic.kernels.gpu import SIMULATED, WARP, cuda
 
-SIDE = 4 if SIMULATED else 32  # features of a square
-OWN = 4  # a thread has so many times so many pairs
+ACROSS = 2 if SIMULATED else 8  # threads along a side of a square
+OWN = 2 if SIMULATED else 5  # a thread has at most so many times so many pairs: more need too many registers
 COLUMNS = 2  # that a block has at most
-PAIRS = OWN * OWN
-THREADS = (SIDE // OWN) ** 2
+THREADS = ACROSS**2
+WARPS = THREADS // WARP
 DOCS = 4 if SIMULATED else 32  # that a block has at a time
 CHUNKS = 4 if SIMULATED else 32  # that are added as one
-FEATURES = 2 * SIDE * DOCS  # numbers: those of the square's rows, then those of its columns
+
+
+class Squares(NamedTuple):
+    """How the pairs of some features are shared out."""
+
+    n_sides: int
+    own: int  # features of a thread, along a side
+    n_columns: int  # of a block
+
+    @property
+    def side(self) -> int:
+        return self.own * ACROSS
+
+
+def make_squares(width: int, n_columns: int) -> Squares:
+    """As few squares as there can be, and as little beyond the last feature."""
+    n_sides = -(-width // (OWN * ACROSS))
+    return Squares(n_sides, -(-width // (n_sides * ACROSS)), min(n_columns, COLUMNS))
 
 
 @functools.cache
-def make_squares(n_columns: int):
-    """The kernel for blocks that have so many columns."""
-    TOTALS, SCALES = PAIRS * n_columns, DOCS * n_columns
+def make_adder(squares: Squares):
+    """The kernel for such squares."""
+    OWN, C, SIDE = squares.own, squares.n_columns, squares.side
+    PAIRS = OWN * OWN
+    TOTALS, SHIFTS, SCALES, FEATURES = C * PAIRS, C * OWN, C * DOCS, 2 * SIDE * DOCS
 
     @cuda.jit
-    def add_squares(n, stride, n_topics, inverse, covariates, lam, row, column, chunk, partial):
-        """partial (chunks, R, squares, SIDE, SIDE); square s has the features from row[s] and from column[s] on."""
-        x = cuda.shared.array(FEATURES, float64)
-        scale = cuda.shared.array(SCALES, float64)
-        total = cuda.local.array(TOTALS, float64)
-        left = cuda.local.array(OWN, float64)
-        right = cuda.local.array(OWN, float64)
-        tid, square, first_column = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.z * n_columns
-        width = n_topics + covariates.shape[1]
-        a, b = uint64(tid // (SIDE // OWN) * OWN), uint64(tid % (SIDE // OWN) * OWN + SIDE)
+    def add_squares(n, stride, n_topics, inverse, covariates, lam, kappa, row, column, chunk, partial, shifts):
+        """partial (chunks, R, squares, SIDE, SIDE); square s has the features from row[s] and from column[s] on.
+
+        A square on the diagonal adds its features' shifts, too: (chunks, R, sides, SIDE).
+        """
+        x = cuda.shared.array(FEATURES, float64)  # those of the square's rows, then those of its columns
+        scale = cuda.shared.array(SCALES, float64)  # a line each: the simulator knows them by their lines
+        pull = cuda.shared.array(SCALES, float64)
+        total, shift = cuda.local.array(TOTALS, float64), cuda.local.array(SHIFTS, float64)
+        left, right = cuda.local.array(OWN, float64), cuda.local.array(OWN, float64)
+        tid, square, first_column = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.z * C
+        warp = tid // WARP
+        width, diagonal = n_topics + covariates.shape[1], row[square] == column[square]
+        # features of neighbouring threads are neighbours: all of a warp are read at once
+        a, b = tid // ACROSS, tid % ACROSS
+        to_left, to_right = uint64(a), uint64(b if diagonal else SIDE + b)
         for i in range(TOTALS):
             total[i] = 0.0
+        for i in range(SHIFTS):
+            shift[i] = 0.0
         first = cuda.blockIdx.y * chunk
         last = min(first + chunk, lam.shape[0])
         while first < last:
-            for place in range(tid, 2 * SIDE, THREADS):  # one for each thread
+            for place in range(tid % WARP, SIDE if diagonal else 2 * SIDE, WARP):
                 feature = row[square] + place if place < SIDE else column[square] + place - SIDE
                 if feature < n_topics:  # no branch inside: many loads at once
-                    for i in range(DOCS):
-                        d = min(first + i, last - 1)  # whose scale is 0, if there are no more
-                        x[uint64(i * 2 * SIDE + place)] = n[uint64(d * stride + feature)] * inverse[uint64(d)]
+                    for i in range(0, DOCS, WARPS):
+                        d = min(first + i + warp, last - 1)  # whose scale is 0, if there are no more
+                        value = n[uint64(d * stride + feature)] * inverse[uint64(d)]
+                        x[uint64((i + warp) * 2 * SIDE + place)] = value
                 else:
-                    for i in range(DOCS):
-                        d = min(first + i, last - 1)
-                        beside = feature < width
-                        x[uint64(i * 2 * SIDE + place)] = covariates[d, feature - n_topics] if beside else 0.0
+                    for i in range(0, DOCS, WARPS):
+                        d = min(first + i + warp, last - 1)
+                        value = covariates[d, feature - n_topics] if feature < width else 0.0
+                        x[uint64((i + warp) * 2 * SIDE + place)] = value
             for i in range(tid, SCALES, THREADS):
-                d, r = first + i // n_columns, first_column + i % n_columns
-                scale[i] = lam[d, r] if d < last and r < lam.shape[1] else 0.0
+                d, r = first + i // C, first_column + i % C
+                known = d < last and r < lam.shape[1]
+                scale[i] = lam[d, r] if known else 0.0
+                pull[i] = kappa[d, r] if known else 0.0
             cuda.syncthreads()
             for d in range(DOCS):
-                to_row, to_column = uint64(d * 2 * SIDE) + a, uint64(d * 2 * SIDE) + b
+                here = uint64(d * 2 * SIDE)
                 for i in range(OWN):
-                    left[i], right[i] = x[to_row + uint64(i)], x[to_column + uint64(i)]
-                for c in range(n_columns):
-                    factor = scale[uint64(d * n_columns + c)]
+                    left[i] = x[here + to_left + uint64(i * ACROSS)]
+                    right[i] = x[here + to_right + uint64(i * ACROSS)]
+                for c in range(C):
+                    factor = scale[uint64(d * C + c)]
                     for i in range(OWN):
                         scaled = left[i] * factor
                         for j in range(OWN):
                             total[c * PAIRS + i * OWN + j] += scaled * right[j]
+                    if diagonal and b == 0:
+                        for i in range(OWN):
+                            shift[c * OWN + i] += pull[uint64(d * C + c)] * left[i]
             cuda.syncthreads()
             first += DOCS
-        for c in range(n_columns):
-            if first_column + c < lam.shape[1]:
+        for c in range(C):
+            r = first_column + c
+            if r < lam.shape[1]:
                 for i in range(PAIRS):
-                    at = int(a) + i // OWN, int(b) - SIDE + i % OWN
-                    partial[cuda.blockIdx.y, first_column + c, square, at[0], at[1]] = total[c * PAIRS + i]
+                    at = a + i // OWN * ACROSS, b + i % OWN * ACROSS
+                    partial[cuda.blockIdx.y, r, square, at[0], at[1]] = total[c * PAIRS + i]
+                if diagonal and b == 0:
+                    for i in range(OWN):
+                        shifts[cuda.blockIdx.y, r, row[square] + a + i * ACROSS] = shift[c * OWN + i]
 
     return add_squares
-
-
-@cuda.jit
-def add_shifts(n, stride, n_topics, inverse, covariates, kappa, chunk, partial):
-    """partial (chunks, R, K + P)."""
-    i = cuda.grid(1)
-    n_columns, width = partial.shape[1], partial.shape[2]
-    if i < partial.size:
-        part, r, feature = i // (n_columns * width), i // width % n_columns, i % width
-        total = 0.0
-        for d in range(part * chunk, min((part + 1) * chunk, kappa.shape[0])):
-            value = n[d * stride + feature] * inverse[d] if feature < n_topics else covariates[d, feature - n_topics]
-            total += value * kappa[d, r]
-        partial[part, r, feature] = total
 
 
 @cuda.jit

@@ -36,7 +36,7 @@ from supertopic.kernels.gpu import (
 
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
-MOST_TOPICS = 1024
+MOST_TOPICS, MOST_PLACES = 1024, 2**32  # of a table or of tokens: places are numbers of 32 bits
 LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
 QUICK = 8  # the same for new documents, of which the longest decides how long they take
 REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
@@ -144,6 +144,17 @@ def row_width(n_topics: int) -> int:
     """Numbers in a row of K topics: whole cache lines, and enough for any number of lanes."""
     step = LINE if n_topics <= 4 * LINE else 2 * LINE if n_topics <= 8 * LINE else 4 * LINE
     return -(-n_topics // step) * step
+
+
+def check_places(n_words: int, n_topics: int, n_tokens: int, longest: int) -> None:
+    """Refuse topics and documents that the kernel could not address."""
+    table, tokens = n_words * row_width(n_topics), n_tokens + WARP * longest
+    if max(table, tokens) >= MOST_PLACES:
+        raise ValueError(
+            f"device='cuda' takes tables of less than {MOST_PLACES:,} numbers, got {table:,} ({n_words:,} words, "
+            f"n_topics={n_topics:,}, rounded up), and less than {MOST_PLACES:,} tokens, got {n_tokens:,}. A smaller "
+            "vocabulary (min_df) or fewer topics take less; device='cpu' takes them all."
+        )
 
 
 def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:

@@ -11,8 +11,8 @@ import numpy as np
 from supertopic.corpus import Tokens, cut, take
 from supertopic.kernels import gpu_counts as kernels
 from supertopic.kernels.draws import make_key
-from supertopic.kernels.gpu import SIMULATED, WARP, beside, empty, get, launch, new_stream, put, stream, zeros
-from supertopic.kernels.gpu_sweep import Documents, Likes, Pull, Shape, make_shape, make_sweep, row_width
+from supertopic.kernels.gpu import SIMULATED, WARP, beside, empty, get, launch, new_stream, put, put_into, stream, zeros
+from supertopic.kernels.gpu_sweep import Documents, Likes, Pull, Shape, check_places, make_shape, make_sweep, row_width
 from supertopic.sampling.state import Topics
 
 LONG = 8 if SIMULATED else 1000  # tokens of a document that starts first
@@ -60,7 +60,7 @@ class Rows:
         """The same into rows that are there."""
         wide = np.zeros(rows.shape, rows.dtype)
         wide[: self.n_docs] = array[self.order]
-        rows.copy_to_device(wide, stream=stream())
+        put_into(rows, wide)
 
     def get(self, rows) -> np.ndarray:
         """The lines of the documents from rows on the card."""
@@ -151,6 +151,7 @@ def freeze(topics: Topics) -> Frozen:
     """The same topics on the card."""
     n_topics = len(topics.mass)
     width = row_width(n_topics)
+    check_places(topics.phi.size // len(topics.alpha), n_topics, 0, 0)
     phi = put(wide(topics.phi.reshape(-1, len(topics.alpha))[:, :n_topics], width))
     return Frozen(fixed_likes(phi, topics.alpha[:n_topics]), n_topics)
 

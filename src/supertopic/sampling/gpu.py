@@ -9,11 +9,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from supertopic.corpus import Tokens
-from supertopic.kernels import gpu_counts, gpu_moments
+from supertopic.kernels import gpu_counts
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.gpu import (
     BLOCK,
-    SIMULATED,
     SUMS,
     WARP,
     Parcel,
@@ -42,12 +41,12 @@ from supertopic.sampling.card import (
     put_key,
     wide,
 )
+from supertopic.sampling.card_moments import Moments, moment_bytes
 from supertopic.sampling.crew import Crew
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.responses import Law, Response
 from supertopic.sampling.state import Kept, Priors, Statistics, Target
 
-FILLING, LEAST_CHUNK = 4096, 3 if SIMULATED else 64  # blocks that add moments, and documents of a block
 ETA, Z, LAMBDA = range(3)
 
 
@@ -82,7 +81,8 @@ class GpuShard:
     def set_shares(self, n, n_draws: int) -> None:
         """Take counts, summed over some draws, for the topics of the documents."""
         self.shares = n, put(inverses(self.rows, n_draws))
-        self.moments = Moments(self) if self.n_columns else None
+        x = *self.shares, self.n_topics, self.covariates
+        self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa) if self.n_columns else None
 
     def start(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution."""
@@ -283,58 +283,6 @@ class GpuShard:
             self.regress(eta)
 
 
-class Moments:
-    """The sums for the next eta over the documents of a shard."""
-
-    def __init__(self, shard: GpuShard):
-        self.shard, self.tape, n_columns, n_rows = shard, Tape(), shard.n_columns, shard.rows.n_rows
-        self.width = shard.n_topics + shard.target.covariates.shape[1]
-        n_sides = -(-self.width // gpu_moments.SIDE)
-        row, column = np.tril_indices(n_sides)
-        self.square = [put(gpu_moments.SIDE * index.astype(np.int32)) for index in (row, column)]
-        self.columns = min(n_columns, gpu_moments.COLUMNS)  # that a block adds
-        n_blocks = len(row) * -(-n_columns // self.columns)
-        n_chunks = min(max(1, FILLING // n_blocks), -(-n_rows // LEAST_CHUNK))
-        self.chunk = -(-n_rows // n_chunks)
-        n_chunks = -(-n_rows // self.chunk)
-        side, n_squares = gpu_moments.SIDE, len(row)
-        self.squares = empty((n_chunks, n_columns, n_squares, side, side), np.float64)
-        self.shifts = empty((n_chunks, n_columns, self.width), np.float64)
-        self.size = n_columns * n_squares * side**2, n_columns * self.width
-        self.sums: list[list] = []  # of each CHUNKS chunks, of these, and so on
-        while n_chunks > gpu_moments.CHUNKS:
-            n_chunks = -(-n_chunks // gpu_moments.CHUNKS)
-            self.sums.append([empty((n_chunks, size), np.float64) for size in self.size])
-        self.whole = empty(sum(self.size), np.float64)
-        self.sums.append([self.whole[: self.size[0]].reshape(1, -1), self.whole[self.size[0] :].reshape(1, -1)])
-        # where the packed triangle's pairs are in a column's squares
-        j, k = np.tril_indices(self.width)
-        square = j // side * (j // side + 1) // 2 + k // side
-        self.place = (square * side + j % side) * side + k % side
-
-    def find(self) -> tuple[np.ndarray, np.ndarray]:
-        """The precision's packed triangle and the shift, a column each."""
-        self.tape.play("moments", self.launch)
-        squares, shifts = np.split(get(self.whole), self.size[:1])
-        n_columns = self.shard.n_columns
-        return squares.reshape(n_columns, -1)[:, self.place].T, shifts.reshape(n_columns, -1).T
-
-    def launch(self) -> None:
-        shard, chunks = self.shard, len(self.squares)
-        n, inverse = shard.shares
-        x = n, shard.rows.shape.width, shard.n_topics, inverse, shard.covariates
-        grid = len(self.square[0]), chunks, -(-shard.n_columns // self.columns)
-        gpu_moments.make_squares(self.columns)[grid, gpu_moments.THREADS, stream()](
-            *x, shard.lam, *self.square, self.chunk, self.squares
-        )
-        launch(gpu_moments.add_shifts, self.shifts.size, *x, shard.kappa, self.chunk, self.shifts)
-        parts = [self.squares.reshape(chunks, self.size[0]), self.shifts.reshape(chunks, self.size[1])]
-        for sums in self.sums:
-            for part, total in zip(parts, sums, strict=True):
-                launch(gpu_moments.add_chunks, total.size, part, total)
-            parts = sums
-
-
 class GpuCounts:
     """word_topic on the card, which follows the sweeps by itself, and its sum over the draws that are kept."""
 
@@ -457,8 +405,8 @@ class GpuCounts:
 
 def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_columns: int, n_covariates: int) -> int:
     """What a chain takes of the card's memory; documents that are left out take a gigabyte more, or less."""
-    width, features = row_width(n_topics), n_topics + n_covariates
+    width = row_width(n_topics)
     documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
-    moments = 8 * gpu_moments.SIDE**2 * max(FILLING, (features // gpu_moments.SIDE + 1) ** 2 * n_columns)
+    moments = moment_bytes(n_topics + n_covariates, n_columns)
     private = 4 * min(NUMBERS, n_tokens * width)
     return 16 * n_tokens + 28 * n_words * width + documents + moments + private
