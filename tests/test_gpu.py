@@ -94,9 +94,9 @@ def test_every_response_and_the_same_bits_twice(name, sampler):
     np.testing.assert_array_equal(alone, first.transform(corpus.X[:50])[:7])  # whatever is beside it
     on_card = first.transform(corpus.X)
     on_cpu = first.set_params(device="cpu").transform(corpus.X)
-    other = first.set_params(predict_sweeps=41).transform(corpus.X)  # other bits of the same distribution
-    first.set_params(predict_sweeps=40)
-    assert np.abs(on_card - on_cpu).mean() < 1.3 * np.abs(other - on_cpu).mean() + 0.01
+    first.seed_ += 1
+    other = first.transform(corpus.X)  # other draws of the same distribution
+    assert np.abs(on_card - on_cpu).mean() < 1.2 * np.abs(other - on_cpu).mean()
     if y is not None:
         cpu = kind(**run).fit(corpus.X, y).score(corpus.X, y)
         assert again.score(corpus.X, y) > cpu - 0.1

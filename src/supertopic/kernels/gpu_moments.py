@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from numba import float64, uint64
 
-from supertopic.kernels.gpu import SIMULATED, WARP, cuda
+from supertopic.kernels.gpu import SIMULATED, WARP, cuda, jit_within
 
 ACROSS = 2 if SIMULATED else 8  # threads along a side of a square
 OWN = 2 if SIMULATED else 5  # a thread has at most so many times so many pairs: more need too many registers
 COLUMNS = 2  # that a block has at most
+REGISTERS = {1: 128, 2: 200}  # of a thread, by columns; with more, fewer blocks run at once
 THREADS = ACROSS**2
 WARPS = THREADS // WARP
-DOCS = 4 if SIMULATED else 32  # that a block has at a time
-CHUNKS = 4 if SIMULATED else 32  # that are added as one
+DOCS = 2 if SIMULATED else 32  # that a block has at a time
+CHUNKS = 2 if SIMULATED else 32  # that are added as one
 
 
 class Squares(NamedTuple):
@@ -45,11 +46,12 @@ def make_adder(squares: Squares):
     PAIRS = OWN * OWN
     TOTALS, SHIFTS, SCALES, FEATURES = C * PAIRS, C * OWN, C * DOCS, 2 * SIDE * DOCS
 
-    @cuda.jit
+    @jit_within(REGISTERS[C])
     def add_squares(n, stride, n_topics, inverse, covariates, lam, kappa, row, column, chunk, partial, shifts):
         """partial (chunks, R, squares, SIDE, SIDE); square s has the features from row[s] and from column[s] on.
 
-        A square on the diagonal adds its features' shifts, too: (chunks, R, sides, SIDE).
+        A square on the diagonal adds its features' shifts, too: (chunks, R, features). A chunk, and so all documents,
+        are some times DOCS.
         """
         x = cuda.shared.array(FEATURES, float64)  # those of the square's rows, then those of its columns
         scale = cuda.shared.array(SCALES, float64)  # a line each: the simulator knows them by their lines
@@ -71,21 +73,21 @@ def make_adder(squares: Squares):
         while first < last:
             for place in range(tid % WARP, SIDE if diagonal else 2 * SIDE, WARP):
                 feature = row[square] + place if place < SIDE else column[square] + place - SIDE
+                d, to = uint64(first + warp), uint64(warp * 2 * SIDE + place)
                 if feature < n_topics:  # no branch inside: many loads at once
-                    for i in range(0, DOCS, WARPS):
-                        d = min(first + i + warp, last - 1)  # whose scale is 0, if there are no more
-                        value = n[uint64(d * stride + feature)] * inverse[uint64(d)]
-                        x[uint64((i + warp) * 2 * SIDE + place)] = value
+                    at = d * uint64(stride) + uint64(feature)
+                    for i in range(DOCS // WARPS):
+                        x[to + uint64(2 * SIDE * WARPS * i)] = n[at] * inverse[d + uint64(WARPS * i)]
+                        at += uint64(WARPS * stride)
                 else:
-                    for i in range(0, DOCS, WARPS):
-                        d = min(first + i + warp, last - 1)
-                        value = covariates[d, feature - n_topics] if feature < width else 0.0
-                        x[uint64((i + warp) * 2 * SIDE + place)] = value
+                    for i in range(DOCS // WARPS):
+                        beside = feature < width
+                        value = covariates[d + uint64(WARPS * i), feature - n_topics] if beside else 0.0
+                        x[to + uint64(2 * SIDE * WARPS * i)] = value
             for i in range(tid, SCALES, THREADS):
                 d, r = first + i // C, first_column + i % C
-                known = d < last and r < lam.shape[1]
-                scale[i] = lam[d, r] if known else 0.0
-                pull[i] = kappa[d, r] if known else 0.0
+                scale[i] = lam[d, r] if r < lam.shape[1] else 0.0
+                pull[i] = kappa[d, r] if r < lam.shape[1] else 0.0
             cuda.syncthreads()
             for d in range(DOCS):
                 here = uint64(d * 2 * SIDE)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from supertopic.kernels.gpu import SIMULATED, Tape, empty, get, launch, put, stream
-from supertopic.kernels.gpu_moments import CHUNKS, THREADS, add_chunks, make_adder, make_squares
+from supertopic.kernels.gpu_moments import CHUNKS, DOCS, THREADS, add_chunks, make_adder, make_squares
 
-FILLING, LEAST_CHUNK = 1584, 3 if SIMULATED else 64  # blocks that fill the card, and documents of a block
+FILLING, LEAST_CHUNK = 1584, 2 if SIMULATED else 64  # blocks that fill the card, and documents of a block
 
 
 class Moments:
@@ -20,7 +20,7 @@ class Moments:
         self.square = [put(side * index.astype(np.int32)) for index in (row, column)]
         n_blocks = len(row) * -(-self.n_columns // self.cut.n_columns)
         n_chunks = min(max(1, FILLING // n_blocks), -(-n_rows // LEAST_CHUNK))
-        self.chunk = -(-n_rows // n_chunks)
+        self.chunk = -(-n_rows // (n_chunks * DOCS)) * DOCS
         n_chunks = -(-n_rows // self.chunk)
         self.squares = empty((n_chunks, self.n_columns, len(row), side, side), np.float64)
         self.shifts = empty((n_chunks, self.n_columns, self.cut.n_sides * side), np.float64)
