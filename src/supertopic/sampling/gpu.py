@@ -304,6 +304,7 @@ class GpuCounts:
         prior, alpha = (self.shelf.empty(name, (n,), np.float32) for name, n in (("prior", 2), ("alpha", self.width)))
         self.likes = Likes(self.table, prior, inverse, inverse_own, alpha, self.count)
         self.add_columns()
+        self.n_tokens = int(self.tokens.sum())
 
     def add_columns(self) -> None:
         """The tokens of each topic."""
@@ -321,7 +322,7 @@ class GpuCounts:
     @property
     def kept(self) -> np.ndarray:
         if self.summed is None:
-            return np.zeros((self.plan.n_words, self.plan.n_topics), np.int64)
+            return np.zeros((self.plan.n_words, self.plan.n_topics), np.int32)
         return get(self.summed).reshape(-1, self.width)[:, : self.plan.n_topics]
 
     def topics(self, priors: Priors, key: np.uint64) -> Likes:
@@ -370,9 +371,11 @@ class GpuCounts:
 
     def keep(self) -> None:
         """Add the counts of this draw to those that are kept."""
-        if self.summed is None:
-            self.summed = zeros(len(self.count), np.int64)
         self.n_draws += 1
+        if self.summed is None:
+            self.summed = zeros(len(self.count), np.int32)
+        if self.summed.dtype == np.int32 and self.n_draws * self.n_tokens >= 2**31:
+            self.summed, self.tape = put(get(self.summed).astype(np.int64)), Tape()
         self.tape.play("keep", lambda: launch(gpu_counts.keep, len(self.count), self.count, self.summed))
 
     def draws(self) -> Kept:
@@ -382,7 +385,7 @@ class GpuCounts:
 
     def restore(self, kept: np.ndarray, n_draws: int, dense: int) -> None:
         """Take over what was kept."""
-        self.summed, self.n_draws, self.tape = put(wide(kept.astype(np.int64), self.width)), n_draws, Tape()
+        self.summed, self.n_draws, self.tape = put(wide(kept, self.width)), n_draws, Tape()
 
     def log_words(self, beta: float) -> float:
         """log p(w | z, beta), the topics integrated out."""
