@@ -26,6 +26,7 @@ from supertopic.kernels.draws import make_key  # noqa: E402
 from supertopic.kernels.gpu import find_card  # noqa: E402
 from supertopic.sampling.chain import Chain  # noqa: E402
 from supertopic.sampling.crew import one_blas_thread  # noqa: E402
+from supertopic.sampling.engines import Threads  # noqa: E402
 from supertopic.sampling.gibbs import iterate  # noqa: E402
 from supertopic.sampling.inference import freeze, infer_shares  # noqa: E402
 from supertopic.sampling.plan import Arrays, make_plan  # noqa: E402
@@ -58,7 +59,7 @@ def make(news, times, longest, n_topics, n_columns, c=25.0, device="cuda"):
 
 def iterations(plan, source, n_threads=1):
     """Seconds for eta, z and lambda, and of whole iterations: medians."""
-    with Chain(plan, source, 0, n_threads) as chain:
+    with Chain(plan, 0, Threads(plan, source, n_threads)) as chain:
         parts, whole = [], []
         for i in range(SETTLE + MEASURED):
             before, began = chain.engine.timings(), time.perf_counter()

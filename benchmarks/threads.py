@@ -21,6 +21,7 @@ from benchmarks.corpora import newsgroups
 from supertopic.corpus import check_counts, make_tokens
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.crew import one_blas_thread
+from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.responses import Logistic
 from supertopic.sampling.state import Priors, make_target
@@ -45,7 +46,7 @@ def make(news, times, n_topics, n_columns, c):
 
 def measure(plan, source, n_threads):
     """Seconds of an iteration, and a sum that tells whether the chain went the same way."""
-    with Chain(plan, source, 0, n_threads) as chain:
+    with Chain(plan, 0, Threads(plan, source, n_threads)) as chain:
         for _ in range(SETTLE):
             chain.step()
         seconds = []
@@ -60,7 +61,7 @@ def ceiling(plan, source, n_threads):
     """How many times faster n_threads chains are, together, than one, where they share nothing but the machine."""
 
     def rate(n):
-        chains = [Chain(plan, source, i, 1) for i in range(n)]
+        chains = [Chain(plan, i, Threads(plan, source, 1)) for i in range(n)]
         gate = threading.Barrier(n + 1)
 
         def work(chain):

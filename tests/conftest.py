@@ -1,5 +1,9 @@
 """Where the corpora are, and the two 20 Newsgroups tasks of the paper."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from benchmarks import corpora
@@ -21,3 +25,23 @@ def newsgroups():
 @pytest.fixture(scope="session")
 def newsgroups_pair(newsgroups):
     return corpora.newsgroups_pair(newsgroups)
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """A Ray cluster of two cores on this machine, which is there for all tests of a run."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed; pip install 'supertopic[ray]'")
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # workers get functions of the tests
+    with tempfile.TemporaryDirectory(prefix="ray-") as folder:
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=folder)
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def crowd(ray_cluster):
+    """Two workers of one thread each."""
+    from supertopic.sampling.cluster import Crowd
+
+    with Crowd("", 1, "cpu", 2) as workers:
+        yield workers

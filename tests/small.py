@@ -1,6 +1,7 @@
 """Small corpora given as lists, as engines and plans: what tests of the sampler start from."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -52,11 +53,29 @@ def engine_of(plan, source, z, response, lam, eta, n_threads=1, kind=Threads):
 
 
 def put(engine, plan, source, z, response, lam, eta):
-    starts, state = source.tokens.doc_start, {}
-    for i, docs in enumerate(plan.slices):
-        state[f"{i}/z"] = np.asarray(z, np.uint16)[starts[docs.start] : starts[docs.stop]]
-        state[f"{i}/lam"], state[f"{i}/seconds"] = np.asarray(lam)[docs], np.zeros(3)
-    engine.restore(state, response, eta)
+    starts, states = source.tokens.doc_start, {}
+    for docs in plan.slices:
+        own = np.asarray(z, np.uint16)[starts[docs.start] : starts[docs.stop]]
+        states[docs.start] = {"z": own, "lam": np.asarray(lam)[docs], "seconds": np.zeros(3)}
+    restore(engine, states, response, eta)
+
+
+def restore(engine, states, response, eta):
+    """Let every shard be where a state says, by its first document."""
+    engine.ask(partial(restore_shard, states), response, eta)
+    engine.count()
+
+
+def restore_shard(states, shard, response, eta):
+    shard.restore(states[shard.first_doc], response, eta)
+
+
+def states_of(engine):
+    return {state["first_doc"]: state for state in engine.ask(state_of)}
+
+
+def state_of(shard):
+    return shard.state() | {"first_doc": shard.first_doc}
 
 
 def z_of(engine):

@@ -28,7 +28,7 @@ INSIDE = {
     ],
     "sampling": [
         "state", "responses", "plan", "card", "card_moments", "inference", "shard", "crew", "topics", "gpu", "engines",
-        "gibbs", "calibration", "trust", "words", "chain",
+        "cluster", "gibbs", "calibration", "trust", "words", "chain",
     ],
     "files": ["container", "checkpoint"],
     "report": ["diagnostics", "explain", "summary"],

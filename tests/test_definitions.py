@@ -21,6 +21,7 @@ from supertopic.kernels.draws import make_key
 from supertopic.report.diagnostics import interval, rhat
 from supertopic.sampling import gibbs
 from supertopic.sampling.chain import Chain
+from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import Priors, make_target
@@ -199,7 +200,8 @@ def test_traces_and_kept_draws():
     corpus = make_corpus(n_docs=40, n_words=30, n_topics=3, random_state=0)
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.full(3, 0.3), 0.1, 1.0)
     source = Arrays(tokens, make_target(corpus.y[:, None].astype(float), np.ones((40, 1))))
-    with Chain(make_plan(source, 30, Logistic(9.0), priors, False, "delayed", 5, 3), source, 0, 1) as chain:
+    plan = make_plan(source, 30, Logistic(9.0), priors, False, "delayed", 5, 3)
+    with Chain(plan, 0, Threads(plan, source, 1)) as chain:
         for _ in range(8):
             chain.step()
         omega = np.concatenate([shard.omega for shard in chain.engine.shards])

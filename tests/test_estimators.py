@@ -26,6 +26,7 @@ from supertopic.datasets import make_corpus
 from supertopic.estimators import base
 from supertopic.report.summary import word_scores
 from supertopic.sampling.chain import Chain
+from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.responses import Logistic
 from supertopic.sampling.state import make_target
@@ -158,7 +159,7 @@ def test_log_joint_is_the_definition():
     target = make_target(corpus.y.astype(float), np.ones(corpus.y.shape))
     source = Arrays(tokens, target)
     plan = make_plan(source, 12, Logistic(2.5), priors, False, "collapsed", 5, 0)
-    with Chain(plan, source, 0, 1) as chain:
+    with Chain(plan, 0, Threads(plan, source, 1)) as chain:
         for _ in range(4):
             chain.step()
         (*_, (_, value)), eta, (state,) = chain.log_joint, chain.eta[-1], chain.engine.ask("state")
@@ -274,7 +275,7 @@ def test_a_block_is_a_chain_of_its_own():
     for block in range(3):
         own = source.column(block)
         plan = make_plan(own, corpus.X.shape[1], Logistic(25.0), model._priors(), False, "collapsed", 0, 5)
-        with Chain(plan, own, block, 1) as chain:
+        with Chain(plan, block, Threads(plan, own, 1)) as chain:
             for _ in range(7):
                 chain.step()
             np.testing.assert_array_equal(model._word_topic[0][:, 3 * block : 3 * block + 3], chain.finish().word_topic)

@@ -12,6 +12,7 @@ import naive
 from small import ALARM, put
 from supertopic.corpus import Tokens
 from supertopic.sampling.chain import Chain
+from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import log_joint
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
@@ -52,7 +53,7 @@ def test_ranks_are_uniform(kind, sampler):
         tokens = Tokens(word, np.cumsum([0, *LENGTHS]).astype(np.int64))
         source = Arrays(tokens, target)
         plan = make_plan(source, N_WORDS, response, priors, False, sampler, replicate, 10**9)
-        with Chain(plan, source, 0, 1) as chain:
+        with Chain(plan, 0, Threads(plan, source, 1)) as chain:
 
             def quantities(eta, chain=chain):
                 (shard,) = chain.engine.shards

@@ -21,6 +21,7 @@ from supertopic.estimators.validation import (
     LEAST,
     MOST,
     check_device,
+    check_engine,
     check_number,
     refuse_text,
 )
@@ -226,7 +227,8 @@ class TopicModel(Fitting, Summary, ClassNamePrefixFeaturesOutMixin, TransformerM
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
         self._priors()
-        check_device(self.device, self.n_topics, self.sampler)
+        check_engine(self.engine)
+        check_device(self.device, self.n_topics, self.sampler, self.engine)
 
     def _priors(self) -> Priors:
         alpha = np.asarray(EACH * self.n_topics if self.alpha is None else self.alpha, dtype=float)
@@ -275,7 +277,8 @@ class LDA(TopicModel):
 
     def __init__(
         self, n_topics=20, *, alpha=None, beta=0.01, optimize_priors=False, burn_in=100, n_draws=20, n_chains=1,
-        sampler="auto", predict_sweeps=40, n_jobs=None, device="cpu", random_state=None, verbose=False,
+        sampler="auto", predict_sweeps=40, n_jobs=None, device="cpu",
+        engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 

@@ -200,8 +200,8 @@ class SLDAClassifier(TopicClassifier):
     def __init__(
         self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, words=True, hidden="auto",
         alpha=None, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=60, n_draws=20, n_chains=4,
-        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu", random_state=None,
-        verbose=False,
+        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu",
+        engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -331,8 +331,8 @@ class MedLDAClassifier(TopicClassifier):
     def __init__(
         self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, words=True, hidden="auto",
         alpha=None, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=60, n_draws=20, n_chains=4,
-        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu", random_state=None,
-        verbose=False,
+        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu",
+        engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 

@@ -56,6 +56,11 @@ n_jobs : int, optional
 device : {"cpu", "cuda"}, default="cpu"
     Where topics are sampled: "cuda" is an NVIDIA card, and needs `pip install "supertopic[gpu]"`. All chains run on it
     at once, with the sampler "delayed" or "drawn". It may be set anew for predictions, and is not part of a model file.
+engine : {"threads", "ray", "ray:ADDRESS"}, default="threads"
+    Who fits: threads of this process, or the machines of a Ray cluster, which needs `pip install "supertopic[ray]"`.
+    Without an address and RAY_ADDRESS a cluster of this machine alone is started, and stopped at the end. There n_jobs
+    is the number of threads of a worker; None is one worker for each machine, with all its cores. The model is the
+    same, bit for bit, and predictions are made by threads.
 random_state : int, RandomState or None
     The seed; None takes fresh entropy, and `seed_` keeps what was used.
 verbose : bool, default=False

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from numbers import Real
 from typing import Any
 
@@ -17,6 +19,7 @@ from supertopic.estimators.validation import free_memory, warn_of_many_topics
 from supertopic.files.checkpoint import Checkpoint, identify
 from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
+from supertopic.sampling.engines import Team
 from supertopic.sampling.plan import Arrays, Plan, make_plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
@@ -39,6 +42,7 @@ class Fitting:
     predict_sweeps: int
     n_jobs: int | None
     device: str
+    engine: str
     random_state: Any
     verbose: bool
     seed_: int
@@ -51,54 +55,75 @@ class Fitting:
         began = time.perf_counter()
         self.n_blocks_ = self._count_blocks(target.y.shape[1])
         n_chains = self.n_blocks_ * self.n_chains
-        workers = min(effective_n_jobs(self.n_jobs), n_chains)
-        if self.device == "cuda":  # a thread for each chain does not work but wait
-            workers = min(n_chains, self._room_on_card(X, target))
-        self._check_memory(X, target, workers)
         warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
         source, aside, asked = Arrays(make_tokens(X), target), None, None
         self.seed_ = self._seed()
         plan = self._plan(source, X.shape[1], response)
-        checkpoint = self._open_checkpoint(plan, source, path, every)
-        hidden = self._hide(target)
-        if hidden.any():
-            source, aside = source.pick(~hidden), source.pick(hidden)
-            asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
-            plan = self._plan(source, X.shape[1], response)
-        plan = plan._replace(seed=self.seed_)
-        title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
+        with ExitStack() as inside:
+            stop = inside.enter_context(interruptible())
+            team = inside.enter_context(self._open_team(X, target, n_chains))
+            if path is None and team.mortal:
+                path = inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-"))
+            checkpoint = self._open_checkpoint(plan, source, path, every)
+            hidden = self._hide(target)
+            if hidden.any():
+                source, aside = source.pick(~hidden), source.pick(hidden)
+                asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
+                plan = self._plan(source, X.shape[1], response)
+            plan = plan._replace(seed=self.seed_)
+            title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
+            inside.enter_context(one_blas_thread)
+            advance = inside.enter_context(progress(n_chains * last, f"{title}{team.title}", bool(self.verbose)))
 
-        def run(index: int) -> Result:
-            name, seen, unseen, own = f"chain-{index}", source, aside, plan
-            if self.n_blocks_ > 1:
-                block = index // self.n_chains
-                seen, unseen = source.column(block), aside.column(block) if aside else None
-                own = self._plan(seen, X.shape[1], response)._replace(seed=self.seed_)
-            with Chain(own, seen, index, max(1, effective_n_jobs(self.n_jobs) // workers)) as chain:
-                if checkpoint:
-                    checkpoint.restore(chain, name, last)
-                    advance("", chain.iteration)
-                while chain.iteration < last:
-                    chain.step()
-                    advance(f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else "")
-                    pause(chain, name, chain.iteration == last, checkpoint, stop)
-                if getattr(self, "calibrate", False):
-                    for _ in chain.calibrate(self.predict_sweeps, unseen, asked):
-                        pause(chain, name, False, None, stop)  # the chain itself is finished, and in the checkpoint
-                return chain.finish()
+            def run(index: int) -> Result:
+                name, seen, unseen, own = f"chain-{index}", source, aside, plan
+                if self.n_blocks_ > 1:
+                    block = index // self.n_chains
+                    seen, unseen = source.column(block), aside.column(block) if aside else None
+                    own = self._plan(seen, X.shape[1], response)._replace(seed=self.seed_)
+                furthest = 0
 
-        with (
-            one_blas_thread,
-            interruptible() as stop,
-            progress(n_chains * last, title, bool(self.verbose)) as advance,
-        ):
-            found = each(run, n_chains, workers, stop)
+                def go(engine: Any) -> Result:
+                    nonlocal furthest
+                    with Chain(own, index, engine) as chain:
+                        if checkpoint:
+                            checkpoint.restore(chain, name, last)
+                        while chain.iteration < last:
+                            note = f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else ""
+                            advance(note, max(chain.iteration - furthest, 0))
+                            furthest = max(chain.iteration, furthest)
+                            chain.step()
+                            pause(chain, name, chain.iteration == last, checkpoint, stop)
+                        advance("", last - furthest)
+                        furthest = last
+                        if getattr(self, "calibrate", False):
+                            for _ in chain.calibrate(self.predict_sweeps, unseen, asked):
+                                # the chain itself is finished, and in the checkpoint
+                                pause(chain, name, False, None, stop)
+                        return chain.finish()
+
+                return team.run(own, seen, go)
+
+            found = each(run, n_chains, team.at_once, stop)
             chains = [join(found[i :: self.n_chains], plan.n_covariates) for i in range(self.n_chains)]
             plan = plan._replace(priors=chains[0].priors)
             self._set_results(plan, X, source, aside, hidden, chains)
             if stop.is_set():  # while words were learned
                 raise KeyboardInterrupt("stopped")
         logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
+
+    def _open_team(self, X: csr_array, target: Target, n_chains: int) -> Any:
+        """Who runs the chains, and how many at a time."""
+        if self.engine != "threads":
+            from supertopic.sampling.cluster import Crowd
+
+            return Crowd(self.engine.partition(":")[2], self.n_jobs, self.device, n_chains)
+        n_threads = effective_n_jobs(self.n_jobs)
+        at_once = min(n_threads, n_chains)
+        if self.device == "cuda":  # a thread for each chain does not work but wait
+            at_once = min(n_chains, self._room_on_card(X, target))
+        self._check_memory(X, target, at_once)
+        return Team(at_once, n_threads // at_once)
 
     def _set_results(
         self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
@@ -110,6 +135,9 @@ class Fitting:
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in chains[0].log_joint])
         seconds = np.sum([chain.seconds for chain in chains], axis=0).tolist()
         self.timings_ = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
+        if self.engine != "threads":
+            traffic = np.sum([chain.traffic for chain in chains], axis=0).tolist()
+            self.timings_ |= dict(zip(("exchange", "bytes"), traffic, strict=True))
         self.trace_ = np.array([chain.trace for chain in chains])
         self.alpha_ = np.array([chain.priors.alpha for chain in chains])
         self.beta_ = np.array([chain.priors.beta for chain in chains])
@@ -193,7 +221,7 @@ class Fitting:
         if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
             raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
         parameters = self.get_params(deep=False)
-        for name in ("n_jobs", "verbose", "n_draws", "random_state"):
+        for name in ("n_jobs", "engine", "verbose", "n_draws", "random_state"):
             del parameters[name]
         parameters |= {"kind": type(self).__name__, "seed": None if self.random_state is None else self.seed_}
         checkpoint = Checkpoint(path, every, identify(plan, source, parameters))

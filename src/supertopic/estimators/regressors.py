@@ -126,7 +126,8 @@ class SLDARegressor(TopicRegressor):
     def __init__(
         self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, words=True, hidden="auto", alpha=None,
         beta=0.01, optimize_priors=False, nu2=1.0, burn_in=60, n_draws=20, n_chains=4, sampler="auto",
-        predict_sweeps=40, n_jobs=None, device="cpu", random_state=None, verbose=False,
+        predict_sweeps=40, n_jobs=None, device="cpu",
+        engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
@@ -252,7 +253,8 @@ class SLDACountRegressor(TopicRegressor):
     def __init__(
         self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, words=True, hidden="auto", alpha=None,
         beta=0.01, optimize_priors=False, nu2=1.0, burn_in=60, n_draws=20, n_chains=4, sampler="auto",
-        predict_sweeps=40, n_jobs=None, device="cpu", random_state=None, verbose=False,
+        predict_sweeps=40, n_jobs=None, device="cpu",
+        engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 

@@ -25,6 +25,7 @@ KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, TopicModel) and hasattr(kind, "fit") and not inspect.isabstract(kind)
 }
+ELSEWHERE = ("device", "engine")  # parameters that a file does not know: it may be read anywhere
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
     "multioutput_": bool, "n_covariates_": int, "exposed_": bool,
@@ -52,7 +53,9 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
         tensors["shown_eta"], tensors["theta"] = model._shown, model._theta
         tensors["dictionary"], tensors["idf"] = model._dictionary
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
-    header["parameters"] = {name: _plain(value, name) for name, value in model.get_params().items() if name != "device"}
+    header["parameters"] = {
+        name: _plain(value, name) for name, value in model.get_params().items() if name not in ELSEWHERE
+    }
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     for name in ARRAYS:
         if hasattr(model, name):

@@ -1,5 +1,6 @@
 """Whatever a user can pass is checked here before any kernel sees it: what was given, what was expected, what to do."""
 
+import importlib.util
 import warnings
 from numbers import Real
 from typing import Any
@@ -21,7 +22,20 @@ def check_number(name: str, value: Any, words: tuple[str, ...] = ()) -> None:
         raise ValueError(f"{name} must be {names}a number from {LEAST:g} to {MOST:g}, got {value!r}.")
 
 
-def check_device(device: Any, n_topics: int, sampler: str) -> None:
+def check_engine(engine: Any) -> None:
+    """Refuse an engine that there is not."""
+    if (
+        not isinstance(engine, str)
+        or engine.partition(":")[0] not in ("threads", "ray")
+        or engine.startswith("threads:")
+        or engine.endswith(":")
+    ):
+        raise ValueError(f"engine must be 'threads', 'ray' or 'ray:ADDRESS', got {engine!r}.")
+    if engine != "threads" and importlib.util.find_spec("ray") is None:
+        raise ImportError("engine='ray' needs Ray; pip install \"supertopic[ray]\", or use engine='threads'.")
+
+
+def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
     """Refuse a device that there is not, and what a card cannot do."""
     if not isinstance(device, str) or device not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
@@ -33,7 +47,8 @@ def check_device(device: Any, n_topics: int, sampler: str) -> None:
         from supertopic.kernels.gpu import find_card
         from supertopic.kernels.gpu_sweep import MOST_TOPICS
 
-        find_card()
+        if engine == "threads":  # else the cards are elsewhere
+            find_card()
     except ImportError as error:
         raise ImportError(
             f"device='cuda' needs numba-cuda ({error}); pip install \"supertopic[gpu]\", or use device='cpu'."

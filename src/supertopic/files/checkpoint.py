@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import shutil
+import socket
 import threading
 import time
 import warnings
 from dataclasses import is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +17,18 @@ import numpy as np
 from supertopic.files.container import read_file, write_file
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Arrays, Plan
+from supertopic.sampling.responses import Response
 
-FORMAT = 2
+FORMAT = 3
 WHAT = "supertopic checkpoint"
 
 
 class Checkpoint:
-    """The states of the chains of one fit, each written to its own file now and then.
+    """The states of the chains of one fit, each written to its own file now and then, its shards to a folder.
 
-    A chain hands in its state between two iterations. What is on disk are always whole files, the last ones that were
-    written. If writing fails, the fit goes on and a warning tells so. The file `fit` says which fit it is.
+    A chain hands in its state between two iterations. Whoever has a shard writes it; then the chain's file says that
+    all are there. What is on disk are always whole files, the last ones that were written. If writing fails, the fit
+    goes on and a warning tells so. The file `fit` says which fit it is.
     """
 
     def __init__(self, path: str | os.PathLike, every: float, identity: str):
@@ -46,7 +51,8 @@ class Checkpoint:
     def restore(self, chain: Chain, name: str, last: int) -> None:
         """Bring a chain to where it was, if it is known here by that name."""
         if (self.path / name).is_file():
-            chain.restore(self._read(name)[1])
+            header, state = self._read(name)
+            chain.restore(state, partial(read_shard, self.path.absolute() / header["shards"]))
             if chain.iteration > last:
                 raise ValueError(
                     f"{self.path} already holds {len(chain.eta)} draws, more than this fit is to have. "
@@ -57,10 +63,17 @@ class Checkpoint:
         """Take a chain's state if it is time, or at once."""
         if not at_once and time.monotonic() - self.kept.get(name, self.began) < self.every:
             return
+        shards = f"{name}-{chain.iteration}"
         try:
-            self._write(name, {}, chain.state())
+            (self.path / shards).mkdir(exist_ok=True)
+            chain.engine.ask(write_shard, self.path.absolute() / shards)
+            self._write(name, {"shards": shards}, chain.state())
         except OSError as error:
             warnings.warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.", stacklevel=2)
+            shards = self._read(name)[0]["shards"] if (self.path / name).is_file() else ""
+        for old in self.path.glob(f"{name}-*"):
+            if old.name != shards:
+                shutil.rmtree(old, ignore_errors=True)
         self.kept[name] = time.monotonic()
 
     def _write(self, name: str, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
@@ -74,9 +87,24 @@ class Checkpoint:
         if header.get("identity") != self.identity:
             raise ValueError(
                 f"{self.path} is the checkpoint of another fit: other documents, responses or parameters (all count "
-                "but n_jobs, verbose and n_draws). Give another path, or delete it."
+                "but n_jobs, engine, verbose and n_draws). Give another path, or delete it."
             )
         return header, tensors
+
+
+def write_shard(shard: Any, folder: Path) -> None:
+    """Write a shard's state, wherever the shard is."""
+    write_file(folder / str(shard.first_doc), {}, shard.state())
+
+
+def read_shard(folder: Path, shard: Any, response: Response, eta: np.ndarray) -> None:
+    """Bring a shard to where it was."""
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"The checkpoint's folder {folder} is not there, or not on {socket.gethostname()}: on several machines it "
+            "must be one that all of them see."
+        )
+    shard.restore(read_file(folder / str(shard.first_doc), WHAT)[1], response, eta)
 
 
 def identify(plan: Plan, source: Arrays, parameters: dict[str, Any]) -> str:

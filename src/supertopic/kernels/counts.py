@@ -87,6 +87,16 @@ def add_shares(word, z, share, smooth):
 
 
 @kernel
+def count_shares(word_topic, share, first_word, last_word):
+    """The same sums from the counts of some words."""
+    smooth = np.zeros(last_word - first_word, np.int64)
+    for w in range(first_word, last_word):
+        for k in range(len(share)):
+            smooth[w - first_word] += word_topic[w, k] * share[k]
+    return smooth
+
+
+@kernel
 def draw_log_gammas(word_topic, n_topics, beta, key, phi, first_word, last_word):
     """Put log Gamma(word_topic + beta) draws of some words into phi; returns their log-sum-exp, (K,)."""
     width = word_topic.shape[1]

@@ -162,7 +162,7 @@ def normalise(phi, width, log_sum):
 
 @cuda.jit
 def keep(count, kept):
-    """Add the counts of a draw to those that are kept."""
+    """Add the counts of a draw to those that are kept, or a change to the counts."""
     i = cuda.grid(1)
     if i < len(count):
         kept[i] += count[i]

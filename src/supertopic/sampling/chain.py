@@ -1,6 +1,6 @@
 """One chain of a fit: its iterations, what is kept of them, and what it leaves behind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from supertopic.sampling.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, d
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
 from supertopic.sampling.inference import PREDICT, freeze
-from supertopic.sampling.plan import Arrays, Plan, Source
+from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Priors, mean_topics
 from supertopic.sampling.trust import Foretold, foretell
@@ -35,14 +35,15 @@ class Result(NamedTuple):
     trace: np.ndarray  # (n_draws, 2): log joint and the response's loss
     log_joint: list[tuple[int, float]]  # iteration, value
     seconds: np.ndarray  # (3,): in eta, z, lambda
+    traffic: np.ndarray  # (2,): seconds and bytes for telling other machines
 
 
 class Chain:
-    """The index-th chain of a plan, and what is kept of it so far."""
+    """The index-th chain of a plan, run by an engine that has its documents, and what is kept of it so far."""
 
-    def __init__(self, plan: Plan, source: Source, index: int, n_threads: int):
+    def __init__(self, plan: Plan, index: int, engine: Any):
         self.plan, self.index, self.priors, self.response = plan, index, plan.priors, plan.response
-        self.engine = Threads(plan, source, n_threads)
+        self.engine = engine
         self.iteration = 0
         self.last_eta = np.zeros((plan.n_columns, plan.n_topics + plan.n_covariates))
         self.eta: list[np.ndarray] = []  # a draw each: (R, K + P)
@@ -125,12 +126,12 @@ class Chain:
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
         return Result(
             eta, scale, calibrated, shown, self.foretold, self.left_out, kept.word_topic, doc_topic, self.priors,
-            np.array(self.trace), self.log_joint, self.engine.timings(),
+            np.array(self.trace), self.log_joint, self.engine.timings(), self.engine.traffic(),
         )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that `restore` needs to go on bit for bit: what the documents hold, and what is kept so far."""
-        return self.engine.state() | {
+        """What is kept so far; with the states of the shards it is all that `restore` needs to go on bit for bit."""
+        return {
             "iteration": np.array([self.iteration]),
             "c": np.array([self.response.c]),
             "dense": np.array([self.engine.counts.dense]),
@@ -146,15 +147,16 @@ class Chain:
             "log_joint": np.array(self.log_joint),
         }
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Be where a chain with this state was."""
+    def restore(self, state: dict[str, np.ndarray], read: Callable) -> None:
+        """Be where a chain with this state was; `read` restores a shard, given a response and eta."""
         self.iteration = state["iteration"].item()
         self.priors = self.priors._replace(alpha=state["alpha"], beta=state["beta"].item())
         self.response = replace(self.plan.response.with_scale(state["response"]), c=state["c"].item())
         self.last_eta = state["last_eta"]
         self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))
         self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
-        self.engine.restore(state, self.response, self.last_eta)
+        self.engine.ask(read, self.response, self.last_eta)
+        self.engine.count()
         self.engine.counts.restore(state["word_topic"], len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()
@@ -194,4 +196,5 @@ def join(parts: list[Result], n_covariates: int) -> Result:
         apart(eta), beside("scale"), (apart(new), new_scale), apart(shown), foretold, beside("left_out"),
         beside("word_topic"), beside("doc_topic"), parts[0].priors._replace(alpha=alpha),
         np.sum([part.trace for part in parts], axis=0), log_joint, np.sum([part.seconds for part in parts], axis=0),
+        np.sum([part.traffic for part in parts], axis=0),
     )  # fmt: skip

@@ -1,7 +1,9 @@
 """Who runs the shards. An engine asks all of them for something; what they say is added up in their order."""
 
-import itertools
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,13 +12,17 @@ from supertopic.sampling.crew import Crew
 from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan, Source
 from supertopic.sampling.responses import Response
 from supertopic.sampling.shard import Shard
-from supertopic.sampling.state import Priors, Statistics, no_statistics
+from supertopic.sampling.state import Moves, Priors, Statistics, no_statistics
 from supertopic.sampling.topics import Counts
 
 PARTS = 2  # of the words for each thread that counts
-PART = 2**15  # numbers that are summed faster by one thread than two threads would agree on who does it
 
+T = TypeVar("T")
 Verb = tuple[Any, ...]  # a verb's name, then its data
+
+
+class Lost(RuntimeError):
+    """Somebody who has shards is gone, or does not answer."""
 
 
 def kinds(device: str) -> tuple[Any, Any]:
@@ -28,18 +34,57 @@ def kinds(device: str) -> tuple[Any, Any]:
     return GpuShard, GpuCounts
 
 
-class Threads:
-    """Threads of one address space: its shards, and one array of counts that follows their moves."""
+class Pairs:
+    """Adds statistics in pairs, neighbours first, then these sums, and so on: whoever adds, the sum is the same.
 
-    def __init__(self, plan: Plan, source: Source, n_threads: int):
+    Place j of level l has the sum of the groups from j 2**l to (j + 1) 2**l. Few of them are in memory at a time.
+    """
+
+    def __init__(self, n_groups: int, spare: list[Statistics] | None = None):
+        self.n_groups, self.waiting, self.lock = n_groups, dict[tuple[int, int], Statistics](), threading.Lock()
+        self.spare = [] if spare is None else spare  # used again: memory costs time, too
+
+    def take(self, level: int, place: int, sums: Statistics) -> None:
+        """Take a sum, which is then theirs, and add it to its neighbour as soon as that is there."""
+        while 1 << level < self.n_groups:
+            neighbour = place ^ 1
+            if neighbour << level < self.n_groups:
+                with self.lock:
+                    other = self.waiting.pop((level, neighbour), None)
+                    if other is None:
+                        self.waiting[level, place] = sums
+                        return
+                sums, other = (sums, other) if place < neighbour else (other, sums)
+                for array, more in zip(sums, other, strict=True):
+                    array += more
+                self.spare.append(other)
+            level, place = level + 1, place // 2
+        self.waiting[level, 0] = sums
+
+    def whole(self) -> Statistics:
+        """The sum of all groups."""
+        (sums,) = self.waiting.values()
+        return sums
+
+
+class Threads:
+    """Threads of one address space: its shards, and one array of counts that follows their moves.
+
+    They have the shards of all groups, or of a part of them.
+    """
+
+    def __init__(self, plan: Plan, source: Source, n_threads: int, part: slice = slice(None)):
         self.plan, self.seconds = plan, np.zeros(3)  # in eta, z, lambda, beside what the shards need
-        self.crew = Crew(min(n_threads, len(plan.slices)))
+        self.groups = range(len(plan.groups))[part]
+        self.first = plan.groups[self.groups[0]].start  # of its shards
+        slices = plan.slices[self.first : plan.groups[self.groups[-1]].stop]
+        self.crew = Crew(min(n_threads, len(slices)))
         kind, self.counting = kinds(plan.device)
         self.shards = [
-            kind(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in plan.slices
+            kind(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in slices
         ]
-        width = plan.n_topics + plan.n_covariates
-        self.sums = [no_statistics(width, plan.n_columns) for _ in plan.groups]  # used again: memory costs time, too
+        self.spare: list[Statistics] = []
+        self.n_parts = PARTS * self.crew.n_threads  # into which moves are sorted
 
     def start(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution, and count."""
@@ -50,8 +95,10 @@ class Threads:
         """Count what the shards have."""
         self.counts = self.counting(self.plan, self.shards, self.crew)
 
-    def ask(self, verb: str, *data: Any) -> list:
-        """What every shard answers, in the shards' order."""
+    def ask(self, verb: str | Callable, *data: Any) -> list:
+        """What every shard answers, in the shards' order; a verb may also be a function of a shard and some data."""
+        if callable(verb):
+            return self.crew.over(self.shards, lambda shard: verb(shard, *data))
         return self.crew.over(self.shards, lambda shard: getattr(shard, verb)(*data))
 
     def total(self, verb: str, *data: Any) -> np.ndarray:
@@ -66,59 +113,60 @@ class Threads:
         not: they would be out of the cache by then.
         """
         topics = self.counts.topics(priors, make_key(key, TOPICS))
-        sweep: Verb = ("sweep", eta, topics, make_key(key, SWEEP), keep, PARTS * self.crew.n_threads)
-        statistics = None
-        if response is not None and len(self.sums) == len(self.shards):
-            statistics, moves = self.sum_up([sweep, ("augment", response, make_key(key, LAMBDA))])
+        sweep: Verb = ("sweep", eta, topics, make_key(key, SWEEP), keep, self.n_parts)
+        pairs = None
+        if response is not None and len(self.plan.groups) == len(self.plan.slices):
+            pairs, moves = self.add_up([sweep, ("augment", response, make_key(key, LAMBDA))])
         else:
             moves = self.ask(*sweep)
+        self.follow(moves, keep)
+        if pairs is None and response is not None:
+            pairs = self.add_up([("augment", response, make_key(key, LAMBDA))])[0]
+        return self.sums(pairs)
+
+    def follow(self, moves: list, keep: bool) -> None:
+        """Let the counts follow."""
         self.counts.follow(moves, keep)
-        return statistics if statistics or not response else self.augment(response, key)
 
-    def augment(self, response: Response, key: np.uint64) -> Statistics:
+    def augment(self, response: Response, key: np.uint64) -> Any:
         """Draw lam, and sum up what the next draw of eta needs to know."""
-        return self.sum_up([("augment", response, make_key(key, LAMBDA))])[0]
+        return self.sums(self.add_up([("augment", response, make_key(key, LAMBDA))])[0])
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> Any:
         """What the next draw of eta needs to know."""
-        return self.sum_up([])[0]
+        return self.sums(self.add_up([])[0])
 
-    def sum_up(self, verbs: list[Verb]) -> tuple[Statistics, list]:
-        """The statistics of all documents after some verbs, and what the shards answered to the first of these.
+    def sums(self, pairs: Pairs | None) -> Any:
+        return pairs and pairs.whole()
 
-        Statistics are summed inside a group of shards one after the other, then group after group.
-        """
+    def add_up(self, verbs: list[Verb]) -> tuple[Pairs, list]:
+        """The statistics of all documents after some verbs, and what the shards answered to the first of these."""
         answers: list[Any] = [None] * len(self.shards)
+        pairs = Pairs(len(self.plan.groups), self.spare)
 
-        def add_up(i: int) -> None:
-            for array in self.sums[i]:
-                array[:] = 0.0
-            places = range(len(self.shards))[self.plan.groups[i]]
+        def add(i: int) -> None:
+            group = self.plan.groups[i]
+            places = range(group.start - self.first, group.stop - self.first)
             for place in places:
                 told = [getattr(self.shards[place], verb)(*data) for verb, *data in verbs]
                 answers[place] = told[0] if told else None
+            sums = self.no_statistics()
             for place in places:
-                self.shards[place].add_statistics(self.sums[i])
+                self.shards[place].add_statistics(sums)
+            pairs.take(0, i, sums)
 
-        self.crew.over(range(len(self.sums)), add_up)
-        first, *others = self.sums
-        total = Statistics(np.empty_like(first.precision), first.shift.copy())
-        edges = np.linspace(0, len(total.precision), self.n_parts(total.precision.size) + 1).astype(int)
+        self.crew.over(self.groups, add)
+        return pairs, answers
 
-        def add(rows: tuple[int, int]) -> None:
-            part = total.precision[slice(*rows)]
-            part[:] = first.precision[slice(*rows)]
-            for other in others:
-                part += other.precision[slice(*rows)]
-
-        self.crew.over(itertools.pairwise(edges), add)
-        for other in others:
-            total.shift[:] += other.shift
-        return total, answers
-
-    def n_parts(self, size: int) -> int:
-        """Into how many parts a sum of so many numbers is worth being cut."""
-        return min(self.crew.n_threads, 1 + size // PART)
+    def no_statistics(self) -> Statistics:
+        """Sums over no document."""
+        try:
+            sums = self.spare.pop()
+        except IndexError:
+            return no_statistics(self.plan.n_topics + self.plan.n_covariates, self.plan.n_columns)
+        for array in sums:
+            array[:] = 0.0
+        return sums
 
     def leave_out(self, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """Every document as if it were new, to topics of the kept draws, learned without it."""
@@ -128,19 +176,78 @@ class Threads:
         """Seconds of all threads in eta, z and lambda so far."""
         return self.seconds + self.total("timings")
 
-    def state(self) -> dict[str, np.ndarray]:
-        """The state of every shard, by its number."""
-        states = enumerate(self.ask("state"))
-        return {f"{i}/{name}": array for i, state in states for name, array in state.items()}
-
-    def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
-        """Let every shard be where it was, and count."""
-        for i, shard in enumerate(self.shards):
-            own = {name.partition("/")[2]: array for name, array in state.items() if name.startswith(f"{i}/")}
-            shard.restore(own, response, eta)
-        self.count()
+    def traffic(self) -> np.ndarray:
+        """Seconds and bytes that went into telling others: there are none."""
+        return np.zeros(2)
 
     def close(self) -> None:
         """Give threads and documents back."""
         self.crew.close()
-        self.shards, self.sums = [], []
+        self.shards, self.spare = [], []
+
+
+class Member(Threads):
+    """The threads of one machine of several: its counts are those of all, and follow what the others tell."""
+
+    waiting = False  # for what the others tell
+    own: list | None = None  # moves of the last sweep, or nothing if all was counted anew
+    keep = False
+    heard, told = 0.0, 0  # seconds for what the others tell, and bytes for them
+
+    def count(self) -> None:
+        super().count()
+        self.own, self.waiting = None, True
+
+    def follow(self, moves: list, keep: bool) -> None:
+        self.own, self.keep, self.waiting = moves, keep, True
+
+    def sums(self, pairs: Pairs | None) -> Any:
+        """What others have to be added to."""
+        return pairs and pairs.waiting
+
+    def tell(self) -> Any:
+        """What the others need to know of the last verb."""
+        if not self.waiting or len(self.groups) == len(self.plan.groups):  # or there is nobody else
+            return None
+        moves = self.counts.all() if self.own is None else self.counts.pack(self.own)
+        self.told += sum(move.moves.nbytes + move.change.nbytes for move in moves)
+        return moves
+
+    def hear(self, told: list[Moves]) -> None:
+        """Take what the others told."""
+        began = time.perf_counter()
+        if self.own is None:
+            self.counts.join(told)
+        else:
+            self.counts.follow([*self.own, *told], self.keep)
+        self.waiting = False
+        self.heard += time.perf_counter() - began
+
+    def traffic(self) -> np.ndarray:
+        """Seconds for what the others told, and bytes that were told."""
+        return np.array([self.heard, self.told])
+
+    def counted(self, name: str, *data: Any) -> Any:
+        """What the counts say."""
+        value = getattr(self.counts, name)
+        return value(*data) if callable(value) else value
+
+
+class Team:
+    """Those who run chains: threads of this process."""
+
+    title = ""
+    mortal = False  # whether some may be lost, and the others read what is on this machine's disk
+
+    def __init__(self, at_once: int, n_threads: int):
+        self.at_once, self.n_threads = at_once, max(1, n_threads)
+
+    def __enter__(self) -> "Team":
+        return self
+
+    def __exit__(self, *error) -> None:
+        pass
+
+    def run(self, plan: Plan, source: Source, go: Callable[[Any], T]) -> T:
+        """What comes out of an engine for this plan."""
+        return go(Threads(plan, source, self.n_threads))

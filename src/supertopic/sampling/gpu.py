@@ -45,7 +45,7 @@ from supertopic.sampling.card_moments import Moments, moment_bytes
 from supertopic.sampling.crew import Crew
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.responses import Law, Response
-from supertopic.sampling.state import Kept, Priors, Statistics, Target
+from supertopic.sampling.state import Kept, Moves, Priors, Statistics, Target
 
 ETA, Z, LAMBDA = range(3)
 
@@ -305,6 +305,7 @@ class GpuCounts:
         self.likes = Likes(self.table, prior, inverse, inverse_own, alpha, self.count)
         self.add_columns()
         self.n_tokens = int(self.tokens.sum())
+        self.told: np.ndarray | None = None  # the counts that those who have other shards know
 
     def add_columns(self) -> None:
         """The tokens of each topic."""
@@ -363,11 +364,35 @@ class GpuCounts:
 
         self.tape.play(("phi", beta), draw)
 
-    def follow(self, moves: list[None], keep: bool) -> None:
-        """The counts have followed; `keep` adds them to the kept ones."""
+    def follow(self, moves: list[Moves | None], keep: bool) -> None:
+        """The counts have followed their own shards, and now follow others; `keep` adds them to the kept ones."""
+        self.add([move for move in moves if move])
         self.prepare()
         if keep:
             self.keep()
+
+    def add(self, told: list[Moves]) -> None:
+        """Add changes of the counts."""
+        for move in told:
+            launch(gpu_counts.keep, len(self.count), self.shelf.put("change", move.change), self.count)
+        if self.told is not None:
+            self.told = get(self.count)
+
+    def pack(self, moves: list[None]) -> list[Moves]:
+        """How the counts have changed, for those who have other shards."""
+        change = get(self.count) - self.told
+        return [Moves(self.tokens, np.zeros(0, np.uint64), np.zeros(1, np.int64), (0, 0), change)]
+
+    def all(self) -> list[Moves]:
+        """All that is counted, for those who have other shards."""
+        self.told = np.zeros(len(self.count), np.int32)
+        return self.pack([])
+
+    def join(self, told: list[Moves]) -> None:
+        """Count what others have counted, too."""
+        self.add(told)
+        self.add_columns()
+        self.n_tokens = int(self.tokens.sum())
 
     def keep(self) -> None:
         """Add the counts of this draw to those that are kept."""

@@ -13,8 +13,10 @@ START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random number
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
 DENSE, ACCEPTED = 5, 0.5  # sweeps that look at the response, at first and when it accepts less than this share
-MAX_SHARDS, SHARD_TOKENS, EVEN = 64, 50_000, 16
-FEW_NUMBERS, MOST_NUMBERS, GROUPS = 2**22, 2**26, 16  # of the statistics of all shards; groups where these are many
+SHARD_TOKENS, EVEN = 50_000, 16
+MANY_SHARDS, LONG_SHARD = 64, 2**20  # from so many shards on they grow, up to so many tokens
+CARD_TOKENS = 2**28  # of a shard on a card
+LEAST_GROUPS = 16  # where adding a shard's statistics would take longer than its sweep, groups of shards add theirs
 
 
 class Source(Protocol):
@@ -22,6 +24,9 @@ class Source(Protocol):
 
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         """Some consecutive documents, and what is known of them."""
+
+    def part(self, docs: slice) -> "Source":
+        """Where these documents come from, for somebody who reads no others."""
 
 
 class Arrays(NamedTuple):
@@ -32,6 +37,10 @@ class Arrays(NamedTuple):
 
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
+
+    def part(self, docs: slice) -> "Part":
+        """Some consecutive documents, to be sent to those who work on them."""
+        return Part(docs.start, Arrays(*self.read(docs)))
 
     def column(self, r: int) -> "Arrays":
         """The documents with one column of what is known."""
@@ -44,11 +53,24 @@ class Arrays(NamedTuple):
         return Arrays(pick(self.tokens, docs), Target(*(array[docs] for array in self.target)))
 
 
+class Part(NamedTuple):
+    """Some of the documents, from one on."""
+
+    first: int
+    documents: Arrays
+
+    def read(self, docs: slice) -> tuple[Tokens, Target]:
+        return self.documents.read(slice(docs.start - self.first, docs.stop - self.first))
+
+    def part(self, docs: slice) -> "Part":
+        return Part(docs.start, Arrays(*self.read(docs)))
+
+
 class Plan(NamedTuple):
     """All that determines a chain but its documents. It pickles, and is small."""
 
     slices: tuple[slice, ...]  # the documents of each shard: from the corpus and the model, never from the machine
-    groups: tuple[slice, ...]  # shards whose statistics are summed as one: large matrices are few
+    groups: tuple[slice, ...]  # shards whose statistics are added one after the other, before they go into pairs
     n_words: int
     n_columns: int
     n_covariates: int
@@ -77,16 +99,22 @@ def make_plan(
     """The plan for documents in memory."""
     tokens, target = source
     n_tokens, n_columns, n_covariates = len(tokens.word), target.y.shape[1], target.covariates.shape[1]
-    n_shards = max(1, n_tokens // SHARD_TOKENS)
-    if n_shards > EVEN:  # so that threads, of which machines have 2, 4, 8 or 16, get equally many
-        n_shards = min(-(-n_shards // EVEN) * EVEN, MAX_SHARDS)
-    slices = cut(tokens, 1 if sampler == "collapsed" or device == "cuda" else n_shards)
+    n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // CARD_TOKENS
+    slices = cut(tokens, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
-    numbers, n_groups = width * (width + 1) // 2 * max(n_columns, 1), len(slices)
-    if n_groups * numbers > FEW_NUMBERS:
-        n_groups = max(1, min(n_groups, GROUPS, MOST_NUMBERS // numbers))
+    numbers = width * (width + 1) // 2 * max(n_columns, 1)
+    n_groups = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))
     edges = np.linspace(0, len(slices), n_groups + 1).astype(int).tolist()
     groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
         tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in, device
     )
+
+
+def count_shards(n_tokens: int) -> int:
+    """From the corpus alone: few enough that nobody waits for Python, and work for any number of machines."""
+    n_shards = max(1, n_tokens // SHARD_TOKENS)
+    if n_shards > EVEN:  # so that threads, of which machines have 2, 4, 8 or 16, get equally many
+        n_shards = max(min(n_shards, MANY_SHARDS), n_tokens // LONG_SHARD)
+        n_shards = -(-n_shards // EVEN) * EVEN
+    return n_shards

@@ -52,15 +52,18 @@ def no_statistics(width: int, n_columns: int) -> Statistics:
     return Statistics(np.zeros((width * (width + 1) // 2, n_columns)), np.zeros((width, n_columns)))
 
 
+NO_CHANGE = np.zeros((0, 0), np.int32)
+
+
 class Moves(NamedTuple):
-    """What a sweep did to a shard, for whoever keeps count."""
+    """What a sweep did to one shard, or to several, for whoever keeps count."""
 
     tokens: np.ndarray  # (K,) int64: the tokens of each topic after it
-    moves: (
-        np.ndarray
-    )  # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
+    # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
+    moves: np.ndarray
     starts: np.ndarray  # (n_parts + 1,): where each part starts
     taken: tuple[int, int]  # moves that were proposed without a look at the response, and those that it accepted
+    change: np.ndarray = NO_CHANGE  # (V, K), padded: that of the counts, where it is smaller than all moves
 
 
 class Rows(NamedTuple):

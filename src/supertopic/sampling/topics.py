@@ -47,12 +47,38 @@ class Counts:
             proposed, accepted = np.sum([move.taken for move in moves], axis=0)
             self.dense = DENSE if accepted < ACCEPTED * proposed else max(self.dense - 1, 0)
         if self.plan.sampler != "collapsed":  # else they are live
-            addresses = np.array([move.moves.__array_interface__["data"][0] for move in moves], np.uint64)
-            starts = np.array([move.starts for move in moves])
-            parts = range(starts.shape[1] - 1)
-            self.crew.over(parts, lambda part: counts.add_moves(addresses, starts, part, self.word_topic))
+            parts = range(len(moves[0].starts) - 1)
+            self.crew.over(parts, lambda part: add_part(moves, part, self.word_topic))
+            self.add([move for move in moves if move.change.size])
         if keep:
             self.keep()
+
+    def add(self, told: list[Moves]) -> None:
+        """Add changes of the counts."""
+
+        def add(part: tuple[int, int]) -> None:
+            for move in told:
+                self.word_topic[slice(*part)] += move.change[slice(*part)]
+
+        self.crew.over(self.parts() if told else [], add)
+
+    def pack(self, moves: list[Moves]) -> list[Moves]:
+        """The same for those who have other shards, in fewer bytes if that can be."""
+        if sum(move.moves.nbytes for move in moves) <= self.word_topic.nbytes:
+            return moves
+        change = np.zeros_like(self.word_topic)
+        self.crew.over(range(len(moves[0].starts) - 1), lambda part: add_part(moves, part, change))
+        tokens, taken = (np.sum([getattr(move, name) for move in moves], axis=0) for name in ("tokens", "taken"))
+        return [Moves(tokens, moves[0].moves[:0], np.zeros_like(moves[0].starts), tuple(taken.tolist()), change)]
+
+    def all(self) -> list[Moves]:
+        """All that is counted, for those who have other shards."""
+        return [Moves(self.tokens, np.zeros(0, np.uint64), np.zeros(1, np.int64), (0, 0), self.word_topic)]
+
+    def join(self, told: list[Moves]) -> None:
+        """Count what others have counted, too."""
+        self.tokens = np.sum([self.tokens, *(move.tokens for move in told)], axis=0)
+        self.add(told)
 
     def keep(self) -> None:
         """Add the counts of this draw to those that are kept."""
@@ -121,5 +147,15 @@ class Counts:
                 shard.add_shares(whole, smooth)
             return smooth
 
-        smooth = np.sum(self.crew.over(range(n_threads), add), axis=0)
+        if len(self.shards) == len(self.plan.slices):
+            smooth = np.sum(self.crew.over(range(n_threads), add), axis=0)
+        else:  # others have the other tokens; the sum is the same
+            rows = self.crew.over(self.parts(), lambda part: counts.count_shares(self.word_topic, whole, *part))
+            smooth = np.concatenate(rows)
         return (smooth * unit + priors.beta * share.sum()).astype(np.float32)
+
+
+def add_part(moves: list[Moves], part: int, word_topic: np.ndarray) -> None:
+    """Bring one part of the words up to date with all moves."""
+    addresses = np.array([move.moves.__array_interface__["data"][0] for move in moves], np.uint64)
+    counts.add_moves(addresses, np.array([move.starts for move in moves]), part, word_topic)

@@ -1,0 +1,197 @@
+"""A fit on a Ray cluster: the model of threads, bit for bit, whatever happens to the workers."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, load
+from supertopic.datasets import make_corpus
+
+pytestmark = pytest.mark.ray
+CORPUS = make_corpus(n_docs=600, n_topics=3, random_state=0)
+RUN = {"n_topics": 5, "n_chains": 1, "burn_in": 8, "n_draws": 4, "random_state": 0, "sampler": "delayed"}
+SHARD = 4_000  # tokens: several shards, so that both workers have some
+
+
+@pytest.fixture(autouse=True)
+def many_shards(monkeypatch):
+    monkeypatch.setattr("supertopic.sampling.plan.SHARD_TOKENS", SHARD)
+
+
+def same(a, b):
+    for name in ("_word_topic", "_eta", "doc_topic_", "log_joint_", "trace_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+
+
+def workers():
+    """The numbers of the workers' processes."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cmdline").read_bytes().startswith(b"ray::Worker"):
+                found.append(int(folder.name))
+        except OSError:
+            pass
+    return found
+
+
+MODELS = {
+    "classes": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"n_chains": 3}),
+    "separate": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"multiclass": "separate"}),
+    "ratings": (SLDARegressor, CORPUS.doc_topic @ [1.0, 2.0, 4.0], {"sampler": "drawn"}),
+    "counts": (SLDACountRegressor, np.rint(CORPUS.doc_topic @ [1.0, 5.0, 20.0]), {"optimize_priors": True}),
+    "topics": (LDA, None, {"sampler": "collapsed"}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_is_that_of_threads(name, ray_cluster):
+    kind, y, more = MODELS[name]
+    model = kind(**RUN | more).fit(CORPUS.X, y)
+    other = kind(**RUN | more, engine="ray", n_jobs=1).fit(CORPUS.X, y)
+    same(model, other)
+    if y is not None:
+        np.testing.assert_array_equal(model.predict(CORPUS.X[:50]), other.predict(CORPUS.X[:50]))
+    assert other.timings_["exchange"] >= 0
+
+
+def test_a_checkpoint_goes_on_anywhere(ray_cluster, tmp_path):
+    """Threads, then Ray, then threads."""
+    y = CORPUS.doc_topic.argmax(axis=1)
+    for n_draws, engine in ((2, "threads"), (5, "ray"), (8, "threads")):
+        run = RUN | {"n_draws": n_draws, "hidden": 0.0}
+        model = SLDAClassifier(**run, engine=engine).fit(CORPUS.X, y, checkpoint=tmp_path / "there")
+    same(model, SLDAClassifier(**run).fit(CORPUS.X, y))
+
+
+class Attack:
+    """Does something to a worker now and then while a fit runs."""
+
+    def __init__(self, number, pause, most):
+        self.number, self.pause, self.most, self.done = number, pause, most, 0
+        self.over, self.rng = threading.Event(), random.Random(most)
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+        return self
+
+    def run(self):
+        while self.done < self.most and not self.over.wait(self.rng.uniform(*self.pause)):
+            victims = workers()
+            if victims:
+                os.kill(self.rng.choice(victims), self.number)
+                self.done += 1
+
+    def __exit__(self, *error):
+        self.over.set()
+        self.thread.join()
+
+
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+def test_killed_workers(sampler, ray_cluster):
+    run = RUN | {"sampler": sampler, "burn_in": 300, "n_draws": 10}
+    y = CORPUS.doc_topic.argmax(axis=1)
+    model = SLDAClassifier(**run).fit(CORPUS.X, y)
+    with Attack(signal.SIGKILL, (0.3, 2.0), 3) as attack:
+        other = SLDAClassifier(**run, engine="ray", n_jobs=1).fit(CORPUS.X, y, checkpoint_every=0.2)
+    assert attack.done > 0
+    same(model, other)
+
+
+def test_a_worker_that_hangs(ray_cluster, monkeypatch):
+    from supertopic.sampling import cluster
+
+    run = RUN | {"burn_in": 200}
+    model = LDA(**run).fit(CORPUS.X)
+    monkeypatch.setattr(cluster, "LEAST", 3.0)
+    with Attack(signal.SIGSTOP, (1.0, 1.5), 1) as attack:
+        other = LDA(**run, engine="ray", n_jobs=1).fit(CORPUS.X, checkpoint_every=0.2)
+    assert attack.done == 1
+    same(model, other)
+
+
+def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch):
+    """As on a full disk: the fit goes on and says so."""
+    from supertopic.files import checkpoint
+
+    model = LDA(**RUN).fit(CORPUS.X)
+    monkeypatch.setattr(checkpoint, "write_shard", full_disk)
+    with pytest.warns(UserWarning, match="could not be written .*No space left.*; the fit goes on"):
+        other = LDA(**RUN, engine="ray").fit(CORPUS.X, checkpoint=tmp_path / "there", checkpoint_every=0)
+    same(model, other)
+    assert not list((tmp_path / "there").glob("chain-0*"))
+
+
+def full_disk(shard, folder):
+    raise OSError(28, "No space left on device")
+
+
+def test_what_a_worker_raises_arrives(ray_cluster):
+    from supertopic.sampling.cluster import Crowd
+
+    with Crowd("", 1, "cpu", 1) as crowd, pytest.raises(ValueError, match="does not fit"):
+        crowd.run(*small_plan(LDA(**RUN)), lambda engine: engine.ask(refuse))
+
+
+def refuse(shard):
+    raise ValueError("this does not fit")
+
+
+def small_plan(model):
+    from supertopic.corpus import check_counts, make_tokens
+    from supertopic.sampling.plan import Arrays, make_plan
+    from supertopic.sampling.responses import Logistic
+    from supertopic.sampling.state import make_target
+
+    X, none = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0))
+    source = Arrays(make_tokens(X), make_target(none, none))
+    return make_plan(source, X.shape[1], Logistic(1.0), model._priors(), False, "delayed", 0, 8), source
+
+
+DRIVER = """
+import sys
+import numpy as np
+from supertopic import SLDAClassifier, save
+from supertopic.datasets import make_corpus
+from supertopic.sampling import plan
+plan.SHARD_TOKENS = {shard}
+corpus = make_corpus(n_docs=600, n_topics=3, random_state=0)
+model = SLDAClassifier(5, n_chains=1, burn_in=250, n_draws=4, random_state=0, sampler="delayed", engine="ray", n_jobs=1)
+model.fit(corpus.X, corpus.doc_topic.argmax(axis=1), checkpoint=sys.argv[1], checkpoint_every=0.1)
+save(model, sys.argv[2])
+"""
+
+
+def test_a_killed_driver(tmp_path):
+    """Its cluster dies with it; the same call goes on from the checkpoint."""
+    command = [sys.executable, "-W", "ignore", "-c", DRIVER.format(shard=SHARD), tmp_path / "there", tmp_path / "model"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
+    first = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while not list((tmp_path / "there").glob("chain-0")) and time.monotonic() < until:
+        time.sleep(0.05)
+    first.kill()
+    first.wait()
+    assert list((tmp_path / "there").glob("chain-0")) and not (tmp_path / "model").exists()
+    subprocess.run(command, env=environment, check=True, timeout=120, capture_output=True)
+    y = CORPUS.doc_topic.argmax(axis=1)
+    model = SLDAClassifier(**RUN | {"burn_in": 250}).fit(CORPUS.X, y)
+    other = load(tmp_path / "model")
+    np.testing.assert_array_equal(model._word_topic, other._word_topic)
+    np.testing.assert_array_equal(model.predict_proba(CORPUS.X[:9]), other.predict_proba(CORPUS.X[:9]))
+
+
+def test_an_address_without_a_cluster():
+    code = "from supertopic import LDA; import numpy as np; LDA(2, engine='ray:127.0.0.1:1').fit(np.eye(4, dtype=int))"
+    environment = os.environ | {"RAY_raylet_start_wait_time_s": "2"}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert "There is no Ray cluster at '127.0.0.1:1'" in found.stderr and "starts one on this machine" in found.stderr
