@@ -110,10 +110,10 @@ def test_killed_workers(sampler, ray_cluster):
 def test_a_worker_that_hangs(ray_cluster, monkeypatch):
     from supertopic.sampling import cluster
 
-    run = RUN | {"burn_in": 200}
+    run = RUN | {"burn_in": 600}
     model = LDA(**run).fit(CORPUS.X)
     monkeypatch.setattr(cluster, "LEAST", 3.0)
-    with Attack(signal.SIGSTOP, (1.0, 1.5), 1) as attack:
+    with Attack(signal.SIGSTOP, (0.8, 1.2), 1) as attack:
         other = LDA(**run, engine="ray", n_jobs=1).fit(CORPUS.X, checkpoint_every=0.2)
     assert attack.done == 1
     same(model, other)
@@ -192,6 +192,5 @@ def test_a_killed_driver(tmp_path):
 
 def test_an_address_without_a_cluster():
     code = "from supertopic import LDA; import numpy as np; LDA(2, engine='ray:127.0.0.1:1').fit(np.eye(4, dtype=int))"
-    environment = os.environ | {"RAY_raylet_start_wait_time_s": "2"}
-    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "There is no Ray cluster at '127.0.0.1:1'" in found.stderr and "starts one on this machine" in found.stderr

@@ -8,6 +8,7 @@ process would give. Workers that are lost are not mourned: the chain goes on fro
 import logging
 import os
 import queue
+import socket
 import threading
 import time
 import uuid
@@ -86,16 +87,19 @@ class Crowd:
     def __enter__(self) -> "Crowd":
         self.started = not ray.is_initialized()
         if self.started:
+            host, _, port = self.address.removeprefix("ray://").rpartition(":")
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
             try:
+                if host and port.isdigit():  # Ray itself would try for a minute
+                    socket.create_connection((host, int(port)), timeout=10.0).close()
                 ray.init(self.address or "local", **quiet | ({} if self.address else {"include_dashboard": False}))
-            except (ConnectionError, RayError, RuntimeError, ValueError) as error:
+            except (OSError, RayError, RuntimeError, ValueError) as error:
                 raise ConnectionError(
                     f"There is no Ray cluster at {self.address!r} ({error}). engine='ray' without an address, and "
                     "without RAY_ADDRESS, starts one on this machine."
                 ) from error
         try:
-            self.gather()
+            self.mend()
         except BaseException:
             self.__exit__()
             raise
