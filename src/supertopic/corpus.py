@@ -60,11 +60,11 @@ def make_tokens(X: sp.csr_array) -> Tokens:
     return Tokens(np.repeat(X.indices.astype(np.int32), X.data), ends)
 
 
-def cut(tokens: Tokens, n_shards: int) -> list[slice]:
+def cut(doc_start: np.ndarray, n_shards: int) -> list[slice]:
     """Slices of consecutive documents with about equally many tokens each, none empty."""
-    n_docs = len(tokens.doc_start) - 1
-    goals = np.arange(1, n_shards) * (tokens.doc_start[-1] / n_shards)
-    edges = np.searchsorted(tokens.doc_start, goals)
+    n_docs = len(doc_start) - 1
+    goals = np.arange(1, n_shards) * (doc_start[-1] / n_shards)
+    edges = np.searchsorted(doc_start, goals)
     edges = np.unique(np.concatenate([[0], edges.clip(1, n_docs), [n_docs]]))
     return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from supertopic.corpus import Tokens, check_counts, make_tokens
 from supertopic.estimators.docs import documented
 from supertopic.estimators.fitting import Fitting
+from supertopic.estimators.from_files import FromFiles
 from supertopic.estimators.validation import (
     LEAST,
     MOST,
@@ -28,16 +29,16 @@ from supertopic.estimators.validation import (
 from supertopic.kernels.draws import make_key
 from supertopic.report.summary import Summary, word_scores
 from supertopic.sampling.inference import PREDICT, freeze, infer_shares
-from supertopic.sampling.plan import SAMPLERS
+from supertopic.sampling.plan import SAMPLERS, Arrays, Corpus
 from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Priors, make_target, mean_topics
+from supertopic.sampling.state import Priors, mean_topics, no_target
 
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
 
 EACH = 0.1  # alpha=None: the prior of each topic
 
 
-class TopicModel(Fitting, Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What LDA and its supervised kin have in common: the chains, the topics, `transform`."""
 
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
@@ -298,6 +299,9 @@ class LDA(TopicModel):
         """
         self._check_parameters()
         counts = self._validate_counts(X, reset=True)
-        nothing = np.zeros((counts.shape[0], 0))
-        self._fit_chains(counts, Logistic(1.0), make_target(nothing, nothing), checkpoint, checkpoint_every)
+        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
+        return self._fit_documents(documents, counts, checkpoint, checkpoint_every)
+
+    def _fit_documents(self, documents: Corpus, X, checkpoint, checkpoint_every) -> "LDA":
+        self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every)
         return self

@@ -13,14 +13,13 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import csr_array
 
-from supertopic.corpus import make_tokens
 from supertopic.estimators.progress import progress
 from supertopic.estimators.validation import free_memory, warn_of_many_topics
 from supertopic.files.checkpoint import Checkpoint, identify
 from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
 from supertopic.sampling.engines import Team
-from supertopic.sampling.plan import Arrays, Plan, make_plan
+from supertopic.sampling.plan import Arrays, Corpus, Plan, make_plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
 from supertopic.sampling.trust import enough
@@ -47,29 +46,34 @@ class Fitting:
     verbose: bool
     seed_: int
     n_blocks_: int
+    n_features_in_: int
 
     def _fit_chains(
-        self, X: csr_array, response: Response, target: Target, path: str | os.PathLike | None, every: float
+        self, source: Corpus, X: csr_array | None, response: Response, path: str | os.PathLike | None, every: float
     ) -> None:
-        """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint."""
+        """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint.
+
+        X are the counts of the same documents, if they are in memory: the words beside topics are learned from them.
+        """
         began = time.perf_counter()
+        target, n_docs, n_tokens = source.target, len(source.doc_start) - 1, int(source.doc_start[-1])
         self.n_blocks_ = self._count_blocks(target.y.shape[1])
         n_chains = self.n_blocks_ * self.n_chains
-        warn_of_many_topics(self.n_topics, X.shape[0], int(X.data.sum()))
-        source, aside, asked = Arrays(make_tokens(X), target), None, None
+        warn_of_many_topics(self.n_topics, n_docs, n_tokens)
+        aside, asked, everything = None, None, source
         self.seed_ = self._seed()
-        plan = self._plan(source, X.shape[1], response)
+        plan = self._plan(source, response)
         with ExitStack() as inside:
             stop = inside.enter_context(interruptible())
-            team = inside.enter_context(self._open_team(X, target, n_chains))
+            team = inside.enter_context(self._open_team(everything, n_chains))
             if path is None and team.mortal:
                 path = inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-"))
             checkpoint = self._open_checkpoint(plan, source, path, every)
             hidden = self._hide(target)
             if hidden.any():
-                source, aside = source.pick(~hidden), source.pick(hidden)
+                source, aside = source.pick(~hidden), source.pick(hidden).load()
                 asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
-                plan = self._plan(source, X.shape[1], response)
+                plan = self._plan(source, response)
             plan = plan._replace(seed=self.seed_)
             title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
             inside.enter_context(one_blas_thread)
@@ -80,7 +84,7 @@ class Fitting:
                 if self.n_blocks_ > 1:
                     block = index // self.n_chains
                     seen, unseen = source.column(block), aside.column(block) if aside else None
-                    own = self._plan(seen, X.shape[1], response)._replace(seed=self.seed_)
+                    own = self._plan(seen, response)._replace(seed=self.seed_)
                 furthest = 0
 
                 def go(engine: Any) -> Result:
@@ -110,9 +114,9 @@ class Fitting:
             self._set_results(plan, X, source, aside, hidden, chains)
             if stop.is_set():  # while words were learned
                 raise KeyboardInterrupt("stopped")
-        logger.info("%s: %d tokens in %.1f s", title, int(X.data.sum()), time.perf_counter() - began)
+        logger.info("%s: %d tokens in %.1f s", title, n_tokens, time.perf_counter() - began)
 
-    def _open_team(self, X: csr_array, target: Target, n_chains: int) -> Any:
+    def _open_team(self, source: Corpus, n_chains: int) -> Any:
         """Who runs the chains, and how many at a time."""
         if self.engine != "threads":
             from supertopic.sampling.cluster import Crowd
@@ -121,12 +125,18 @@ class Fitting:
         n_threads = effective_n_jobs(self.n_jobs)
         at_once = min(n_threads, n_chains)
         if self.device == "cuda":  # a thread for each chain does not work but wait
-            at_once = min(n_chains, self._room_on_card(X, target))
-        self._check_memory(X, target, at_once)
+            at_once = min(n_chains, self._room_on_card(source))
+        self._check_memory(source, at_once)
         return Team(at_once, n_threads // at_once)
 
     def _set_results(
-        self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+        self,
+        plan: Plan,
+        X: csr_array | None,
+        source: Corpus,
+        aside: Arrays | None,
+        hidden: np.ndarray,
+        chains: list[Result],
     ) -> None:
         """Set what the chains have found. `source` has the documents that they saw, `aside` those of the mask."""
         means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
@@ -146,7 +156,7 @@ class Fitting:
         word_topic = np.stack([chain.word_topic for chain in chains])
         shown = self._in_units(shown, scale)[0]
         self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated), shown)
-        lengths = np.diff(source.tokens.doc_start)
+        lengths = np.diff(source.doc_start)
         whole = np.maximum(lengths, 1) * float(eta.shape[1] * self.n_blocks_)
         shares = chains[self.best_chain_].doc_topic / whole[:, None]
         shares[lengths == 0] = self._topic_shares[self.best_chain_]
@@ -164,27 +174,34 @@ class Fitting:
         return np.zeros(len(target.y), bool)
 
     def _trusted(
-        self, plan: Plan, X: csr_array, source: Arrays, aside: Arrays | None, hidden: np.ndarray, chains: list[Result]
+        self,
+        plan: Plan,
+        X: csr_array | None,
+        source: Corpus,
+        aside: Arrays | None,
+        hidden: np.ndarray,
+        chains: list[Result],
     ) -> tuple[np.ndarray, np.ndarray]:
         """The chains' weights for predictions, and the response's own parameter."""
         eta, scale = (np.array(draws) for draws in zip(*(chain.calibrated for chain in chains), strict=True))
         return eta, scale
 
-    def _plan(self, source: Arrays, n_words: int, response: Response) -> Plan:
-        sampler = self._choose_sampler(len(source.tokens.word))
+    def _plan(self, source: Corpus, response: Response) -> Plan:
+        sampler, n_words = self._choose_sampler(int(source.doc_start[-1])), self.n_features_in_
         learn = bool(self.optimize_priors)
         return make_plan(
             source, n_words, response, self._priors(), learn, sampler, self.seed_, self.burn_in, self.device
         )
 
-    def _room_on_card(self, X: csr_array, target: Target) -> int:
+    def _room_on_card(self, source: Corpus) -> int:
         """How many chains have room on the card at a time; refuses what has none before anything is taken."""
         from supertopic.kernels.gpu import free_bytes
         from supertopic.kernels.gpu_sweep import check_places
         from supertopic.sampling.gpu import needed_bytes
 
-        (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
-        check_places(n_words, self.n_topics, n_tokens, int(X.sum(axis=1).max(initial=0)))
+        target, lengths, n_words = source.target, np.diff(source.doc_start), self.n_features_in_
+        n_docs, n_tokens = len(lengths), int(lengths.sum())
+        check_places(n_words, self.n_topics, n_tokens, int(lengths.max(initial=0)))
         shape = target.y.shape[1], target.covariates.shape[1]
         needed, free = needed_bytes(n_tokens, n_docs, n_words, self.n_topics, *shape), free_bytes()
         logger.info("A chain takes %.2f GiB of the card's memory, %.2f GiB are free", needed / 2**30, free / 2**30)
@@ -196,9 +213,10 @@ class Fitting:
             )
         return free // needed
 
-    def _check_memory(self, X: csr_array, target: Target, workers: int) -> None:
+    def _check_memory(self, source: Corpus, workers: int) -> None:
         """Refuse what cannot fit into memory before any of it is taken; the sum is a lower bound, not an estimate."""
-        (n_docs, n_words), n_tokens = X.shape, int(X.data.sum())
+        target, n_docs, n_words = source.target, len(source.doc_start) - 1, self.n_features_in_
+        n_tokens = int(source.doc_start[-1])
         n_columns, beside = target.y.shape[1], target.covariates.shape[1]
         shares = 4 * n_docs * self.n_topics
         state = 4 * n_tokens + 4 * n_words * self.n_topics + 4 * (self.n_topics + beside) ** 2 * n_columns
@@ -214,7 +232,7 @@ class Fitting:
                 f"n_chains={self.n_chains}. Fewer topics or chains, or a smaller vocabulary (min_df), need less."
             )
 
-    def _open_checkpoint(self, plan: Plan, source: Arrays, path, every: float) -> Checkpoint | None:
+    def _open_checkpoint(self, plan: Plan, source: Corpus, path, every: float) -> Checkpoint | None:
         """The checkpoint of this fit; where random_state is None, the seed is the checkpoint's."""
         if path is None:
             return None

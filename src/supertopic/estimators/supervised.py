@@ -23,8 +23,9 @@ from supertopic.report.diagnostics import interval
 from supertopic.report.explain import Explanation, explain_counts
 from supertopic.sampling.crew import each
 from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
+from supertopic.sampling.plan import Arrays, Corpus
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target
+from supertopic.sampling.state import Target, no_target
 from supertopic.sampling.trust import BESIDE_WORDS, Trust, draw_factors, enough, find_trust
 from supertopic.sampling.words import COPIES, Dictionary, learn_words, make_dictionary, pick
 
@@ -63,13 +64,22 @@ class SupervisedTopicModel(TopicModel, ABC):
         counts = self._validate_counts(X, reset=True)
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        weight = _check_sample_weight(sample_weight, counts, dtype=np.float64, ensure_non_negative=True)
+        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
+        more = sample_weight, covariates, checkpoint, checkpoint_every, exposure
+        return self._fit_documents(documents, counts, y, *more)
+
+    def _fit_documents(
+        self, documents: Corpus, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None
+    ):
+        """Fit documents; X are their counts, if these are in memory."""
+        lengths = np.diff(documents.doc_start)
+        weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
         if weight.max() * self.c > MOST:
             raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
-        Z = self._set_covariates(covariates, counts.shape[0])
+        Z = self._set_covariates(covariates, len(lengths))
         response, target = self._encode(y, weight, exposure)
-        target = target._replace(covariates=Z, offset=self._set_intercepts(target, np.diff(counts.indptr) == 0))
-        self._fit_chains(counts, response, target, checkpoint, checkpoint_every)
+        target = target._replace(covariates=Z, offset=self._set_intercepts(target, lengths == 0))
+        self._fit_chains(documents.with_target(target), X, response, checkpoint, checkpoint_every)
         return self
 
     def _set_intercepts(self, target: Target, empty: np.ndarray) -> np.ndarray:
@@ -122,7 +132,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             aside, asked, scales = aside.pick(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
             alone = find_trust(plan.response.plain(), aside.target, foretold, scales)
         trust, believed = alone, 0.0
-        if self.words:
+        if self.words and X is not None:
             told = np.mean([chain.left_out for chain in chains], axis=0)
             known = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
             target = source.target._replace(offset=source.target.offset + known)
@@ -273,7 +283,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             n_parts, n_threads = len(lengths) * numbers // CARD_NUMBERS, 1
         else:
             n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
-        parts = cut(tokens, max(1, min(n_parts, len(lengths))))
+        parts = cut(tokens.doc_start, max(1, min(n_parts, len(lengths))))
         found = each(lambda i: work(parts[i]), len(parts), n_threads, threading.Event())
         if isinstance(found[0], tuple):
             return tuple(map(np.concatenate, zip(*found, strict=True)))

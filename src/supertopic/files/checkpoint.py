@@ -16,7 +16,7 @@ import numpy as np
 
 from supertopic.files.container import read_file, write_file
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, Plan
+from supertopic.sampling.plan import Corpus, Plan
 from supertopic.sampling.responses import Response
 
 FORMAT = 3
@@ -107,10 +107,10 @@ def read_shard(folder: Path, shard: Any, response: Response, eta: np.ndarray) ->
     shard.restore(read_file(folder / str(shard.first_doc), WHAT)[1], response, eta)
 
 
-def identify(plan: Plan, source: Arrays, parameters: dict[str, Any]) -> str:
+def identify(plan: Plan, source: Corpus, parameters: dict[str, Any]) -> str:
     """A fingerprint of the documents and of all that a fit depends on."""
     digest = hashlib.sha256()
-    for array in (*source.tokens, *source.target):
+    for array in source.arrays():
         digest.update(f"{array.shape} {array.dtype.str}".encode())
         digest.update(np.ascontiguousarray(array).data)
     digest.update(repr(plain((plan._replace(seed=0), parameters))).encode())

@@ -184,7 +184,7 @@ def inverses(rows: Rows, n_draws: int) -> np.ndarray:
 def pieces(tokens: Tokens, numbers: int) -> list[slice]:
     """Documents that are worked on at a time, if each takes so many numbers."""
     n_docs = len(tokens.doc_start) - 1
-    return cut(tokens, min(max(1, n_docs), 1 + n_docs * numbers // NUMBERS + len(tokens.word) // NUMBERS))
+    return cut(tokens.doc_start, min(max(1, n_docs), 1 + n_docs * numbers // NUMBERS + len(tokens.word) // NUMBERS))
 
 
 def infer_shares(tokens: Tokens, topics: Frozen, n_sweeps: int, key: np.uint64) -> np.ndarray:

@@ -12,7 +12,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from supertopic.sampling.crew import one_blas_thread
 from supertopic.sampling.engines import PARTS, Lost, Member, Pairs
-from supertopic.sampling.plan import Plan, Source
+from supertopic.sampling.plan import Corpus, Plan, Source
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Kept, Priors, Statistics
 
@@ -31,6 +32,45 @@ logger = logging.getLogger("supertopic")
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
 GIVE_UP = 180.0  # seconds in which workers are lost again and again
 T = TypeVar("T")
+
+
+@contextmanager
+def connected(address: str) -> Iterator[None]:
+    """A connection to a cluster; where there is none yet, one to RAY_ADDRESS, or to one that this machine starts."""
+    if ray.is_initialized():
+        yield
+        return
+    address = address or os.environ.get("RAY_ADDRESS", "")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if host and port.isdigit():  # Ray itself would try for a minute
+            socket.create_connection((host, int(port)), timeout=10.0).close()
+        ray.init(address or "local", **quiet | ({} if address else {"include_dashboard": False}))
+    except (OSError, RayError, RuntimeError, ValueError) as error:
+        raise ConnectionError(
+            f"There is no Ray cluster at {address!r} ({error}). engine='ray' without an address, and without "
+            "RAY_ADDRESS, starts one on this machine."
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def readers(address: str) -> Iterator[Callable[[Callable, list[tuple]], list]]:
+    """Tasks on any core of a cluster; where a machine is lost, others do its work."""
+    with connected(address):
+
+        def each(verb: Callable, work: list[tuple]) -> list:
+            task = ray.remote(verb)
+            try:
+                return ray.get([task.remote(*arguments) for arguments in work])
+            except RayTaskError as error:
+                raise error.cause if isinstance(error.cause, Exception) else error from None
+
+        yield each
 
 
 class Worker:
@@ -78,26 +118,15 @@ class Crowd:
     """
 
     def __init__(self, address: str, n_threads: int | None, device: str, n_chains: int):
-        self.address, self.device = address or os.environ.get("RAY_ADDRESS", ""), device
+        self.address, self.device = address, device
         self.n_threads = None if n_threads is None or n_threads < 1 else n_threads
         self.n_chains, self.lock = n_chains, threading.Lock()
         self.workers: list[tuple[Place, Any]] = []
         self.sources: dict[tuple[int, int, int], Any] = {}  # parts of the documents that were sent
 
     def __enter__(self) -> "Crowd":
-        self.started = not ray.is_initialized()
-        if self.started:
-            host, _, port = self.address.removeprefix("ray://").rpartition(":")
-            quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            try:
-                if host and port.isdigit():  # Ray itself would try for a minute
-                    socket.create_connection((host, int(port)), timeout=10.0).close()
-                ray.init(self.address or "local", **quiet | ({} if self.address else {"include_dashboard": False}))
-            except (OSError, RayError, RuntimeError, ValueError) as error:
-                raise ConnectionError(
-                    f"There is no Ray cluster at {self.address!r} ({error}). engine='ray' without an address, and "
-                    "without RAY_ADDRESS, starts one on this machine."
-                ) from error
+        self.inside = ExitStack()
+        self.inside.enter_context(connected(self.address))
         try:
             self.mend()
         except BaseException:
@@ -112,8 +141,7 @@ class Crowd:
     def __exit__(self, *error) -> None:
         for _, worker in self.workers:
             ray.kill(worker)
-        if self.started:
-            ray.shutdown()
+        self.inside.close()
 
     @property
     def mortal(self) -> bool:
@@ -129,7 +157,7 @@ class Crowd:
         n = len(self.workers)
         return f", {n} worker{'s' * (n > 1)} of {sum(place.n_threads for place, _ in self.workers)} threads"
 
-    def run(self, plan: Plan, source: Source, go: Callable[[Any], T]) -> T:
+    def run(self, plan: Plan, source: Corpus, go: Callable[[Any], T]) -> T:
         """What comes out of an engine for this plan; if a worker is lost, it is tried again with another."""
         team, since = self.teams.get(), None
         try:
@@ -202,7 +230,7 @@ class Crowd:
         options = {"num_cpus": place.n_threads, "num_gpus": place.n_cards, "scheduling_strategy": where}
         return ray.remote(Worker).options(**options).remote()
 
-    def part(self, source: Source, docs: slice) -> Any:
+    def part(self, source: Corpus, docs: slice) -> Any:
         """Some of the documents, which are sent once."""
         key = id(source), docs.start, docs.stop
         if key not in self.sources:
@@ -213,7 +241,7 @@ class Crowd:
 class Cluster:
     """All workers, with the verbs of `Threads`."""
 
-    def __init__(self, plan: Plan, source: Source, crowd: Crowd, team: slice = slice(None)):
+    def __init__(self, plan: Plan, source: Corpus, crowd: Crowd, team: slice = slice(None)):
         self.plan, self.seconds, self.name = plan, np.zeros(3), uuid.uuid4().hex
         self.longest, self.first = 0.0, True
         workers = crowd.workers[team][: len(plan.groups)]

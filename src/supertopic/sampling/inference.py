@@ -78,7 +78,7 @@ def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key
     n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
     n_pairs, numbers = max(n_draws, len(eta)), n_draws * len(lengths) * len(topics.alpha)
     omega = np.empty((n_pairs, len(lengths), eta.shape[1]))
-    for docs in cut(tokens, 1 + numbers // CHUNK_NUMBERS):  # the counts of all draws would need much memory
+    for docs in cut(tokens.doc_start, 1 + numbers // CHUNK_NUMBERS):  # the counts of all draws would need much memory
         counts = run_sweeps(take(tokens, docs), topics, streams[docs], n_sweeps, n_draws)
         omega[:, docs] = drawn_omegas(counts, lengths[docs], eta, n_pairs)
     return omega
@@ -100,7 +100,7 @@ def infer_shares(tokens: Tokens, topics: Any, n_sweeps: int, key: np.uint64, n_t
         counts = count_topics(part, topics, content_streams(part, key), n_sweeps)
         shares[docs] = counts.astype(float) / (np.maximum(np.diff(part.doc_start), 1) * n_kept)[:, None]
 
-    chunks = cut(tokens, max(1, len(tokens.word) // CHUNK_TOKENS, n_threads))
+    chunks = cut(tokens.doc_start, max(1, len(tokens.word) // CHUNK_TOKENS, n_threads))
     if min(n_threads, len(chunks)) == 1:
         for docs in chunks:
             work(docs)

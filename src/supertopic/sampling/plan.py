@@ -1,6 +1,7 @@
 """All that determines a chain, and where its documents come from."""
 
 import itertools
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,8 +26,33 @@ class Source(Protocol):
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         """Some consecutive documents, and what is known of them."""
 
-    def part(self, docs: slice) -> "Source":
-        """Where these documents come from, for somebody who reads no others."""
+
+class Corpus(Source, Protocol):
+    """All documents of a fit."""
+
+    @property
+    def doc_start(self) -> np.ndarray: ...  # (n_docs + 1,) int64, of their tokens
+
+    @property
+    def target(self) -> Target: ...
+
+    def part(self, docs: slice) -> Source:
+        """Where some consecutive documents come from, for somebody who reads no others."""
+
+    def with_target(self, target: Target) -> "Corpus":
+        """The same documents with what is known of them."""
+
+    def column(self, r: int) -> "Corpus":
+        """The documents with one column of what is known."""
+
+    def pick(self, docs: np.ndarray) -> "Corpus":
+        """The documents of a mask."""
+
+    def load(self) -> "Arrays":
+        """The documents in memory."""
+
+    def arrays(self) -> Iterable[np.ndarray]:
+        """All that makes them different from others."""
 
 
 class Arrays(NamedTuple):
@@ -35,35 +61,40 @@ class Arrays(NamedTuple):
     tokens: Tokens
     target: Target
 
+    @property
+    def doc_start(self) -> np.ndarray:
+        return self.tokens.doc_start
+
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
 
     def part(self, docs: slice) -> "Part":
-        """Some consecutive documents, to be sent to those who work on them."""
         return Part(docs.start, Arrays(*self.read(docs)))
 
+    def with_target(self, target: Target) -> "Arrays":
+        return Arrays(self.tokens, target)
+
     def column(self, r: int) -> "Arrays":
-        """The documents with one column of what is known."""
-        y, weight, offset, covariates = self.target
-        one = slice(r, r + 1) if offset.shape[1] > 1 else slice(None)
-        return Arrays(self.tokens, Target(y[:, r : r + 1], weight[:, r : r + 1], offset[:, one], covariates))
+        return Arrays(self.tokens, self.target.column(r))
 
     def pick(self, docs: np.ndarray) -> "Arrays":
-        """The documents of a mask."""
         return Arrays(pick(self.tokens, docs), Target(*(array[docs] for array in self.target)))
+
+    def load(self) -> "Arrays":
+        return self
+
+    def arrays(self) -> Iterable[np.ndarray]:
+        return *self.tokens, *self.target
 
 
 class Part(NamedTuple):
     """Some of the documents, from one on."""
 
     first: int
-    documents: Arrays
+    documents: Source
 
     def read(self, docs: slice) -> tuple[Tokens, Target]:
         return self.documents.read(slice(docs.start - self.first, docs.stop - self.first))
-
-    def part(self, docs: slice) -> "Part":
-        return Part(docs.start, Arrays(*self.read(docs)))
 
 
 class Plan(NamedTuple):
@@ -93,14 +124,14 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    source: Arrays, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int,
+    source: Corpus, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int,
     burn_in: int, device: str = "cpu",
 ) -> Plan:  # fmt: skip
-    """The plan for documents in memory."""
-    tokens, target = source
-    n_tokens, n_columns, n_covariates = len(tokens.word), target.y.shape[1], target.covariates.shape[1]
+    """The plan for some documents."""
+    n_tokens, target = int(source.doc_start[-1]), source.target
+    n_columns, n_covariates = target.y.shape[1], target.covariates.shape[1]
     n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // CARD_TOKENS
-    slices = cut(tokens, 1 if sampler == "collapsed" else n_shards)
+    slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
     numbers = width * (width + 1) // 2 * max(n_columns, 1)
     n_groups = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))

@@ -1,4 +1,4 @@
-"""What is handed around: namedtuples of arrays, without verbs."""
+"""What is handed around: namedtuples of arrays."""
 
 from typing import NamedTuple
 
@@ -21,6 +21,11 @@ class Target(NamedTuple):
     offset: np.ndarray  # (n_docs, R) or (n_docs, 1): a known part of omega
     covariates: np.ndarray  # (n_docs, P): these enter omega next to zbar
 
+    def column(self, r: int) -> "Target":
+        """One column of what is known."""
+        one = slice(r, r + 1) if self.offset.shape[1] > 1 else slice(None)
+        return Target(self.y[:, r : r + 1], self.weight[:, r : r + 1], self.offset[:, one], self.covariates)
+
 
 def make_target(y: np.ndarray, weight: np.ndarray, offset=None, covariates=None) -> Target:
     """A target whose offset is 0 and which has no covariates, unless they are given."""
@@ -31,6 +36,12 @@ def make_target(y: np.ndarray, weight: np.ndarray, offset=None, covariates=None)
         np.zeros((n_docs, 1)) if offset is None else offset,
         np.zeros((n_docs, 0)) if covariates is None else covariates,
     )
+
+
+def no_target(n_docs: int) -> Target:
+    """Nothing is known of the documents."""
+    nothing = np.zeros((n_docs, 0))
+    return make_target(nothing, nothing)
 
 
 class Quadratic(NamedTuple):

@@ -1,0 +1,248 @@
+"""Documents of many files: their words are counted where they are, and become tokens on disk.
+
+Whoever works on some documents reads these alone, so that no process has to hold all of them.
+"""
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+
+from supertopic.corpus import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
+from supertopic.files.tables import READERS, pick, read_table
+from supertopic.sampling.plan import Arrays, Part
+from supertopic.sampling.state import Target, no_target
+
+Files = str | os.PathLike | Sequence[str | os.PathLike]
+Each = Callable[[Callable, list[tuple]], list]  # the answers of a function to each of some arguments, in their order
+
+
+def find_files(files: Files) -> list[Path]:
+    """The files of a pattern, a folder or a list, sorted by name."""
+    if isinstance(files, str | os.PathLike):
+        path = Path(files)
+        if path.is_dir():
+            found = [child for child in path.iterdir() if READERS.keys() & {s.lower() for s in child.suffixes}]
+        else:
+            found = [path] if path.is_file() else [Path(name) for name in glob.glob(str(files), recursive=True)]
+    else:
+        found = [Path(name) for name in files]
+    if not found:
+        raise FileNotFoundError(
+            f"There is no file {files}; expected a path, a folder, or a pattern ('data/*.parquet')."
+        )
+    for path in found:
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no file {path}.")
+    return sorted(path.absolute() for path in found)
+
+
+class Counted(NamedTuple):
+    """What is known of a file when its words have been counted."""
+
+    n_rows: int
+    terms: np.ndarray  # the different words
+    documents: np.ndarray  # that have each
+    times: np.ndarray  # that it is there
+    columns: list[list]
+
+
+def count_words(path: Path, text: str, names: list[str], vectorizer: CountVectorizer) -> Counted:
+    """Count the words of a file, and read some columns."""
+    texts, *columns = columns_of(path, [text, *names])
+    terms, documents, times = np.zeros(0, object), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if vectorizer.vocabulary is None:
+        every = clone(vectorizer).set_params(min_df=1, max_df=1.0, max_features=None)
+        try:
+            X = every.fit_transform(texts)
+            terms, documents, times = every.get_feature_names_out(), np.bincount(X.indices), np.asarray(X.sum(axis=0))
+        except ValueError as error:
+            if "empty vocabulary" not in str(error):
+                raise ValueError(f"{path}: {error}") from error
+    return Counted(len(texts), terms, documents, times.ravel(), columns)
+
+
+def write_tokens(path: Path, text: str, vectorizer: CountVectorizer, place: Path) -> np.ndarray:
+    """Write the tokens of a file's documents; returns the lengths of these."""
+    try:
+        tokens = make_tokens(check_counts(vectorizer.transform(columns_of(path, [text])[0])))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    beside = place.with_suffix(f".{os.getpid()}")
+    tokens.word.tofile(beside)
+    os.replace(beside, place)  # nobody sees half a file
+    return np.diff(tokens.doc_start)
+
+
+def columns_of(path: Path, names: list[str]) -> list[list]:
+    """Columns of a file, the first as text."""
+    table = read_table(path)
+    if not table.num_rows:
+        raise ValueError(f"{path} has no rows.")
+    texts, *columns = (pick(table, path, name) for name in names)
+    for i, cell in enumerate(texts):
+        if cell is not None and not isinstance(cell, str | int | float):
+            raise ValueError(f"{path}, row {i + 1}: the column {names[0]!r} holds a {type(cell).__name__}, not a text.")
+    return [["" if cell is None else str(cell) for cell in texts], *columns]
+
+
+def learn_vocabulary(vectorizer: CountVectorizer, counted: list[Counted]) -> CountVectorizer:
+    """The vectorizer that `fit` on all texts gives."""
+    fitted = clone(vectorizer)
+    fitted.fixed_vocabulary_ = vectorizer.vocabulary is not None
+    if fitted.fixed_vocabulary_:
+        return fitted.fit([""])  # looks at the vocabulary alone
+    n_docs, sums = sum(file.n_rows for file in counted), dict[str, list[int]]()
+    for file in counted:
+        for term, n, m in zip(file.terms.tolist(), file.documents.tolist(), file.times.tolist(), strict=True):
+            known = sums.setdefault(term, [0, 0])
+            known[0] += n
+            known[1] += m
+    terms = sorted(sums)
+    documents, times = np.array([sums[term] for term in terms], np.int64).reshape(-1, 2).T
+    low, high = (n if isinstance(n, int | np.integer) else n * n_docs for n in (vectorizer.min_df, vectorizer.max_df))
+    if high < low:
+        raise ValueError("max_df corresponds to < documents than min_df")
+    kept = np.flatnonzero((documents >= low) & (documents <= high))
+    if vectorizer.max_features is not None and len(kept) > vectorizer.max_features:
+        kept = np.sort(kept[(-times[kept]).argsort()[: vectorizer.max_features]])  # ties as CountVectorizer has them
+    if not len(kept):
+        raise ValueError(
+            f"No words are left of {len(terms):,} in {n_docs:,} documents: min_df={vectorizer.min_df} and "
+            f"max_df={vectorizer.max_df} drop them all, or the texts have none."
+        )
+    fitted.vocabulary_ = {terms[i]: number for number, i in enumerate(kept.tolist())}
+    return fitted
+
+
+class Library(NamedTuple):
+    """Files whose words are counted."""
+
+    paths: list[Path]
+    first: np.ndarray  # (n_files + 1,): the number of each file's first document
+    text: str
+    columns: dict[str, list]
+    vectorizer: CountVectorizer
+
+    def where(self, row: int) -> str:
+        """The file and the row of a document."""
+        file = int(np.searchsorted(self.first, row, side="right")) - 1
+        return f"{self.paths[file]}, row {row - int(self.first[file]) + 1}"
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column as numbers, NaN where a cell is empty."""
+        values = np.full(len(self.columns[name]), np.nan)
+        for i, cell in enumerate(self.columns[name]):
+            try:
+                values[i] = np.nan if cell is None else float(cell)
+            except (TypeError, ValueError):
+                raise ValueError(f"{self.where(i)}: {name!r} is {cell!r}, which is no number.") from None
+        return values
+
+    def spool(self, folder: Path, each: Each) -> "Spool":
+        """Their tokens, in a folder that everybody sees who works on them."""
+        places = [folder / f"{i:06d}.tokens" for i in range(len(self.paths))]
+        work = [(path, self.text, self.vectorizer, place) for path, place in zip(self.paths, places, strict=True)]
+        lengths = np.concatenate(each(write_tokens, work))
+        if lengths.sum() > MAX_TOKENS:
+            raise ValueError(f"The files have {lengths.sum():,} tokens; the limit is {MAX_TOKENS:,}.")
+        if lengths.max() > MAX_DOC_TOKENS:
+            raise ValueError(f"{self.where(int(lengths.argmax()))}: {lengths.max():,} tokens are too many; split it.")
+        return Spool(places, self.first, lengths, np.arange(len(lengths)))
+
+
+def open_library(files: Files, text: str, names: Iterable[str], vectorizer: CountVectorizer, each: Each) -> Library:
+    """Count the words of all files, and read some columns of all documents."""
+    names, paths = list(names), find_files(files)
+    counted = each(count_words, [(path, text, names, vectorizer) for path in paths])
+    columns = {name: [cell for file in counted for cell in file.columns[i]] for i, name in enumerate(names)}
+    first = np.cumsum([0, *(file.n_rows for file in counted)])
+    return Library(paths, first, text, columns, learn_vocabulary(vectorizer, counted))
+
+
+class Spool:
+    """Some documents whose tokens are on disk; `index` says which of all."""
+
+    def __init__(
+        self,
+        places: list[Path],
+        first: np.ndarray,
+        lengths: np.ndarray,
+        index: np.ndarray,
+        target: Target | None = None,
+    ):
+        self.places, self.first, self.lengths, self.index = places, first, lengths, index
+        self.target = no_target(len(index)) if target is None else target
+        self.doc_start = np.concatenate([[0], np.cumsum(lengths[index])])
+
+    def with_target(self, target: Target) -> "Spool":
+        return Spool(self.places, self.first, self.lengths, self.index, target)
+
+    def tokens(self, docs: slice) -> Tokens:
+        """The tokens of some consecutive documents."""
+        index = self.index[docs]
+        edges = np.searchsorted(index, self.first)
+        words = [np.zeros(0, np.int32)]
+        for file in np.flatnonzero(np.diff(edges)).tolist():
+            starts = np.concatenate([[0], np.cumsum(self.lengths[self.first[file] : self.first[file + 1]])])
+            own = index[edges[file] : edges[file + 1]] - self.first[file]
+            words.append(self._words(self.places[file], starts, own))
+        starts = self.doc_start[docs.start : docs.stop + 1]
+        return Tokens(np.concatenate(words), starts - starts[0])
+
+    def _words(self, place: Path, starts: np.ndarray, own: np.ndarray) -> np.ndarray:
+        if not starts[-1]:
+            return np.zeros(0, np.int32)
+        try:
+            words = np.memmap(place, np.int32, mode="r", shape=(int(starts[-1]),))
+        except (OSError, ValueError) as error:
+            raise FileNotFoundError(
+                f"The tokens in {place} cannot be read ({error}). On several machines, `folder` is one that all see."
+            ) from error
+        mask = np.zeros(len(starts) - 1, bool)
+        mask[own] = True
+        first, last = int(own[0]), int(own[-1]) + 1
+        part = words[starts[first] : starts[last]]
+        return np.array(part[np.repeat(mask[first:last], np.diff(starts[first : last + 1]))])
+
+    def read(self, docs: slice) -> tuple[Tokens, Target]:
+        return self.tokens(docs), Target(*(array[docs] for array in self.target))
+
+    def part(self, docs: slice) -> Part:
+        """Where some consecutive documents come from: the files that have them, and nothing of the others."""
+        index = self.index[docs]
+        a, b = (int(np.searchsorted(self.first, i, side="right")) for i in (index[0], index[-1]))
+        first = self.first[a - 1 : b + 1]
+        lengths = self.lengths[first[0] : first[-1]]
+        known = Target(*(array[docs] for array in self.target))
+        return Part(docs.start, Spool(self.places[a - 1 : b], first - first[0], lengths, index - first[0], known))
+
+    def pick(self, docs: np.ndarray) -> "Spool":
+        known = Target(*(array[docs] for array in self.target))
+        return Spool(self.places, self.first, self.lengths, self.index[docs], known)
+
+    def column(self, r: int) -> "Spool":
+        return self.with_target(self.target.column(r))
+
+    def load(self) -> Arrays:
+        return Arrays(*self.read(slice(0, len(self.index))))
+
+    def matrix(self, n_words: int) -> sp.csr_array:
+        """Their counts in memory."""
+        tokens = self.tokens(slice(0, len(self.index)))
+        ones, shape = np.ones(len(tokens.word), np.int64), (len(self.index), n_words)
+        X = sp.csr_array((ones, tokens.word, tokens.doc_start), shape)
+        X.sum_duplicates()
+        return X
+
+    def arrays(self) -> Iterator[np.ndarray]:
+        yield from (self.lengths, self.index, *self.target)
+        for place in self.places:
+            if place.stat().st_size:
+                yield np.memmap(place, np.int32, mode="r")

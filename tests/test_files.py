@@ -1,0 +1,172 @@
+"""Documents in files: the model of `fit`, and errors that say where."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.datasets import make_corpus
+from supertopic.estimators import from_files
+from supertopic.files.spool import open_library
+
+CORPUS = make_corpus(n_docs=300, n_topics=3, n_words=400, random_state=0)
+NAMES = np.array([f"w{i:03d}" for i in range(400)])
+TEXTS = [" ".join(NAMES[row.indices].repeat(row.data)) for row in (CORPUS.X[[i]].tocsr() for i in range(300))]
+CLASSES = [["a", "b", "c"][k] for k in CORPUS.doc_topic.argmax(axis=1)]
+RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 6, "n_draws": 4, "random_state": 0}
+
+
+@pytest.fixture(params=["parquet", "csv", "jsonl"])
+def files(request, tmp_path):
+    """The corpus in four files of different sizes."""
+    for i, (a, b) in enumerate([(0, 10), (10, 11), (11, 200), (200, 300)]):
+        rows = {"body": TEXTS[a:b], "team": CLASSES[a:b], "stars": [float(i % 5) for i in range(a, b)]}
+        rows["calls"] = [i % 7 for i in range(a, b)]
+        path = tmp_path / f"part-{i}.{request.param}"
+        if request.param == "parquet":
+            pyarrow.parquet.write_table(pa.table(rows), path)
+        elif request.param == "csv":
+            pyarrow.csv.write_csv(pa.table(rows), path)
+        else:
+            lines = (dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True))
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def same(a, b):
+    for name in ("_word_topic", "_eta", "doc_topic_", "log_joint_", "trace_", "_calibrated", "_theta"):
+        for one, other in zip(as_tuple(getattr(a, name, ())), as_tuple(getattr(b, name, ())), strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+
+
+def as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+MODELS = {
+    "team": (SLDAClassifier, np.array(CLASSES, object), {}),
+    "stars": (SLDARegressor, np.arange(300) % 5.0, {"n_jobs": 2}),
+    "calls": (SLDACountRegressor, np.arange(300) % 7, {"sampler": "delayed"}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*documents that the topics have not seen")
+@pytest.mark.parametrize("label", MODELS)
+def test_files_give_the_model_of_fit(files, label):
+    kind, y, more = MODELS[label]
+    vectorizer = CountVectorizer(min_df=2, max_df=0.9)
+    model = kind(**RUN, **more).fit(vectorizer.fit_transform(TEXTS), y)
+    other = kind(**RUN, **more).fit_files(
+        files, text="body", label=label, vectorizer=CountVectorizer(min_df=2, max_df=0.9)
+    )
+    assert other.vectorizer_.vocabulary_ == vectorizer.vocabulary_
+    same(model, other)
+    X = vectorizer.transform(TEXTS[:20])
+    np.testing.assert_array_equal(model.predict(X), other.predict(other.vectorizer_.transform(TEXTS[:20])))
+
+
+SETTINGS = {
+    "as it is": {},
+    "few": {"max_features": 50},
+    "rare and frequent": {"min_df": 0.1, "max_df": 200},
+    "pairs": {"ngram_range": (1, 2)},
+    "known": {"vocabulary": ["w001", "w007"]},
+    "once": {"binary": True, "stop_words": ["w003"]},
+}
+
+
+@pytest.mark.parametrize("more", SETTINGS.values(), ids=SETTINGS)
+def test_the_vocabulary_is_that_of_a_vectorizer(files, more):
+    def each(verb, work):
+        return [verb(*arguments) for arguments in work]
+
+    library = open_library(files, "body", ["team"], CountVectorizer(**more), each)
+    expected = CountVectorizer(**more)
+    X = expected.fit_transform(TEXTS)
+    assert library.vectorizer.vocabulary_ == expected.vocabulary_ and library.columns["team"] == CLASSES
+    spool = library.spool(files, each)
+    np.testing.assert_array_equal(spool.matrix(X.shape[1]).toarray(), X.toarray())
+    some = np.random.default_rng(0).random(300) < 0.3
+    np.testing.assert_array_equal(spool.pick(some).matrix(X.shape[1]).toarray(), X.toarray()[some])
+    part = spool.pick(some).part(slice(5, 40))
+    np.testing.assert_array_equal(part.read(slice(12, 15))[0].word, spool.pick(some).tokens(slice(12, 15)).word)
+    assert library.where(10).endswith(("part-1.parquet, row 1", "part-1.csv, row 1", "part-1.jsonl, row 1"))
+
+
+def test_what_is_too_large_for_words(files, monkeypatch):
+    monkeypatch.setattr(from_files, "IN_MEMORY", 100)
+    with pytest.warns(UserWarning, match="words beside topics.* are left out beyond 100"):
+        model = SLDAClassifier(**RUN).fit_files(files, text="body", label="team")
+    other = SLDAClassifier(**RUN, words=False).fit_files(files, text="body", label="team")
+    same(model, other)
+    assert not hasattr(model, "word_coef_")
+
+
+def test_weights_covariates_and_checkpoints(files, tmp_path):
+    more = {"text": "body", "label": "team", "weight": "calls", "covariates": ["stars"]}
+    model = SLDAClassifier(**RUN).fit_files(files, **more, checkpoint=tmp_path / "there")
+    X = CountVectorizer().fit_transform(TEXTS)
+    stars, calls = np.arange(300) % 5.0, np.arange(300) % 7
+    same(model, SLDAClassifier(**RUN).fit(X, CLASSES, calls, covariates=stars[:, None]))
+    again = SLDAClassifier(**RUN | {"n_draws": 6}).fit_files(files, **more, checkpoint=tmp_path / "there")
+    same(again, SLDAClassifier(**RUN | {"n_draws": 6}).fit(X, CLASSES, calls, covariates=stars[:, None]))
+    topics = LDA(4, burn_in=4, n_draws=2, random_state=0).fit_files(files, text="body")
+    assert topics.doc_topic_.shape == (300, 4)
+
+
+def test_what_is_refused(tmp_path):
+    def fit(files, **more):
+        return SLDAClassifier(**RUN).fit_files(files, **{"text": "body", "label": "team"} | more)
+
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*none-\*.csv; expected a path, a folder"):
+        fit(tmp_path / "none-*.csv")
+    (tmp_path / "a.csv").write_text("body,team\none two,x\nthree four,y\n")
+    (tmp_path / "b.csv").write_text("body,group\none two,x\n")
+    with pytest.raises(ValueError, match=r"b\.csv has no column 'team'; its columns are body, group"):
+        fit(tmp_path)
+    (tmp_path / "b.csv").write_text("body,team\n")
+    with pytest.raises(ValueError, match=r"b\.csv has no rows"):
+        fit(tmp_path)
+    (tmp_path / "b.csv").write_text("")
+    with pytest.raises(ValueError, match=r"b\.csv is empty"):
+        fit(tmp_path)
+    (tmp_path / "b.csv").write_bytes(b"PAR1 nothing of the kind")
+    (tmp_path / "b.csv").rename(tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"Cannot read .*b\.parquet"):
+        fit(tmp_path)
+    (tmp_path / "b.parquet").unlink()
+    with pytest.raises(ValueError, match="No words are left of 4 in 2 documents: min_df=2"):
+        fit(tmp_path, vectorizer=CountVectorizer(min_df=2))
+    with pytest.raises(ValueError, match="label names its column"):
+        fit(tmp_path, label=None)
+    (tmp_path / "a.csv").write_text("body,team\none two,1\nthree four,many\n")
+    with pytest.raises(ValueError, match=r"a\.csv, row 2: 'team' is 'many', which is no number"):
+        SLDARegressor(**RUN).fit_files(tmp_path / "a.csv", text="body", label="team")
+    pyarrow.parquet.write_table(pa.table({"body": [["a", "b"]], "team": ["x"]}), tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match=r"c\.parquet, row 1: the column 'body' holds a list, not a text"):
+        fit(tmp_path / "c.parquet")
+
+
+def test_tokens_that_are_gone(files, tmp_path):
+    def each(verb, work):
+        return [verb(*arguments) for arguments in work]
+
+    spool = open_library(files, "body", [], CountVectorizer(), each).spool(tmp_path, each)
+    (tmp_path / "000002.tokens").unlink()
+    assert len(spool.tokens(slice(0, 11)).word)
+    with pytest.raises(FileNotFoundError, match="`folder` is one that all see"):
+        spool.tokens(slice(0, 12))
+
+
+@pytest.mark.ray
+def test_files_on_a_cluster(files, ray_cluster, monkeypatch):
+    monkeypatch.setattr("supertopic.sampling.plan.SHARD_TOKENS", 2000)
+    run = RUN | {"sampler": "delayed", "n_chains": 1}
+    model = SLDAClassifier(**run).fit_files(files, text="body", label="team")
+    other = SLDAClassifier(**run, engine="ray", n_jobs=1).fit_files(files, text="body", label="team")
+    same(model, other)
