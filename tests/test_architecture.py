@@ -36,7 +36,7 @@ INSIDE = {
         "docs", "progress", "validation", "fitting", "from_files", "base", "supervised", "classifiers", "regressors",
         "storage",
     ],
-    "command": ["cells", "show", "steps", "cli"],
+    "command": ["cells", "show", "steps", "texts", "cli"],
     "baselines": ["meanfield", "variational", "disclda", "__init__"],
 }  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")

@@ -18,7 +18,7 @@ from supertopic.files.container import read_file
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Arrays
 from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import make_target
+from supertopic.sampling.state import no_target
 
 N_KILLS = int(os.environ.get("SUPERTOPIC_KILLS", "2"))  # for each model
 CODE = """
@@ -173,10 +173,9 @@ def test_identity_is_in_the_bytes(corpus, tmp_path):
     def identity(value):
         nonlocal plan, source
         model = LDA(1500, alpha=value, burn_in=0, n_draws=1, random_state=0)
-        model.seed_ = 0
-        nothing = np.zeros((corpus.X.shape[0], 0))
-        source = source or Arrays(make_tokens(check_counts(corpus.X)), make_target(nothing, nothing))
-        plan = model._plan(source, corpus.X.shape[1], Logistic(1.0))
+        model.seed_, model.n_features_in_ = 0, corpus.X.shape[1]
+        source = source or Arrays(make_tokens(check_counts(corpus.X)), no_target(corpus.X.shape[0]))
+        plan = model._plan(source, Logistic(1.0))
         return checkpoints.identify(plan, source, {"alpha": value})
 
     assert identity(alpha) == identity(alpha.copy()) != identity(other)

@@ -190,6 +190,43 @@ def test_a_killed_driver(tmp_path):
     np.testing.assert_array_equal(model.predict_proba(CORPUS.X[:9]), other.predict_proba(CORPUS.X[:9]))
 
 
+LOSING = """
+import logging, sys, threading, time
+from pathlib import Path
+import numpy as np
+from ray.cluster_utils import Cluster
+from supertopic import SLDAClassifier
+from supertopic.datasets import make_corpus
+from supertopic.sampling import plan
+plan.SHARD_TOKENS = {shard}
+cluster = Cluster(initialize_head=True, head_node_args=dict(num_cpus=1, include_dashboard=False))
+second = cluster.add_node(num_cpus=1)
+corpus, there = make_corpus(n_docs=600, n_topics=3, random_state=0), Path(sys.argv[1])
+
+def lose():
+    while not (there / "chain-0").exists():
+        time.sleep(0.05)
+    cluster.remove_node(second, allow_graceful=False)
+    print("lost", flush=True)
+
+threading.Thread(target=lose, daemon=True).start()
+run = dict(n_topics=5, n_chains=1, burn_in=250, n_draws=4, random_state=0, sampler="delayed")
+y = corpus.doc_topic.argmax(axis=1)
+model = SLDAClassifier(**run, engine="ray:" + cluster.address).fit(corpus.X, y, checkpoint=there, checkpoint_every=0.1)
+other = SLDAClassifier(**run).fit(corpus.X, y)
+assert (model._word_topic == other._word_topic).all() and (model._eta == other._eta).all()
+print("the same", flush=True)
+"""
+
+
+def test_a_lost_machine(tmp_path):
+    """Its documents go to those that are left."""
+    command = [sys.executable, "-W", "ignore", "-c", LOSING.format(shard=SHARD), tmp_path / "there"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
+    found = subprocess.run(command, env=environment, timeout=200, capture_output=True, text=True)
+    assert found.stdout.splitlines()[-2:] == ["lost", "the same"], found.stderr[-2000:]
+
+
 def test_an_address_without_a_cluster():
     code = "from supertopic import LDA; import numpy as np; LDA(2, engine='ray:127.0.0.1:1').fit(np.eye(4, dtype=int))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -152,6 +152,33 @@ def test_what_is_refused(tmp_path):
         fit(tmp_path / "c.parquet")
 
 
+def write_docword(path, X, names):
+    X = X.tocoo()
+    lines = [f"{d + 1} {w + 1} {n}" for d, w, n in zip(X.row, X.col, X.data, strict=True)]
+    path.write_text("\n".join([*map(str, (*X.shape, len(lines))), *lines]) + "\n", encoding="utf-8")
+    path.with_name(path.name.replace("docword", "vocab")).write_text("\n".join(names), encoding="utf-8")
+
+
+def test_docword(tmp_path):
+    order = np.random.default_rng(0).permutation(400)
+    write_docword(tmp_path / "docword.a.txt", CORPUS.X[:100][:, order].tocsr(), NAMES[order])
+    write_docword(tmp_path / "docword.b.txt", CORPUS.X[100:].tocsr(), NAMES)
+    run = {"n_topics": 3, "burn_in": 4, "n_draws": 2, "random_state": 0}
+    model = LDA(**run).fit_files(tmp_path, vectorizer=CountVectorizer(min_df=2))
+    vectorizer = CountVectorizer(min_df=2)
+    same(model, LDA(**run).fit(vectorizer.fit_transform(TEXTS)))
+    assert model.vectorizer_.vocabulary_ == vectorizer.vocabulary_
+    with pytest.raises(ValueError, match=r"docword\.a\.txt has words only, not 'team'"):
+        SLDAClassifier(**run).fit_files(tmp_path, label="team")
+    whole = (tmp_path / "docword.a.txt").read_text()
+    (tmp_path / "docword.a.txt").write_text(whole[:-40])
+    with pytest.raises(ValueError, match=r"docword\.a\.txt is n"):
+        LDA(**run).fit_files(tmp_path)
+    (tmp_path / "vocab.a.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"expected in .*vocab\.a\.txt, which is not there"):
+        LDA(**run).fit_files(tmp_path)
+
+
 def test_tokens_that_are_gone(files, tmp_path):
     def each(verb, work):
         return [verb(*arguments) for arguments in work]

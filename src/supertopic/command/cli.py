@@ -38,12 +38,12 @@ from supertopic.command.steps import (
     number_or_word,
     out,
     pick,
-    read,
     read_all,
     read_stop_words,
     save_somewhere,
     told_in_a_line,
 )
+from supertopic.command.texts import is_many, open_texts, write_parquet
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
 from supertopic.estimators.classifiers import SLDAClassifier
@@ -58,7 +58,7 @@ app = typer.Typer(
 )
 WORD = r"(?u)\b\w\w+\b"  # scikit-learn's: two letters or more
 
-TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input."
+TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
 Data = Annotated[Path, typer.Argument(help=TABLE, show_default=False)]
 Model = Annotated[Path, typer.Argument(help="A model file that `supertopic fit` wrote.", show_default=False)]
 TextColumn = Annotated[str, typer.Option("--text", help="The column with the text.", show_default=False)]
@@ -151,6 +151,7 @@ class Multiclass(StrEnum):
 
 @app.command()
 def fit(
+    context: typer.Context,
     data: Data,
     text: TextColumn,
     label: Annotated[
@@ -198,26 +199,41 @@ def fit(
     seed: Seed = 0,
     jobs: Jobs = -1,
     device: OnDevice = Device.CPU,
+    engine: Annotated[
+        str, typer.Option(help="Who fits: threads, ray, or ray:ADDRESS of a Ray cluster. Changes no result.")
+    ] = "threads",
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="For many files: where their tokens are during the fit, which all machines see."),
+    ] = None,
     as_json: AsJson = False,
 ):
-    """Learn topics from a table of texts and what is known of each, and write one model file.
+    """Learn topics from texts and what is known of each, and write one model file.
 
     Example: supertopic fit tickets.csv --text body --label team -o tickets.model
+
+    Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
     """
     check_place(output)
-    rows, cells, *more = read(data, [text, label, *filter(None, (weight, exposure)), *(covariate or ())])
-    cells, n_missing = without_missing(cells, ["NA"] if missing is None else missing)
-    numbers = iter(more)
+    if hold_out and is_many(data):
+        raise ValueError("--hold-out is for one table; leave files out of the pattern, and predict these.")
+    vectorizer = CountVectorizer(
+        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
+        token_pattern=token_pattern,
+    )  # fmt: skip
+    names = list(dict.fromkeys([label, *filter(None, (weight, exposure)), *(covariate or ())]))
+    source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
+    cells, n_missing = without_missing(source.columns[label], ["NA"] if missing is None else missing)
     arrays = {}
     for name, wanted in (("sample_weight", weight), ("exposure", exposure)):
         if wanted:
-            arrays[name] = as_numbers(next(numbers), wanted)
+            arrays[name] = as_numbers(source.columns[wanted], wanted)
     if covariate:
-        arrays["covariates"] = np.column_stack([as_numbers(next(numbers), name) for name in covariate])
+        arrays["covariates"] = np.column_stack([as_numbers(source.columns[name], name) for name in covariate])
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
-    options |= {"words": words, "device": str(device)}
+    options |= {"words": words, "device": str(device), "engine": engine}
     if c is not None:
         options["c"] = c
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
@@ -227,21 +243,14 @@ def fit(
             err.print(
                 f"{n_missing} responses are 'NA' and count as unknown; --missing says what does.", highlight=False
             )
-    texts = np.array([as_text(t) for t in rows], dtype=object)
-    train, test = np.arange(len(texts)), np.zeros(0, int)
+    train, test = np.arange(len(cells)), np.zeros(0, int)
     if hold_out:
         test = choose_held_out(column, hold_out, seed)
         train = np.setdiff1d(train, test)
     began = time.perf_counter()
-    vectorizer = CountVectorizer(
-        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
-        token_pattern=token_pattern,
-    )  # fmt: skip
-    X = vectorizer.fit_transform(texts[train])
-    beside = {name: values[train] for name, values in arrays.items()}
     try:
         with told_in_a_line():
-            model.fit(X, column.y[train], checkpoint=checkpoint, **beside)
+            vectorizer = source.fit(model, vectorizer, train, column.y, arrays, checkpoint)
     except KeyboardInterrupt:
         if checkpoint:
             err.print(f"Stopped. The same command goes on from {escape(str(checkpoint))}.", highlight=False)
@@ -267,7 +276,9 @@ def fit(
     if hold_out:
         beside = {name: values[test] for name, values in arrays.items() if name != "sample_weight"}
         known = column.y[np.intersect1d(train, np.flatnonzero(column.known))]
-        summary |= judge(column.response, model, vectorizer.transform(texts[test]), column.y[test], known, beside)
+        summary |= judge(
+            column.response, model, vectorizer.transform(source.texts[test]), column.y[test], known, beside
+        )
     save_somewhere(pipeline, output)
     if hold_out and not as_json:
         err.print(
@@ -315,7 +326,10 @@ def predict(
     Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ratings with a standard
     deviation, counts with the ends of a 90 % interval.
     """
-    if output:
+    many = is_many(data)
+    if many and output is None:
+        raise ValueError(f"{data} stands for many files; --output names the folder for their predictions.")
+    if output and not many:
         check_place(output)
     vectorizer, estimator = (step for _, step in load(model).steps)
     if exposure is not None and not isinstance(estimator, SLDACountRegressor):
@@ -323,25 +337,45 @@ def predict(
     if getattr(estimator, "exposed_", False) and exposure is None:
         raise ValueError(f"{model} was fitted with an exposure; --exposure names its column here.")
     covariates: list[str] = covariate or list(getattr(estimator, "covariate_names_", ()))
-    table = read_all(data)
-    texts, *more = (pick(table, data, name) for name in [text, *covariates, *filter(None, [exposure])])
-    kept = {name: pick(table, data, name) for name in (table.column_names if keep == ["all"] else keep or ())}
-    beside: dict[str, np.ndarray] = {}
-    if covariates:
-        pairs = zip(more, covariates, strict=False)
-        beside["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
-    if exposure:
-        beside["exposure"] = as_numbers(more[-1], exposure)
     estimator.set_params(device=str(device))
-    X = vectorizer.transform([as_text(t) for t in texts])
-    predictions, columns = answers(estimator, X, beside)
-    if shares:
-        columns |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
-    names = [*kept, "prediction", *columns]
-    for name in kept:
-        if names.count(name) > 1:
-            raise ValueError(f"--keep {name} would be a second column of that name.")
-    rows = zip(*kept.values(), predictions, *(values.tolist() for values in columns.values()), strict=True)
+
+    def foretell(path: Path) -> tuple[list[str], list, dict[str, np.ndarray]]:
+        """The names of all columns, those before the numbers, and the numbers."""
+        table = read_all(path)
+        texts, *more = (pick(table, path, name) for name in [text, *covariates, *filter(None, [exposure])])
+        kept = {name: pick(table, path, name) for name in (table.column_names if keep == ["all"] else keep or ())}
+        beside: dict[str, np.ndarray] = {}
+        if covariates:
+            pairs = zip(more, covariates, strict=False)
+            beside["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
+        if exposure:
+            beside["exposure"] = as_numbers(more[-1], exposure)
+        X = vectorizer.transform([as_text(t) for t in texts])
+        predictions, columns = answers(estimator, X, beside)
+        if shares:
+            columns |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
+        names = [*kept, "prediction", *columns]
+        for name in kept:
+            if names.count(name) > 1:
+                raise ValueError(f"--keep {name} would be a second column of that name.")
+        return names, [*kept.values(), predictions], columns
+
+    if many:
+        from supertopic.files.spool import find_files
+
+        assert output is not None
+        output.mkdir(parents=True, exist_ok=True)
+        for path in find_files(data):
+            place = output / f"{path.name.partition('.')[0]}.parquet"
+            if place.exists():
+                err.print(f"{escape(str(place))} is there already.", highlight=False)
+                continue
+            names, first, columns = foretell(path)
+            write_parquet(names, [*first, *columns.values()], place)
+            err.print(f"{escape(str(place))}: {len(first[-1]):,} documents", highlight=False)
+        return
+    names, first, columns = foretell(data)
+    rows = zip(*first, *(values.tolist() for values in columns.values()), strict=True)
     file = open(output, "w", encoding="utf-8", newline="") if output else sys.stdout  # noqa: SIM115
     try:
         if as_json:
@@ -351,9 +385,9 @@ def predict(
             writer = csv.writer(file)
             writer.writerow(names)
             for row in rows:
-                before, prediction, numbers = row[: len(kept)], row[len(kept)], row[len(kept) + 1 :]
-                first = ";".join(map(str, prediction)) if isinstance(prediction, list) else prediction
-                writer.writerow([*before, first, *(f"{number:.6f}" for number in numbers)])
+                before, prediction, numbers = row[: len(first) - 1], row[len(first) - 1], row[len(first) :]
+                shown = ";".join(map(str, prediction)) if isinstance(prediction, list) else prediction
+                writer.writerow([*before, shown, *(f"{number:.6f}" for number in numbers)])
     finally:
         if output:
             file.close()

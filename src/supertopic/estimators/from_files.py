@@ -28,12 +28,12 @@ class FromFiles:
     vectorizer_: Any
 
     def fit_files(
-        self, files: "Files", *, text: str, label: str | None = None, weight: str | None = None,
+        self, files: "Files", *, text: str = "text", label: str | None = None, weight: str | None = None,
         exposure: str | None = None, covariates: Sequence[str] = (), vectorizer: "CountVectorizer | None" = None,
         folder: str | os.PathLike | None = None, checkpoint: str | os.PathLike | None = None,
         checkpoint_every: float = 60,
     ):  # fmt: skip
-        """Learn from the documents of files: CSV, TSV, JSON lines or Parquet, a document a row.
+        """Learn from the documents of files: CSV, TSV, JSON lines or Parquet, a document a row, or UCI docword files.
 
         Words are counted and tokens are made in parallel, and the tokens stay on disk until somebody works on them. The
         model is that of `fit` on the same documents, bit for bit; only words beside topics are left out if there are
@@ -45,6 +45,7 @@ class FromFiles:
             "data/*.parquet", for example. Documents come in the order of the files' names.
         text, label, weight, exposure : str
             The columns with the text, the response, and, if wanted, the weight and the exposure of each document.
+            docword.NAME.txt has none of them, and its words are in vocab.NAME.txt.
         covariates : sequence of str
             The columns with numbers that enter the prediction beside the topics.
         vectorizer : CountVectorizer, optional
@@ -62,17 +63,17 @@ class FromFiles:
         self._check_parameters()
         names = [name for name in (label, weight, exposure, *covariates) if name]
         with ExitStack() as inside:
-            each = inside.enter_context(self._open_readers())
+            each = inside.enter_context(open_readers(self.engine, self.n_jobs))
             library = open_library(files, text, dict.fromkeys(names), vectorizer or CountVectorizer(), each)
             place = (
                 Path(folder) if folder else Path(inside.enter_context(tempfile.TemporaryDirectory(prefix="tokens-")))
             )
             place.mkdir(parents=True, exist_ok=True)
             documents = library.spool(place, each)
-            more = {"sample_weight": library.numbers(weight) if weight else None}
-            more["covariates"] = np.column_stack([library.numbers(name) for name in covariates]) if covariates else None
-            if exposure:
-                more["exposure"] = library.numbers(exposure)
+            wanted = {"sample_weight": weight, "exposure": exposure}
+            more = {name: library.numbers(column) for name, column in wanted.items() if column}
+            if covariates:
+                more["covariates"] = np.column_stack([library.numbers(name) for name in covariates])
             self._fit_spool(library, documents, self._read_label(library, label), more, checkpoint, checkpoint_every)
         return self
 
@@ -95,8 +96,8 @@ class FromFiles:
         if y is None:
             self._fit_documents(documents, X, checkpoint, every)
         else:
-            keep = {"checkpoint": checkpoint, "checkpoint_every": every}
-            self._fit_documents(documents, X, y, **more, **keep)
+            known = {"sample_weight": None, "covariates": None} | more
+            self._fit_documents(documents, X, y, checkpoint=checkpoint, checkpoint_every=every, **known)
 
     def _read_label(self, library: "Library", label: str | None):
         """The response of every document, as the model takes it."""
@@ -114,11 +115,12 @@ class FromFiles:
             pass
         return np.array(cells, dtype=object)
 
-    def _open_readers(self):
-        """Who reads files: processes of this machine, or tasks of a cluster."""
-        if self.engine != "threads":
-            from supertopic.sampling.cluster import readers
 
-            return readers(self.engine.partition(":")[2])
-        n_jobs = effective_n_jobs(self.n_jobs)
-        return nullcontext(lambda verb, work: Parallel(n_jobs)(delayed(verb)(*arguments) for arguments in work))
+def open_readers(engine: str, n_jobs: int | None):
+    """Who reads files: processes of this machine, or tasks of a cluster."""
+    if engine != "threads":
+        from supertopic.sampling.cluster import readers
+
+        return readers(engine.partition(":")[2])
+    n = effective_n_jobs(n_jobs)
+    return nullcontext(lambda verb, work: Parallel(n)(delayed(verb)(*arguments) for arguments in work))

@@ -28,7 +28,11 @@ def find_files(files: Files) -> list[Path]:
     if isinstance(files, str | os.PathLike):
         path = Path(files)
         if path.is_dir():
-            found = [child for child in path.iterdir() if READERS.keys() & {s.lower() for s in child.suffixes}]
+            found = [
+                child
+                for child in path.iterdir()
+                if is_docword(child) or READERS.keys() & {suffix.lower() for suffix in child.suffixes}
+            ]
         else:
             found = [path] if path.is_file() else [Path(name) for name in glob.glob(str(files), recursive=True)]
     else:
@@ -55,6 +59,11 @@ class Counted(NamedTuple):
 
 def count_words(path: Path, text: str, names: list[str], vectorizer: CountVectorizer) -> Counted:
     """Count the words of a file, and read some columns."""
+    if is_docword(path):
+        if names:
+            raise ValueError(f"{path} has words only, not {', '.join(map(repr, names))}; LDA needs no more.")
+        X, terms = read_docword(path)
+        return Counted(X.shape[0], terms, np.bincount(X.indices, minlength=len(terms)), X.sum(axis=0), [])
     texts, *columns = columns_of(path, [text, *names])
     terms, documents, times = np.zeros(0, object), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if vectorizer.vocabulary is None:
@@ -71,13 +80,53 @@ def count_words(path: Path, text: str, names: list[str], vectorizer: CountVector
 def write_tokens(path: Path, text: str, vectorizer: CountVectorizer, place: Path) -> np.ndarray:
     """Write the tokens of a file's documents; returns the lengths of these."""
     try:
-        tokens = make_tokens(check_counts(vectorizer.transform(columns_of(path, [text])[0])))
+        if is_docword(path):
+            X, terms = read_docword(path)
+            known = [
+                (vectorizer.vocabulary_[term], i) for i, term in enumerate(terms) if term in vectorizer.vocabulary_
+            ]
+            number, place_of = np.array(known).T
+            X = sp.csr_array(X[:, place_of])
+            counts = sp.csr_array((X.data, number[X.indices], X.indptr), (X.shape[0], len(vectorizer.vocabulary_)))
+        else:
+            counts = vectorizer.transform(columns_of(path, [text])[0])
+        tokens = make_tokens(check_counts(counts))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     beside = place.with_suffix(f".{os.getpid()}")
     tokens.word.tofile(beside)
     os.replace(beside, place)  # nobody sees half a file
     return np.diff(tokens.doc_start)
+
+
+def is_docword(path: Path) -> bool:
+    """Whether a file has the counts of the UCI machine learning repository: docword.NAME.txt beside vocab.NAME.txt."""
+    return path.name.startswith("docword.")
+
+
+def read_docword(path: Path) -> tuple[sp.csr_array, np.ndarray]:
+    """Counts (D, W) and the words. The file says D, W and N, then N times a document, a word and how often it is there.
+
+    Both count from 1.
+    """
+    names = path.with_name(path.name.replace("docword", "vocab", 1).removesuffix(".gz"))
+    if not names.is_file():
+        raise FileNotFoundError(f"The words of {path} are expected in {names}, which is not there.")
+    terms = np.array(names.read_text(encoding="utf-8").split(), dtype=object)
+    try:
+        numbers = np.loadtxt(path, np.int64, max_rows=3)
+        triples = np.loadtxt(path, np.int64, skiprows=3, ndmin=2).reshape(-1, 3)
+    except ValueError as error:
+        raise ValueError(f"{path} is no docword file: {error}.") from error
+    n_docs, n_words, n = numbers.reshape(-1).tolist() if numbers.size == 3 else (0, 0, -1)
+    inside = (triples >= 1).all() and (triples[:, :2] <= [n_docs, n_words]).all()
+    if len(triples) != n or len(terms) != n_words or not inside:
+        raise ValueError(
+            f"{path} is not whole: its head says {n_docs:,} documents, {n_words:,} words and {n:,} lines, but there "
+            f"are {len(triples):,} lines, {len(terms):,} words in {names.name}, or numbers beyond these."
+        )
+    document, word, times = triples.T
+    return sp.csr_array((times, (document - 1, word - 1)), shape=(n_docs, n_words)), terms
 
 
 def columns_of(path: Path, names: list[str]) -> list[list]:
