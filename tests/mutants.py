@@ -87,6 +87,7 @@ KERNELS = [
       "omega_n[r]", "sweep"),
     m("kernels/sparse", "omega does not follow", "omega_n[r] += eta[k, r] - eta[j, r]", "omega_n[r] += 0.0", "sweep"),
     m("kernels/sparse", "one uniform for proposal and acceptance", "3 * (i - start) + 2) >", "3 * (i - start)) >", "sweep"),
+    m("kernels/counts", "shares of one topic", "word_topic[w, k] * share[k]", "word_topic[w, k] * share[0]", "contract:members"),
     m("kernels/counts", "short cut for tiny gammas too often", "> -100.0 * beta", "> -10.0 * beta", "gibbs definitions"),
     m("kernels/counts", "words of a topic from one stream", "        stream = derive(key, w)\n", "        stream = derive(key, 0)\n",
       "gibbs"),
@@ -113,6 +114,15 @@ KERNELS = [
 ]  # fmt: skip
 
 SAMPLING = [
+    m("sampling/topics", "tokens of others forgotten", "np.sum([self.tokens, *(move.tokens for move in told)], axis=0)", "self.tokens", "contract:members"),
+    m("sampling/topics", "a change that nobody adds", "self.add([move for move in moves if move.change.size])", "pass", "contract:members"),
+    m("sampling/topics", "taken by the first shard alone", "tuple(taken.tolist())", "moves[0].taken", "contract:members"),
+    m("sampling/engines", "only what others tell", "[*self.own, *told]", "[*told]", "contract:members"),
+    m("sampling/engines", "neighbours that are none", "level, place = level + 1, place // 2", "level, place = level + 1, place", "contract:pairs"),
+    m("sampling/engines", "shards of the first part", "group.start - self.first, group.stop - self.first", "group.start - group.start, group.stop - group.start", "contract"),
+    m("files/spool", "documents in between", "mask[own] = True", "mask[own[0] : own[-1] + 1] = True", "files:vocabulary"),
+    m("files/spool", "a word in too many documents", "(documents <= high)", "(documents <= n_docs)", "files:vocabulary"),
+    m("files/checkpoint", "a shard of another document", "read_file(folder / str(shard.first_doc), WHAT)", "read_file(folder / min(path.name for path in folder.iterdir()), WHAT)", "checkpoint"),
     m("sampling/responses", "kappa without the weight", "self.c * target.weight * (target.y - 0.5), 0.0",
       "self.c * (target.y - 0.5), 0.0", "contract posterior estimators"),
     m("sampling/responses", "lambda of c = 1", "return polya_gammas(self.c, target.weight, omega, key, first_doc)",

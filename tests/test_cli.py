@@ -72,6 +72,34 @@ def test_fit_predict_topics(command, tmp_path, kind):
     assert (tmp_path / "out.csv").read_text().startswith("prediction,p(politics),p(sport)")
 
 
+def test_many_files(command, tmp_path):
+    """The model of one table, and predictions file by file, which go on where they stopped."""
+    data, parts = write(tmp_path, "csv"), tmp_path / "parts"
+    parts.mkdir()
+    for i in range(3):
+        write(tmp_path, "parquet", ROWS[8 * i : 8 * i + 8]).rename(parts / f"{i}.parquet")
+    for path, model in ((data, "one"), (parts / "*.parquet", "many"), (parts, "folder")):
+        command("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / model, *FAST)
+    one = command("predict", tmp_path / "one", data, "--text", "text")
+    for model in ("many", "folder"):
+        assert command("predict", tmp_path / model, data, "--text", "text") == one
+    predict = "predict", tmp_path / "many", parts / "*.parquet", "--text", "text", "--keep", "label"
+    assert "names the folder for their predictions" in command(*predict, code=1)
+    command(*predict, "-o", tmp_path / "found")
+    table = pq.read_table(tmp_path / "found" / "1.parquet")
+    assert table.column_names == ["label", "prediction", "p(politics)", "p(sport)"]
+    assert table["prediction"].to_pylist() == [label for _, label in ROWS[8:16]]
+    (tmp_path / "found" / "0.parquet").unlink()
+    (tmp_path / "found" / "1.parquet").write_bytes(b"mine")
+    command(*predict, "-o", tmp_path / "found")
+    assert pq.read_table(tmp_path / "found" / "0.parquet").num_rows == 8
+    assert (tmp_path / "found" / "1.parquet").read_bytes() == b"mine"
+    wrong = "fit", parts, "--text", "text", "--label", "label", "-o", tmp_path / "m"
+    assert "leave files out of the pattern" in command(*wrong, "--hold-out", "0.2", code=1)
+    assert "There is no file" in command("fit", parts / "x*.csv", *wrong[2:], code=1)
+    assert "engine must be 'threads', 'ray' or 'ray:ADDRESS'" in command(*wrong, "--engine", "dask", code=1)
+
+
 def test_whole_numbers_empty_cells_and_a_held_out_part(command, tmp_path):
     rows = [(text, {"sport": "1", "politics": "0"}[label] if i % 5 else "") for i, (text, label) in enumerate(ROWS)]
     data, model = write(tmp_path, "csv", rows), tmp_path / "m"

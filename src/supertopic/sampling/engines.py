@@ -54,7 +54,6 @@ class Pairs:
                     if other is None:
                         self.waiting[level, place] = sums
                         return
-                sums, other = (sums, other) if place < neighbour else (other, sums)
                 for array, more in zip(sums, other, strict=True):
                     array += more
                 self.spare.append(other)
