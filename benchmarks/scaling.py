@@ -85,7 +85,7 @@ def main():
             rates, n_tokens, seconds, theirs, n_workers = measure(n_topics, n_columns, times)
         print(
             f"K = {n_topics}, {n_columns} columns, {n_tokens / 1e6:.1f} M tokens: a thread does "
-            f"{rates.tokens / 1e6:.1f} M tokens/s, {rates.moved:.0%} move, counts follow {rates.moves / 1e6:.0f} M a second"
+            f"{rates.tokens / 1e6:.1f} M tokens/s, {rates.moved:.0%} move, counts follow {rates.moves / 1e6:.0f} M/s"
         )
         print(f"measured: one thread {seconds:.3f} s, {n_workers} workers of one thread {theirs:.3f} s")
         show("foretold for these", *foretell(rates, n_tokens, 53975, n_topics, n_columns, n_workers, 1, 2e9))
