@@ -31,12 +31,12 @@ INSIDE = {
         "cluster", "gibbs", "calibration", "trust", "words", "chain",
     ],
     "files": ["container", "checkpoint", "tables", "spool"],
-    "report": ["diagnostics", "explain", "summary"],
+    "report": ["diagnostics", "explain", "summary", "page"],
     "estimators": [
         "docs", "progress", "validation", "fitting", "from_files", "base", "supervised", "classifiers", "regressors",
         "storage",
     ],
-    "command": ["cells", "show", "steps", "texts", "cli"],
+    "command": ["cells", "show", "steps", "texts", "pages", "cli"],
     "baselines": ["meanfield", "variational", "disclda", "__init__"],
 }  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")

@@ -1,4 +1,4 @@
-"""The command `supertopic`: demo, fit, predict, explain, topics."""
+"""The command `supertopic`: demo, fit, predict, explain, report, topics."""
 
 import csv
 import json
@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 
 import supertopic
 from supertopic.command.cells import RESPONSES, as_numbers, as_text, read_response, without_missing
+from supertopic.command.pages import logistic, write_page
 from supertopic.command.show import (
     answers,
     class_table,
@@ -43,7 +44,7 @@ from supertopic.command.steps import (
     save_somewhere,
     told_in_a_line,
 )
-from supertopic.command.texts import is_many, open_texts, write_parquet
+from supertopic.command.texts import is_many, open_texts
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.base import LDA
 from supertopic.estimators.classifiers import SLDAClassifier
@@ -91,7 +92,13 @@ OnDevice = Annotated[Device, typer.Option("--device", help="Where topics are sam
 
 
 @app.command()
-def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJson = False):
+def demo(
+    n_topics: NTopics = 30,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    report: Annotated[Path | None, typer.Option(help="Write a page about the model here.")] = None,
+    as_json: AsJson = False,
+):
     """Fit the docstrings of SciPy and show what the model finds.
 
     Needs no data and no network: the documents are the docstrings of the installed SciPy, the class of each is its
@@ -121,6 +128,9 @@ def demo(n_topics: NTopics = 30, seed: Seed = 0, jobs: Jobs = -1, as_json: AsJso
         accuracy = model.fit(train, y).score(test, y_test)
         results.append({"model": name, "accuracy": accuracy, "seconds": time.perf_counter() - began})
     topics = describe_topics(ours, models[first][0].get_feature_names_out())
+    if report:
+        title = "Which subpackage of SciPy does a docstring belong to?"
+        write_page(models[first], np.array(test, dtype=object), y_test, report, title, True, None, {})
     if as_json:
         print(json.dumps({"results": results, "topics": topics}))
         return
@@ -206,6 +216,9 @@ def fit(
         Path | None,
         typer.Option(help="For many files: where their tokens are during the fit, which all machines see."),
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a page about the model here, of the held-out documents if there are any.")
+    ] = None,
     as_json: AsJson = False,
 ):
     """Learn topics from texts and what is known of each, and write one model file.
@@ -214,7 +227,10 @@ def fit(
 
     Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
     """
-    check_place(output)
+    for path in filter(None, (output, report)):
+        check_place(path)
+    if report and is_many(data):
+        raise ValueError("--report is for one table; supertopic report takes the model and a table of some documents.")
     if hold_out and is_many(data):
         raise ValueError("--hold-out is for one table; leave files out of the pattern, and predict these.")
     vectorizer = CountVectorizer(
@@ -280,6 +296,11 @@ def fit(
             column.response, model, vectorizer.transform(source.texts[test]), column.y[test], known, beside
         )
     save_somewhere(pipeline, output)
+    if report:
+        rows = test if hold_out else train
+        beside = {name: values[rows] for name, values in arrays.items() if name != "sample_weight"}
+        rival = logistic(source.texts, column.y, train, test) if hold_out and column.response == "class" else None
+        write_page(pipeline, source.texts[rows], column.y[rows], report, str(data.stem), bool(hold_out), rival, beside)
     if hold_out and not as_json:
         err.print(
             f"The model is the one that was tested: the {len(test)} held-out documents are not in it. Without "
@@ -362,6 +383,7 @@ def predict(
 
     if many:
         from supertopic.files.spool import find_files
+        from supertopic.files.tables import write_parquet
 
         assert output is not None
         output.mkdir(parents=True, exist_ok=True)
@@ -413,6 +435,46 @@ def explain(
         if name == "mean_interval" else value
         for name, value in found._asdict().items()
     }))  # fmt: skip
+
+
+@app.command()
+def report(
+    model: Model,
+    data: Data,
+    text: TextColumn,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the page.", show_default=False)],
+    label: Annotated[
+        str | None, typer.Option(help="The column with the response; predictions are judged by it.")
+    ] = None,
+    unseen: Annotated[bool, typer.Option("--unseen", help="The model has not learned from these documents.")] = False,
+    covariate: Annotated[
+        list[str] | None, typer.Option(help="The covariates of the fit, in their order, if they have other names here.")
+    ] = None,
+    exposure: Annotated[str | None, typer.Option(help="For counts: the column with the exposure.")] = None,
+    title: Annotated[str, typer.Option(help="The heading of the page.")] = "",
+):
+    """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
+    check_place(output)
+    pipeline = load(model)
+    estimator = pipeline[-1]
+    table = read_all(data)
+    beside: dict[str, np.ndarray] = {}
+    covariates = covariate or list(getattr(estimator, "covariate_names_", ()))
+    if covariates:
+        numbers = [as_numbers(pick(table, data, name), name) for name in covariates]
+        beside["covariates"] = np.column_stack(numbers)
+    if exposure:
+        beside["exposure"] = as_numbers(pick(table, data, exposure), exposure)
+    y = None
+    if label:
+        cells = pick(table, data, label)
+        if not hasattr(estimator, "classes_"):
+            y = as_numbers(cells, label)
+        elif not estimator.multilabel_:
+            known = {str(value): value for value in estimator.classes_.tolist()}
+            y = np.array([known.get(str(cell)) for cell in cells], dtype=object)
+    texts = np.array([as_text(cell) for cell in pick(table, data, text)], dtype=object)
+    write_page(pipeline, texts, y, output, title or f"{model.stem}: {data.stem}", unseen, None, beside)
 
 
 @app.command()

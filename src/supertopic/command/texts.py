@@ -1,6 +1,5 @@
 """Where the command's documents are: in one table, or in many files."""
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -73,13 +72,3 @@ def open_texts(
         place = folder or Path(inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-")))
         place.mkdir(parents=True, exist_ok=True)
         yield ManyFiles(library, each, place)
-
-
-def write_parquet(names: list[str], columns: list, path: Path) -> None:
-    """Write columns beside their final place, and rename: nobody sees half a file."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    beside = path.with_suffix(f".{os.getpid()}")
-    pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), beside)
-    os.replace(beside, path)

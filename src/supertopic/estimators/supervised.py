@@ -4,8 +4,9 @@ import os
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -329,6 +330,47 @@ class SupervisedTopicModel(TopicModel, ABC):
         check_level(level)
         Z, known = self._covariates(covariates, 1), log_exposure(exposure, 1)
         return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
+
+    def report(
+        self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike | None = None, *,
+        vectorizer: Any = None, title: str = "", unseen: bool = False, **beside: Any,
+    ) -> str:  # fmt: skip
+        """One page, in one file, that shows what was fitted, what topics do, how well it predicts, and why.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents to judge and to explain, of which some are shown.
+        y : array-like, optional
+            Their responses; without them nothing is judged.
+        path : path, optional
+            Where the page is written.
+        vectorizer : CountVectorizer, optional
+            The fitted vectorizer; `vectorizer_` by default, which `fit_files` sets.
+        title : str
+            The heading.
+        unseen : bool
+            Whether the model has not learned from these documents, so that they show how well it predicts.
+        **beside
+            covariates and exposure of the documents.
+
+        Returns
+        -------
+        str
+            The page, as HTML.
+        """
+        from sklearn.pipeline import make_pipeline
+
+        from supertopic.report.page import make_page
+
+        check_is_fitted(self, "_word_topic")
+        vectorizer = vectorizer or getattr(self, "vectorizer_", None)
+        if vectorizer is None:
+            raise ValueError("report shows texts: vectorizer is the fitted one that made the counts of the fit.")
+        page = make_page(make_pipeline(vectorizer, self), list(texts), y, title=title, unseen=unseen, **beside)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     @abstractmethod
     def _surprise(self, X, y, beside: dict[str, Any]) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Reading tables of documents: CSV, TSV, JSON lines and Parquet, all through pyarrow."""
 
+import os
 import re
 import sys
 import warnings
@@ -88,3 +89,10 @@ def _without_decimal_commas(table: pa.Table) -> pa.Table:
             cells = [None if cell is None else cell.replace(",", ".") for cell in cells]
             table = table.set_column(i, name, pa.array(cells, pa.string()))
     return table
+
+
+def write_parquet(names: list[str], columns: list, path: Path) -> None:
+    """Write columns beside their final place, and rename: nobody sees half a file."""
+    beside = path.with_suffix(f".{os.getpid()}")
+    pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), beside)
+    os.replace(beside, path)

@@ -21,6 +21,7 @@ from supertopic.corpus import make_tokens
 from supertopic.report.diagnostics import WINDOWS, coherence, ess, interval, rhat
 
 ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
+ALIKE = 0.6  # how much two topics' words overlap at least, if they are the same topic
 RISING, APART = 0.02, 0.05  # of the log joint's whole rise, what may still come; what the chains' scores may differ by
 
 
@@ -134,6 +135,15 @@ class Summary:
                 alike = best.T @ np.sqrt(self._phi(chain))  # Bhattacharyya's coefficient
                 order[chain] = linear_sum_assignment(-alike)[1]
         return order
+
+    def topic_agreement(self) -> np.ndarray:
+        """For each topic of the best chain the share of all chains that have one like it, (n_topics,).
+
+        Like it is a topic whose words overlap by 0.6 or more (Bhattacharyya's coefficient), after `match_topics`.
+        """
+        best, order = np.sqrt(self._phi(self.best_chain_)), self.match_topics()
+        alike = [np.sum(best * np.sqrt(self._phi(chain))[:, own], axis=0) for chain, own in enumerate(order)]
+        return np.mean(np.array(alike) >= ALIKE, axis=0)
 
     def to_xarray(self) -> Any:
         """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
