@@ -31,7 +31,7 @@ INSIDE = {
         "cluster", "gibbs", "calibration", "trust", "words", "chain",
     ],
     "files": ["container", "checkpoint", "tables", "spool"],
-    "report": ["diagnostics", "explain", "summary", "page"],
+    "report": ["diagnostics", "explain", "summary", "page", "plots"],
     "estimators": [
         "docs", "progress", "validation", "fitting", "from_files", "base", "supervised", "classifiers", "regressors",
         "storage",

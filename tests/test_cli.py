@@ -72,6 +72,21 @@ def test_fit_predict_topics(command, tmp_path, kind):
     assert (tmp_path / "out.csv").read_text().startswith("prediction,p(politics),p(sport)")
 
 
+def test_report(command, tmp_path):
+    data, model, page = write(tmp_path, "csv"), tmp_path / "my.model", tmp_path / "page.html"
+    more = "--text", "text", "--label", "label"
+    command("fit", data, *more, "-o", model, *FAST, "--hold-out", "0.25", "--report", page)
+    assert "that the model has not learned from" in page.read_text(encoding="utf-8")
+    assert "Logistic regression on tf-idf" in page.read_text(encoding="utf-8")
+    command("fit", data, *more, "-o", model, *FAST, "--report", page)
+    assert "these figures are too good" in page.read_text(encoding="utf-8")
+    command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B")
+    assert "A &amp; B" in (tmp_path / "other.html").read_text(encoding="utf-8")
+    command("report", model, data, "--text", "text", "-o", page)
+    assert "How well it predicts" not in page.read_text(encoding="utf-8")
+    assert "has no column 'nothing'" in command("report", model, data, "--text", "nothing", "-o", page, code=1)
+
+
 def test_many_files(command, tmp_path):
     """The model of one table, and predictions file by file, which go on where they stopped."""
     data, parts = write(tmp_path, "csv"), tmp_path / "parts"

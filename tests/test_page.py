@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 import time
 
 import numpy as np
@@ -10,7 +11,20 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, explain
+from supertopic import (
+    LDA,
+    CoefficientDisplay,
+    MedLDAClassifier,
+    ReliabilityDisplay,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDARegressor,
+    TopicDisplay,
+    TraceDisplay,
+    explain,
+    load,
+    save,
+)
 from supertopic.datasets import make_corpus
 from supertopic.report.page import curve, make_page, reliability
 
@@ -100,6 +114,73 @@ def test_chains_that_agree():
     noise = np.random.default_rng(0).poisson(0.5, (60, 200))
     model = LDA(10, n_chains=4, burn_in=20, n_draws=2, random_state=0).fit(noise)
     assert model.topic_agreement().mean() < 1 and (model.topic_agreement() >= 0.25).all()
+
+
+def test_names_of_topics(tmp_path):
+    """They are shown everywhere, kept in the file, and forgotten by another fit."""
+    vectorizer = CountVectorizer().fit(TEXTS)
+    X = vectorizer.transform(TEXTS)
+    model = SLDAClassifier(**RUN).fit(X, TWO)
+    assert model.topic_name(2) == "" and model.name_topics({2: "<b>printers</b>", 3: "tea"}).topic_name(3) == "tea"
+    model.name_topics({3: ""})
+    save(make_pipeline(vectorizer, model), tmp_path / "model")
+    loaded = load(tmp_path / "model")[-1]
+    assert loaded.topic_names_ == model.topic_names_ == {"2": "<b>printers</b>"}
+    page = loaded.report(TEXTS[:20], vectorizer=vectorizer)
+    assert "&lt;b&gt;printers" in page and "<b>printers" not in page
+    assert (
+        "2 &lt;b&gt;printers" in model._repr_html_inner() and "<table>" not in SLDAClassifier()._repr_html_inner()[-9:]
+    )
+    for wrong in ({6: "x"}, {-1: "x"}, {"a": "x"}, {1: 2}):
+        with pytest.raises(ValueError, match=r"names must be \{topic: name\} with topics from 0 to 5"):
+            model.name_topics(wrong)
+    assert model.fit(X, TWO).topic_names_ == {}
+
+
+def test_displays():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    X, names = CountVectorizer().fit_transform(TEXTS), CountVectorizer().fit(TEXTS).get_feature_names_out()
+    model = SLDAClassifier(**RUN).fit(X, THREE).name_topics({1: "tea"})
+    weights = CoefficientDisplay.from_estimator(model, names, column="three")
+    np.testing.assert_allclose(weights.mean, np.sort(model.coef_[model._column_names().index("three")]))
+    assert any(name == "1 tea" for name in weights.names) and len(weights.ax_.get_yticks()) == 6
+    with pytest.raises(ValueError, match="There is no column 'four'; they are"):
+        CoefficientDisplay.from_estimator(model, names, column="four")
+    topics = TopicDisplay.from_estimator(model, names, topics=[1, 4], n_words=5)
+    assert [len(words) for words in topics.words] == [5, 5] and topics.axes_[0].get_title().startswith("1 tea")
+    with pytest.raises(ValueError, match="2 topics need 2 axes, got 1"):
+        TopicDisplay.from_estimator(model, names, topics=[1, 4], ax=[topics.ax_])
+    assert len(TopicDisplay.from_estimator(model, names).axes_) == 6
+    trace = TraceDisplay.from_estimator(model, ax=weights.ax_)
+    assert trace.ax_ is weights.ax_ and trace.figure_ is weights.figure_ and trace.log_joint.shape[0] == 2
+    shown = ReliabilityDisplay.from_estimator(model, X, THREE)
+    assert len(shown.foretold) == 10 and shown.name == "the chosen class" and (shown.lower <= shown.true).all()
+    two = ReliabilityDisplay.from_estimator(SLDAClassifier(**RUN).fit(X, TWO), X, TWO)
+    assert two.name == "yes"
+    with pytest.raises(ValueError, match="of which a document has one"):
+        ReliabilityDisplay.from_estimator(MedLDAClassifier(**RUN).fit(X, TWO), X, TWO)
+    matplotlib.pyplot.close("all")
+
+
+def test_pyldavis_keeps_the_order(monkeypatch):
+    found = {}
+
+    class Fake:
+        @staticmethod
+        def prepare(*arrays, sort_topics):
+            found["arrays"], found["sorted"] = arrays, sort_topics
+            return "prepared"
+
+    monkeypatch.setitem(sys.modules, "pyLDAvis", Fake)
+    X = CORPUS.X.copy().tolil()
+    X[3] = 0
+    model = LDA(4, burn_in=4, n_draws=2, random_state=0).fit(CORPUS.X)
+    assert model.to_pyldavis(X.tocsr()) == "prepared" and found["sorted"] is False
+    phi, theta, lengths, names, times = found["arrays"]
+    np.testing.assert_allclose(phi.sum(axis=1), 1)
+    assert theta.shape == (239, 4) and lengths.sum() == times.sum() and len(names) == 120
 
 
 @pytest.fixture(scope="module")

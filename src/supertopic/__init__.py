@@ -10,13 +10,18 @@ if TYPE_CHECKING:
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
     from supertopic.estimators.storage import load, save
     from supertopic.report.explain import explain
+    from supertopic.report.plots import CoefficientDisplay, ReliabilityDisplay, TopicDisplay, TraceDisplay
 
 __all__ = [
     "LDA",
+    "CoefficientDisplay",
     "MedLDAClassifier",
+    "ReliabilityDisplay",
     "SLDAClassifier",
     "SLDACountRegressor",
     "SLDARegressor",
+    "TopicDisplay",
+    "TraceDisplay",
     "explain",
     "load",
     "save",
@@ -30,6 +35,10 @@ _HOMES = {
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",
     "explain": "report.explain",
+    "CoefficientDisplay": "report.plots",
+    "ReliabilityDisplay": "report.plots",
+    "TopicDisplay": "report.plots",
+    "TraceDisplay": "report.plots",
     "load": "estimators.storage",
     "save": "estimators.storage",
 }

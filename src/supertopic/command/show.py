@@ -114,7 +114,7 @@ def topic_table(rows: list[dict], most: int | None = None) -> Table:
     more = f", the {most} largest of {len(rows)}" if most and most < len(rows) else ""
     table = Table(*columns, title=f"Topics{more}")
     for row in rows[:most]:
-        cells = [str(row["topic"]), f"{row['share']:.1%}"]
+        cells = [f"{row['topic']} {escape(row['name'])}".strip(), f"{row['share']:.1%}"]
         if classes:
             cells.append("-" if row["class"] is None else escape(str(row["class"])))
         if supervised:

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Sequence
+from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -249,6 +250,16 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
                 raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {self.random_state}.")
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _repr_html_inner(self) -> str:
+        """For notebooks: scikit-learn's own, and the topics once they are there."""
+        shown = super()._repr_html_inner()
+        if not hasattr(self, "_word_topic"):
+            return shown
+        words, shares = self.top_words(n=8), self._topic_shares[self.best_chain_]
+        cells = ((f"{k} {self.topic_name(k)}", f"{shares[k]:.1%}", " ".join(words[k])) for k in np.argsort(-shares))
+        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+        return f"{shown}<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -47,6 +47,7 @@ class Fitting:
     seed_: int
     n_blocks_: int
     n_features_in_: int
+    topic_names_: dict[str, str]
 
     def _fit_chains(
         self, source: Corpus, X: csr_array | None, response: Response, path: str | os.PathLike | None, every: float
@@ -93,12 +94,11 @@ class Fitting:
                         if checkpoint:
                             checkpoint.restore(chain, name, last)
                         while chain.iteration < last:
-                            note = f"log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else ""
-                            advance(note, max(chain.iteration - furthest, 0))
+                            advance(note_of(chain, index), max(chain.iteration - furthest, 0))
                             furthest = max(chain.iteration, furthest)
                             chain.step()
                             pause(chain, name, chain.iteration == last, checkpoint, stop)
-                        advance("", last - furthest)
+                        advance(f"chain {index}: calibration", last - furthest)
                         furthest = last
                         if getattr(self, "calibrate", False):
                             for _ in chain.calibrate(self.predict_sweeps, unseen, asked):
@@ -140,7 +140,7 @@ class Fitting:
     ) -> None:
         """Set what the chains have found. `source` has the documents that they saw, `aside` those of the mask."""
         means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
-        self.best_chain_, self.sampler_ = int(np.argmax(means)), plan.sampler
+        self.best_chain_, self.sampler_, self.topic_names_ = int(np.argmax(means)), plan.sampler, {}
         self.log_joint_ = np.array([[value for _, value in chain.log_joint] for chain in chains])
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in chains[0].log_joint])
         seconds = np.sum([chain.seconds for chain in chains], axis=0).tolist()
@@ -255,6 +255,14 @@ class Fitting:
         if self.device == "cuda":
             return "delayed"
         return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
+
+
+def note_of(chain: Chain, index: int) -> str:
+    """Where a chain is, for a progress bar."""
+    if not chain.iteration:
+        return f"chain {index}: starts (the very first fit compiles)"
+    value = f", log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else ""
+    return f"chain {index}: {'burn-in' if chain.iteration < chain.plan.burn_in else 'draws'}{value}"
 
 
 def pause(chain: Chain, name: str, finished: bool, checkpoint: Checkpoint | None, stop: threading.Event) -> None:

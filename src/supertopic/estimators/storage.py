@@ -29,7 +29,7 @@ ELSEWHERE = ("device", "engine")  # parameters that a file does not know: it may
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
     "multioutput_": bool, "n_covariates_": int, "exposed_": bool,
-    "hidden_": dict, "n_blocks_": int,
+    "hidden_": dict, "n_blocks_": int, "topic_names_": dict,
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
@@ -102,6 +102,7 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
         _expect(isinstance(value, wanted) or (wanted is float and isinstance(value, int)), f"{name} = {value!r}")
         setattr(model, name, value)
     model.n_blocks_ = header["fitted"].get("n_blocks_", 1)  # version 0.1 had no others
+    model.topic_names_ = header["fitted"].get("topic_names_", {})
     for name in ARRAYS:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))

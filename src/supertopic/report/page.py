@@ -113,7 +113,7 @@ def describe(model: Any, names: np.ndarray, X: csr_array, texts: list[str]) -> l
     for k, own in enumerate(words):
         order = np.argsort(-inferred[:, k] * (lengths > 9), kind="stable")[:TYPICAL]
         found.append({
-            "topic": k, "words": own, "likely": likely[k], "share": float(shares[k]),
+            "topic": k, "name": model.topic_name(k), "words": own, "likely": likely[k], "share": float(shares[k]),
             "exclusivity": float(exclusive[k]), "agreed": float(agreed[k]),
             "weights": model.coef_[:, k].tolist(), "lower": lower[:, k].tolist(), "upper": upper[:, k].tolist(),
             "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order],

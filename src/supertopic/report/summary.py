@@ -5,8 +5,9 @@ log joint, losses, omega. Where topics are shown for several chains, they are ma
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ class Diagnosis(dict):
 
 class Summary:
     """Facts about a fitted model, as its own methods."""
+
+    topic_names_: dict[str, str]
 
     def diagnose(self, X=None, y=None, **beside) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.
@@ -144,6 +147,42 @@ class Summary:
         best, order = np.sqrt(self._phi(self.best_chain_)), self.match_topics()
         alike = [np.sum(best * np.sqrt(self._phi(chain))[:, own], axis=0) for chain, own in enumerate(order)]
         return np.mean(np.array(alike) >= ALIKE, axis=0)
+
+    def name_topics(self, names: Mapping[int, str]) -> Any:
+        """Give some topics names, which are shown beside their numbers and kept in the model's file; "" takes one away.
+
+        They are those of the best chain, whose topics are shown everywhere. Another fit forgets them.
+        """
+        check_is_fitted(self, "_word_topic")
+        for topic, name in names.items():
+            if not isinstance(topic, Integral) or not 0 <= topic < self._n_features_out or not isinstance(name, str):
+                raise ValueError(
+                    f"names must be {{topic: name}} with topics from 0 to {self._n_features_out - 1}, got "
+                    f"{topic!r}: {name!r}."
+                )
+        known = self.topic_names_ | {str(int(topic)): name for topic, name in names.items()}
+        self.topic_names_ = {topic: name for topic, name in known.items() if name}
+        return self
+
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic, "" if it has none."""
+        return str(getattr(self, "topic_names_", {}).get(str(topic), ""))
+
+    def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
+        """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.
+
+        X are the documents whose topics are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0.
+        """
+        import pyLDAvis
+
+        counts = self._new_counts(X)
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        counts, lengths = counts[lengths > 0], lengths[lengths > 0]
+        topics, names = self.topic_word_, self._feature_names(feature_names)
+        return pyLDAvis.prepare(
+            topics / topics.sum(axis=1, keepdims=True), self.transform(counts), lengths, names,
+            np.asarray(counts.sum(axis=0)).ravel(), sort_topics=False,
+        )  # fmt: skip
 
     def to_xarray(self) -> Any:
         """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
@@ -323,7 +362,7 @@ def describe_topics(model, feature_names: ArrayLike | None = None, n: int = 10, 
     words, shares = model.top_words(feature_names, n, by), model._topic_shares[model.best_chain_]
     rows = []
     for k in np.argsort(-shares):
-        row = {"topic": int(k), "share": float(shares[k]), "words": words[k]}
+        row = {"topic": int(k), "name": model.topic_name(k), "share": float(shares[k]), "words": words[k]}
         if hasattr(model, "coef_"):
             one = len(model.coef_) == 1
             r = 0 if one else int(model.coef_[:, k].argmax())
@@ -346,7 +385,8 @@ def describe_weights(model, feature_names: ArrayLike | None = None, n: int = 10,
     """Every weight of every topic, a row each: the topic, its share and words, the class or column, the interval."""
     words, shares = model.top_words(feature_names, n, by), model._topic_shares[model.best_chain_]
     rows: list[dict] = [
-        {"topic": k, "share": float(share), "words": " ".join(words[k])} for k, share in enumerate(shares)
+        {"topic": k, "name": model.topic_name(k), "share": float(share), "words": " ".join(words[k])}
+        for k, share in enumerate(shares)
     ]
     if not hasattr(model, "coef_"):
         return rows

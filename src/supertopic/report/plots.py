@@ -1,0 +1,179 @@
+"""Plots of fitted models in scikit-learn's convention: `from_estimator(model, ..., ax=None)`, then `ax_` and `figure_`.
+
+They need matplotlib: pip install "supertopic[plot]".
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from supertopic.report.diagnostics import interval
+
+TOWARDS, AWAY = "#1b8a5a", "#c2452d"
+
+
+def axes(ax: Any, **size: Any) -> Any:
+    """The axes that were given, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('Plots need matplotlib: pip install "supertopic[plot]".') from error
+    return plt.subplots(layout="constrained", **size)[1]
+
+
+class Display:
+    """A plot, with the numbers behind it as attributes."""
+
+    ax_: Any
+
+    def _keep(self, ax: Any) -> "Display":
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class CoefficientDisplay(Display):
+    """The weights of topics with their intervals, largest first."""
+
+    def __init__(self, topics: np.ndarray, names: list[str], mean: np.ndarray, lower: np.ndarray, upper: np.ndarray):
+        self.topics, self.names, self.mean, self.lower, self.upper = topics, names, mean, lower, upper
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, feature_names: Any = None, *, column: int | str = 0, level: float = 0.9, n_words: int = 3,
+        ax: Any = None,
+    ) -> "CoefficientDisplay":  # fmt: skip
+        """`column` is the number or the name of a class, label or response."""
+        check_is_fitted(model, "coef_")
+        columns = model._column_names()
+        if isinstance(column, str):
+            if column not in columns:
+                raise ValueError(f"There is no column {column!r}; they are {', '.join(columns)}.")
+            column = columns.index(column)
+        draws = model.coef_draws_[model.best_chain_][:, column]
+        order = np.argsort(draws.mean(axis=0))
+        lower, upper = interval(draws, level)
+        words = model.top_words(feature_names, n_words)
+        names = [f"{k} {model.topic_name(k) or ' '.join(map(str, words[k]))}" for k in order]
+        display = cls(order, names, draws.mean(axis=0)[order], lower[order], upper[order])
+        return display.plot(ax=ax, title=columns[column])
+
+    def plot(self, *, ax: Any = None, title: str = "") -> "CoefficientDisplay":
+        ax = axes(ax, figsize=(6, 0.3 * len(self.names) + 1))
+        places = np.arange(len(self.names))
+        colours = np.where(self.mean > 0, TOWARDS, AWAY)
+        ax.hlines(places, self.lower, self.upper, colors=colours, linewidth=3, alpha=0.6)
+        ax.scatter(self.mean, places, c=colours, s=18, zorder=3)
+        ax.axvline(0, color="0.6", linewidth=0.8)
+        ax.set_yticks(places, self.names)
+        ax.set(xlabel="weight", title=title)
+        self._keep(ax)
+        return self
+
+
+class TopicDisplay(Display):
+    """The top words of some topics, as bars of their probabilities."""
+
+    def __init__(
+        self, topics: Sequence[int], words: list[list[str]], probabilities: list[np.ndarray], titles: list[str]
+    ):
+        self.topics, self.words, self.probabilities, self.titles = topics, words, probabilities, titles
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, feature_names: Any = None, *, topics: Sequence[int] | None = None, n_words: int = 8,
+        by: str = "frex", ax: Any = None,
+    ) -> "TopicDisplay":  # fmt: skip
+        """`topics` are the six largest by default; `ax` is a sequence of as many axes."""
+        check_is_fitted(model, "_word_topic")
+        shares = model._topic_shares[model.best_chain_]
+        chosen = list(np.argsort(-shares)[:6] if topics is None else topics)
+        names = model._feature_names(feature_names).tolist()
+        place = {name: i for i, name in enumerate(names)}
+        words = [[str(word) for word in row] for row in model.top_words(feature_names, n_words, by)]
+        found = [model.topic_word_[k][[place[word] for word in words[k]]] for k in chosen]
+        titles = [f"{k} {model.topic_name(k)} ({shares[k]:.1%})" for k in chosen]
+        return cls(chosen, [words[k] for k in chosen], found, titles).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> "TopicDisplay":
+        n = len(self.topics)
+        if ax is None:
+            columns = min(n, 3)
+            ax = axes(
+                None,
+                nrows=-(-n // columns),
+                ncols=columns,
+                figsize=(3 * columns, 2.4 * -(-n // columns)),
+                squeeze=False,
+            )
+            ax = ax.ravel()
+        if len(ax) < n:
+            raise ValueError(f"{n} topics need {n} axes, got {len(ax)}.")
+        for place, words, probabilities, title in zip(ax, self.words, self.probabilities, self.titles, strict=False):
+            place.barh(words[::-1], probabilities[::-1], color="#2457a6")
+            place.set_title(title, fontsize=10)
+        for place in ax[n:]:
+            place.set_axis_off()
+        self.axes_ = ax
+        self._keep(ax[0])
+        return self
+
+
+class TraceDisplay(Display):
+    """The log joint of every chain."""
+
+    def __init__(self, iterations: np.ndarray, log_joint: np.ndarray, burn_in: int):
+        self.iterations, self.log_joint, self.burn_in = iterations, log_joint, burn_in
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Any = None) -> "TraceDisplay":
+        check_is_fitted(model, "log_joint_")
+        return cls(model.log_joint_iterations_, model.log_joint_, model.burn_in).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> "TraceDisplay":
+        ax = axes(ax, figsize=(6, 3))
+        for chain, values in enumerate(self.log_joint):
+            ax.plot(self.iterations, values, label=f"chain {chain}")
+        ax.axvline(self.burn_in, color="0.6", linestyle="--", linewidth=0.8)
+        ax.set(xlabel="iteration", ylabel="log joint")
+        ax.legend()
+        self._keep(ax)
+        return self
+
+
+class ReliabilityDisplay(Display):
+    """Foretold probabilities against what came true, in tenths of the documents."""
+
+    def __init__(self, foretold: np.ndarray, true: np.ndarray, lower: np.ndarray, upper: np.ndarray, name: str):
+        self.foretold, self.true, self.lower, self.upper, self.name = foretold, true, lower, upper, name
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any, y: Any, *, ax: Any = None, **beside: Any) -> "ReliabilityDisplay":
+        """Of two classes the second one, of more the one that is chosen. `beside` are covariates."""
+        from supertopic.report.page import reliability
+
+        check_is_fitted(model, "classes_")
+        if model.multilabel_ or not hasattr(model, "predict_proba"):
+            raise ValueError("Reliability is about the probabilities of classes, of which a document has one.")
+        p, classes = model.predict_proba(X, **beside), model.classes_
+        truth = np.array([classes.tolist().index(value) for value in np.asarray(y).tolist()])
+        two = len(classes) == 2
+        sure, hit = (p[:, 1], truth == 1) if two else (p.max(axis=1), p.argmax(axis=1) == truth)
+        rows = reliability(sure, hit)
+        foretold, true, lower, upper = (
+            np.array([row[key] for row in rows]) for key in ("foretold", "true", "lower", "upper")
+        )
+        name = str(classes[1]) if two else "the chosen class"
+        return cls(foretold, true, lower, upper, name).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> "ReliabilityDisplay":
+        ax = axes(ax, figsize=(4, 4))
+        ax.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=0.8)
+        ax.vlines(self.foretold, self.lower, self.upper, color="#2457a6", alpha=0.6)
+        ax.scatter(self.foretold, self.true, color="#2457a6", zorder=3)
+        ax.set(xlabel=f"foretold for {self.name}", ylabel="came true", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        self._keep(ax)
+        return self
