@@ -39,6 +39,7 @@ TWO = np.where(CORPUS.doc_topic[:, 0] > 0.25, "yes", "no")
 MODELS = {
     "three": (SLDAClassifier, THREE, {}),
     "two": (SLDAClassifier, TWO, {}),
+    "sticks": (SLDAClassifier, THREE, {"multiclass": "stick_breaking"}),
     "separate": (SLDAClassifier, THREE, {"multiclass": "separate"}),
     "labels": (SLDAClassifier, (CORPUS.doc_topic > 0.3).astype(int), {}),
     "hinge": (MedLDAClassifier, THREE, {}),
@@ -243,8 +244,27 @@ def test_in_a_browser(browser, name, tmp_path):
     assert find("#text mark") and find("#waterfall rect")
     find("#after")[0].click()
     assert find("#sum")[0].text != first
+    assert downloaded(browser, "[data-csv=topics]").startswith("topic,name,words,share,")
+    assert downloaded(browser, "[data-csv=documents]").count("\n") > 100
+    name = find("#topic-table .name")[0]
+    browser.execute_script("arguments[0].textContent = 'tea & <cake>'", name)
+    (tmp_path / "again.html").write_text(downloaded(browser, "#save"), encoding="utf-8")
     find("#search")[0].send_keys("window.broken")
     assert len(find("#document option")) <= 1
     if find("#document option"):
         assert "<script>window.broken = 1</script>" in find("#text")[0].text
+    browser.get(f"file://{tmp_path}/again.html")
+    assert find("#topic-table .name")[0].text == "tea & <cake>" and find("#text mark")
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def downloaded(browser, selector):
+    """What a click would save."""
+    return browser.execute_async_script(
+        """
+        const [selector, done] = arguments, make = URL.createObjectURL;
+        URL.createObjectURL = blob => { blob.text().then(done); URL.createObjectURL = make; return make(blob); };
+        document.querySelector(selector).click();
+        """,
+        selector,
+    )

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from supertopic.report.explain import explain
+from supertopic.report.summary import describe_covariates
 
 MOST_DOCUMENTS, MOST_LETTERS = 120, 2500  # in the explorer, and of each
 MOST_JUDGED = 5000  # documents that predictions are judged on
@@ -60,10 +61,12 @@ def make_page(
         "burn_in": int(model.burn_in),
         "diagnosis": diagnosis(model),
         "topics": topics,
+        "covariates": describe_covariates(model),
         "missed": model.missed_words(names, 12) if hasattr(model, "word_coef_") else [],
         "judged": judge(model, X, y, unseen, rival, beside) if y is not None else None,
         "documents": explain_some(pipeline, model, X, texts, y, beside),
         "numbers": not hasattr(model, "classes_"),
+        "scores": not hasattr(model, "predict_proba"),
     }
     environment = Environment(loader=PackageLoader("supertopic.report"), autoescape=True, trim_blocks=True)
     environment.filters["signed"] = lambda x: f"{x:+.2f}"
@@ -108,6 +111,11 @@ def describe(model: Any, names: np.ndarray, X: csr_array, texts: list[str]) -> l
     likely, exclusive = model.top_words(names, 12, "probability"), model.exclusivity()
     lower, upper = (model.coef_, model.coef_) if model.coef_draws_.shape[1] < 2 else model.coef_interval(0.9)
     agreed, found = model.topic_agreement(), []
+    effects = np.zeros(model.coef_.T.shape)
+    if model.coef_draws_.shape[1] > 1:
+        _, _, change, _, _, told = model._effects(0.1, 0.9)
+        told = [str(name) for name in told]
+        effects = change[:, [told.index(name) if name in told else r for r, name in enumerate(model._column_names())]]
     inferred = model.transform(X) if X.shape[0] else np.zeros((0, len(words)))
     lengths = np.asarray(X.sum(axis=1)).ravel()
     for k, own in enumerate(words):
@@ -116,7 +124,7 @@ def describe(model: Any, names: np.ndarray, X: csr_array, texts: list[str]) -> l
             "topic": k, "name": model.topic_name(k), "words": own, "likely": likely[k], "share": float(shares[k]),
             "exclusivity": float(exclusive[k]), "agreed": float(agreed[k]),
             "weights": model.coef_[:, k].tolist(), "lower": lower[:, k].tolist(), "upper": upper[:, k].tolist(),
-            "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order],
+            "effect": effects[k].tolist(), "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order],
         })  # fmt: skip
     return found
 

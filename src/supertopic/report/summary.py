@@ -230,6 +230,15 @@ class Summary:
         """
         import pandas
 
+        before, after, change, lower, upper, names = self._effects(points, level)
+        k, c = np.divmod(np.arange(change.size), len(names))
+        columns = {"before": np.broadcast_to(before, change.shape), "after": after, "change": change, "lower": lower,
+                   "upper": upper}  # fmt: skip
+        facts = {"topic": k, "column": np.array(names, dtype=object)[c]}
+        return pandas.DataFrame(facts | {name: values[k, c] for name, values in columns.items()})
+
+    def _effects(self, points: float, level: float) -> tuple:
+        """The numbers of `effect_frame`: before (C,), then after, change and its interval, (K, C), and C names."""
         if not hasattr(self, "intercept_"):
             raise AttributeError(
                 f"{type(self).__name__} is not fitted, or has no response that topics could do anything to."
@@ -244,12 +253,8 @@ class Summary:
         start, scales = self.intercept_ + usual, np.zeros((n_draws, 0))
         before, names = self._means(start[:, None], scales)
         after, _ = self._means(start[:, None] + more.swapaxes(1, 2), scales)  # (draw, K, what is predicted)
-        lower, upper = interval(after - before, level)
-        k, c = np.divmod(np.arange(n_topics * len(names)), len(names))
-        columns = {"before": np.broadcast_to(before.mean(axis=0), lower.shape), "after": after.mean(axis=0),
-                   "change": (after - before).mean(axis=0), "lower": lower, "upper": upper}  # fmt: skip
-        facts = {"topic": k, "column": np.array(names, dtype=object)[c]}
-        return pandas.DataFrame(facts | {name: values[k, c] for name, values in columns.items()})
+        change = after - before
+        return before[:, 0].mean(axis=0), after.mean(axis=0), change.mean(axis=0), *interval(change, level), names
 
     def coefficient_frame(self, level: float = 0.9) -> Any:
         """A pandas frame of the weights, from hidden documents: column, topic, mean, sd, interval, P(positive).
