@@ -254,7 +254,7 @@ def test_in_a_browser(browser, name, tmp_path):
     if find("#document option"):
         assert "<script>window.broken = 1</script>" in find("#text")[0].text
     browser.get(f"file://{tmp_path}/again.html")
-    assert find("#topic-table .name")[0].text == "tea & <cake>" and find("#text mark")
+    assert "tea & <cake>" in [name.text for name in find("#topic-table .name")] and find("#text mark")
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
