@@ -107,15 +107,29 @@ def test_killed_workers(sampler, ray_cluster):
     same(model, other)
 
 
-def test_a_worker_that_hangs(ray_cluster, monkeypatch):
+def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
     from supertopic.sampling import cluster
 
-    run = RUN | {"burn_in": 600}
+    run, there, stopped = RUN | {"burn_in": 600}, tmp_path / "there", []
     model = LDA(**run).fit(CORPUS.X)
     monkeypatch.setattr(cluster, "LEAST", 3.0)
-    with Attack(signal.SIGSTOP, (0.8, 1.2), 1) as attack:
-        other = LDA(**run, engine="ray", n_jobs=1).fit(CORPUS.X, checkpoint_every=0.2)
-    assert attack.done == 1
+
+    def stop():
+        until = time.monotonic() + 60
+        while not (there / "chain-0").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        stopped.append(workers()[0])
+        os.kill(stopped[0], signal.SIGSTOP)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        other = LDA(**run, engine="ray", n_jobs=1).fit(CORPUS.X, checkpoint=there, checkpoint_every=0.2)
+    finally:
+        thread.join()
+        if stopped and Path(f"/proc/{stopped[0]}").exists():
+            os.kill(stopped[0], signal.SIGKILL)
+    assert stopped[0] not in workers()
     same(model, other)
 
 
@@ -231,3 +245,26 @@ def test_an_address_without_a_cluster():
     code = "from supertopic import LDA; import numpy as np; LDA(2, engine='ray:127.0.0.1:1').fit(np.eye(4, dtype=int))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "There is no Ray cluster at '127.0.0.1:1'" in found.stderr and "starts one on this machine" in found.stderr
+
+
+def sleepy(shard):
+    time.sleep(0.6)
+
+
+def test_a_worker_answers_while_it_works(ray_cluster):
+    """Else one that works for long would be taken for one that hangs, and be killed."""
+    import ray
+
+    from supertopic.sampling.cluster import Cluster, Crowd
+
+    with Crowd("", 1, "cpu", 1) as crowd:
+        engine = Cluster(*small_plan(LDA(**RUN)), crowd)
+        before = [ray.get(worker.ready.remote()) for worker in engine.workers]
+        thread = threading.Thread(target=engine.ask, args=(sleepy,))
+        thread.start()
+        time.sleep(0.5)
+        began = time.monotonic()
+        crowd.gather()
+        assert time.monotonic() - began < 2.5
+        assert [ray.get(worker.ready.remote()) for _, worker in crowd.workers] == before
+        thread.join()

@@ -153,3 +153,36 @@ def test_effects_are_those_of_a_document_with_more_of_a_topic(corpus, name):
         model.effect_frame(20)
     with pytest.raises(AttributeError, match="LDA is not fitted, or has no response"):
         LDA(**RUN).fit(corpus.X).effect_frame()
+
+
+@pytest.mark.parametrize("multiclass", ["shared", "separate"])
+def test_what_topics_add(corpus, multiclass):
+    """In the best chain alone, topics add up to what words add through them."""
+    y = corpus.doc_topic.argmax(axis=1)
+    run = {"n_topics": 4, "n_chains": 1, "burn_in": 8, "n_draws": 5, "random_state": 0, "multiclass": multiclass}
+    model = SLDAClassifier(**run).fit(corpus.X, y).name_topics({1: "tea"})
+    told = model.explain(corpus.X[[3]])
+    np.testing.assert_allclose(told.topics.sum(axis=0), told.through_topics.sum(axis=0), rtol=1e-9, atol=1e-12)
+    assert told.topic_shares.sum() == pytest.approx(1) and told.topic_labels[1] == "1 tea"
+    frame = told.topic_frame()
+    assert len(frame) == told.topics.size and "its topics: " in repr(told)
+    np.testing.assert_allclose(frame["adds"].to_numpy(), told.topics.ravel())
+
+
+def test_unsure(corpus):
+    """Documents that say nothing are doubted most."""
+    y, run = (
+        corpus.doc_topic.argmax(axis=1),
+        {"n_topics": 5, "n_chains": 1, "burn_in": 20, "n_draws": 5, "random_state": 0},
+    )
+    model = SLDAClassifier(**run).fit(corpus.X, y)
+    p = model.predict_proba(corpus.X).max(axis=1)
+    assert (model.unsure(corpus.X, 5) == np.argsort(p, kind="stable")[:5]).all()
+    for other in (
+        SLDAClassifier(**run).fit(corpus.X, (corpus.doc_topic > 0.3).astype(int)),
+        MedLDAClassifier(**run).fit(corpus.X, y),
+        MedLDAClassifier(**run).fit(corpus.X, y == 0),
+        SLDARegressor(**run).fit(corpus.X, corpus.doc_topic[:, 0]),
+    ):
+        found = other.unsure(corpus.X, 4)
+        assert len(set(found.tolist())) == 4 and found.max() < corpus.X.shape[0]

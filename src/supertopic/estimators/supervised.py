@@ -372,6 +372,27 @@ class SupervisedTopicModel(TopicModel, ABC):
             Path(path).write_text(page, encoding="utf-8")
         return page
 
+    def unsure(self, X: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
+        """The documents that the model is least sure of, row numbers of shape (n,): the best to ask somebody about.
+
+        Classes: the largest probability is smallest; labels: the mean distance from a half; numbers: the widest 90 %
+        interval. `beside` are covariates and exposure, as for `predict`.
+        """
+        if hasattr(self, "predict_proba"):
+            p = self.predict_proba(X, **beside)
+            doubt = -np.abs(p - 0.5).mean(axis=1) if self.multilabel_ else -p.max(axis=1)
+        elif hasattr(self, "decision_function"):
+            score = np.asarray(self.decision_function(X, **beside))
+            if score.ndim == 2 and not self.multilabel_:
+                best = np.sort(score, axis=1)
+                doubt = best[:, -2] - best[:, -1]
+            else:
+                doubt = -np.abs(score.reshape(len(score), -1)).mean(axis=1)
+        else:
+            lower, upper = self.predict_interval(X, 0.9, **beside)
+            doubt = (upper - lower).reshape(len(lower), -1).mean(axis=1)
+        return np.argsort(-doubt, kind="stable")[:n]
+
     @abstractmethod
     def _surprise(self, X, y, beside: dict[str, Any]) -> np.ndarray:
         """How far each known response is from what is predicted, (n_docs,): the larger, the more surprising."""

@@ -35,6 +35,9 @@ class Explanation(NamedTuple):
     mean: np.ndarray  # what is predicted: probabilities, scores, a rating or a count
     mean_interval: tuple[np.ndarray, np.ndarray]
     mean_names: list
+    topics: np.ndarray  # (K, R): what each topic of the best chain, whose topics are shown, adds in that chain
+    topic_shares: np.ndarray  # (K,): its share of the document
+    topic_labels: list[str]
 
     def rows(self, column: int, most: int | None = None) -> list[tuple[str, float, float, float]]:
         """Words with their contribution to a column and its interval, the largest first."""
@@ -70,9 +73,25 @@ class Explanation(NamedTuple):
         lines += [
             f"  {total:+8.3f}  {word}  ({a:+.3f} .. {b:+.3f})" for word, total, a, b in self.rows(self.column, 15)
         ]
+        largest = [i for i in np.argsort(-np.abs(self.topics[:, self.column]))[:3] if self.topic_shares[i] > 0]
         left = len(self.words) - 15
         lines += [f"            and {left} words more"] if left > 0 else []
-        return "\n".join([*lines, f"  {self.omega[self.column]:+8.3f}  in all"])
+        lines.append(f"  {self.omega[self.column]:+8.3f}  in all")
+        if largest:
+            told = (f"{self.topic_labels[i]} ({self.topics[i, self.column]:+.2f})" for i in largest)
+            lines.append(f"its topics: {', '.join(told)}")
+        return "\n".join(lines)
+
+    def topic_frame(self) -> Any:
+        """A pandas frame: a row for each topic of the best chain and column, with its share and what it adds there."""
+        import pandas
+
+        n_topics, n_columns = self.topics.shape
+        topic, column = np.divmod(np.arange(n_topics * n_columns), n_columns)
+        return pandas.DataFrame({
+            "topic": topic, "label": np.array(self.topic_labels, object)[topic], "share": self.topic_shares[topic],
+            "column": np.array(self.columns, object)[column], "adds": self.topics.ravel(),
+        })  # fmt: skip
 
     def others(self) -> list[tuple[str, float]]:
         """What adds to the shown column beside the words."""
@@ -122,6 +141,7 @@ def explain_counts(model, counts, names: np.ndarray, Z: np.ndarray, log_exposure
     n_pairs = max(*model._n_told(etas))
     pairs = np.arange(n_pairs) % etas.shape[1]
     through = np.zeros((len(etas), n_pairs, len(word), n_columns))
+    by_topic, shares = np.zeros((n_topics, n_columns)), np.zeros(n_topics)
     place = np.repeat(np.arange(len(word)), counts.data)  # of each token's word
     for chain, eta in enumerate(etas if n_tokens else ()):
         for block in range(model.n_blocks_):
@@ -132,6 +152,12 @@ def explain_counts(model, counts, names: np.ndarray, Z: np.ndarray, log_exposure
             for i in range(n_pairs):
                 added = own[i % len(eta)][:, z[i % len(z)]].T / n_tokens  # (n_tokens, R)
                 np.add.at(through[chain, i, :, columns], place, added)
+            if chain == model.best_chain_:
+                used = np.array([np.bincount(row, minlength=own.shape[2]) for row in z]) / n_tokens  # (draw, K)
+                pairing = np.arange(n_pairs)
+                of_each = own[pairing % len(eta)] * used[pairing % len(z)][:, None]  # (pair, R, K)
+                by_topic[model._block(block), columns] = of_each.mean(axis=0).T
+                shares[model._block(block)] = used[pairing % len(z)].mean(axis=0) / model.n_blocks_
     direct = np.zeros_like(through)
     if model._theta.size:
         x = model._dictionary.rows(counts)
@@ -152,4 +178,11 @@ def explain_counts(model, counts, names: np.ndarray, Z: np.ndarray, log_exposure
         model._column_names(), [str(name) for name in names[word]], counts.data.copy(), through.mean(axis=(0, 1)),
         direct.mean(axis=(0, 1)), lower, upper, np.broadcast_to(constant, n_columns).copy(), beside.mean(axis=(0, 1)),
         omega.mean(axis=0), means[:, 0].mean(axis=0), tuple(side[0] for side in interval(means, level)), mean_names,
+        by_topic, shares, label_topics(model, names),
     )  # fmt: skip
+
+
+def label_topics(model, names: np.ndarray) -> list[str]:
+    """What topics are called: their numbers, with names or a few words."""
+    words = model.top_words(names, 3)
+    return [f"{k} {model.topic_name(k) or ' '.join(map(str, row))}" for k, row in enumerate(words)]

@@ -246,6 +246,8 @@ def explain_some(pipeline: Any, model: Any, X: csr_array, texts: list[str], y, b
                 zip(told.mean_names, told.mean, *told.mean_interval, strict=True), key=lambda row: -row[1])[:3]],
             "words": [[word, round(through, 6), round(direct, 6)] for word, through, direct in zip(
                 told.words, told.through_topics[:, column].tolist(), told.direct[:, column].tolist(), strict=True)],
+            "topics": [[told.topic_labels[k], round(float(told.topics[k, column]), 4)] for k in np.argsort(
+                -np.abs(told.topics[:, column]))[:4].tolist() if told.topic_shares[k] > 0],
             "constant": float(told.constant[column]), "covariates": float(told.covariates[column]),
             "omega": float(told.omega[column]),
         })  # fmt: skip

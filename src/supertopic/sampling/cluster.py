@@ -8,12 +8,14 @@ process would give. Workers that are lost are not mourned: the chain goes on fro
 import logging
 import os
 import queue
+import signal
 import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,8 +32,9 @@ from supertopic.sampling.state import Kept, Priors, Statistics
 logger = logging.getLogger("supertopic")
 
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
-GIVE_UP = 180.0  # seconds in which workers are lost again and again
+GIVE_UP, SOME = 180.0, 5.0  # seconds in which workers are lost again and again, before they have worked for some
 T = TypeVar("T")
+Ends = tuple[int, int]
 
 
 @contextmanager
@@ -98,9 +101,19 @@ class Worker:
         if name in self.engines:
             self.engines.pop(name).close()
 
+    @ray.method(concurrency_group="beside")
     def ready(self) -> int:
-        """The number of its process."""
+        """The number of its process, also while it works on something else."""
         return os.getpid()
+
+
+def kill_worker(process: int) -> None:
+    """Kill a process of this machine, if it is a worker."""
+    try:
+        if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes():
+            os.kill(process, signal.SIGKILL)
+    except OSError:
+        pass
 
 
 class Place(NamedTuple):
@@ -122,7 +135,7 @@ class Crowd:
         self.n_threads = None if n_threads is None or n_threads < 1 else n_threads
         self.n_chains, self.lock = n_chains, threading.Lock()
         self.workers: list[tuple[Place, Any]] = []
-        self.sources: dict[tuple[int, int, int], Any] = {}  # parts of the documents that were sent
+        self.processes: dict[int, int] = {}  # the number of each worker's process
 
     def __enter__(self) -> "Crowd":
         self.inside = ExitStack()
@@ -159,15 +172,18 @@ class Crowd:
 
     def run(self, plan: Plan, source: Corpus, go: Callable[[Any], T]) -> T:
         """What comes out of an engine for this plan; if a worker is lost, it is tried again with another."""
-        team, since = self.teams.get(), None
+        team, since, sent = self.teams.get(), None, dict[Ends, Any]()
         try:
             while True:
-                began = time.monotonic()
+                began = None
                 try:
-                    return go(Cluster(plan, source, self, slice(team, None, self.at_once)))
+                    engine = Cluster(plan, source, self, slice(team, None, self.at_once), sent)
+                    began = time.monotonic()
+                    return go(engine)
                 except Lost as error:
                     now = time.monotonic()
-                    since = since if since is not None and now - began < LEAST else now
+                    if since is None or (began is not None and now - began > SOME):  # it has come further meanwhile
+                        since = now
                     if now - since > GIVE_UP:
                         raise
                     logger.warning("%s The chain goes on from its last checkpoint.", error)
@@ -210,7 +226,7 @@ class Crowd:
                     missing.remove(place)
                     kept.append((place, worker))
                 else:
-                    ray.kill(worker)
+                    self.dismiss(place, worker)
             self.workers = kept + [(place, self.hire(place)) for place in missing]
             ready = [worker.ready.remote() for _, worker in self.workers]
             if len(ray.wait(ready, num_returns=len(ready), timeout=LEAST / 2)[1]):
@@ -221,48 +237,62 @@ class Crowd:
 
     def answers(self, worker: Any, patience: float) -> bool:
         try:
-            return bool(ray.get(worker.ready.remote(), timeout=patience))
+            self.processes[id(worker)] = ray.get(worker.ready.remote(), timeout=patience)
         except RayError:
             return False
+        return True
+
+    def dismiss(self, place: Place, worker: Any) -> None:
+        """End a worker; one that hangs does not hear Ray, so that its process has to be killed where it is."""
+        ray.kill(worker)
+        process, where = self.processes.pop(id(worker), None), NodeAffinitySchedulingStrategy(place.node, soft=False)
+        if process:
+            try:
+                task = ray.remote(num_cpus=0)(kill_worker).options(scheduling_strategy=where, max_retries=0)
+                ray.get(task.remote(process), timeout=5.0)
+            except RayError:
+                logger.debug("Nobody is there to kill process %d.", process)
 
     def hire(self, place: Place) -> Any:
         where = NodeAffinitySchedulingStrategy(place.node, soft=False)
         options = {"num_cpus": place.n_threads, "num_gpus": place.n_cards, "scheduling_strategy": where}
-        return ray.remote(Worker).options(**options).remote()
-
-    def part(self, source: Corpus, docs: slice) -> Any:
-        """Some of the documents, which are sent once."""
-        key = id(source), docs.start, docs.stop
-        if key not in self.sources:
-            self.sources[key] = source, ray.put(source.part(docs))  # the source stays, and so does its id
-        return self.sources[key][1]
+        groups: dict[str, Any] = {"concurrency_groups": {"beside": 1}}
+        return ray.remote(**groups)(Worker).options(**options).remote()
 
 
 class Cluster:
     """All workers, with the verbs of `Threads`."""
 
-    def __init__(self, plan: Plan, source: Corpus, crowd: Crowd, team: slice = slice(None)):
+    def __init__(
+        self, plan: Plan, source: Corpus, crowd: Crowd, team: slice = slice(None), sent: dict[Ends, Any] | None = None
+    ):
+        """`sent` are parts of the documents that have been sent already, by their ends."""
         self.plan, self.seconds, self.name = plan, np.zeros(3), uuid.uuid4().hex
-        self.longest, self.first = 0.0, True
+        self.longest: dict[str, float] = {}  # seconds that a verb took, the first time apart: that compiles
         workers = crowd.workers[team][: len(plan.groups)]
         threads = np.cumsum([0, *(place.n_threads for place, _ in workers)])
         edges = np.rint(threads / threads[-1] * len(plan.groups)).astype(int)
         edges = np.maximum(edges, np.arange(len(edges)))  # none without work
         edges = np.minimum(edges, len(plan.groups) - len(workers) + np.arange(len(edges)))
-        self.workers = [worker for _, worker in workers]
+        self.workers, sent = [worker for _, worker in workers], {} if sent is None else sent
         self.changes: list[list[Any]] = [[] for _ in workers]  # that each still has to hear
         n_parts = PARTS * max(place.n_threads for place, _ in workers)
         calls = []
         for (place, worker), a, b in zip(workers, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             slices = plan.slices[plan.groups[a].start : plan.groups[b - 1].stop]
-            docs = crowd.part(source, slice(slices[0].start, slices[-1].stop))
+            ends = slices[0].start, slices[-1].stop
+            docs = sent.get(ends) or sent.setdefault(ends, ray.put(source.part(slice(*ends))))
             calls.append(worker.begin.remote(self.name, plan, docs, slice(a, b), place.n_threads, n_parts))
-        self.wait(calls)
+        try:
+            self.wait("begin", calls)
+        except BaseException:
+            self.close()
+            raise
         self.counts = FarCounts(self)
 
-    def wait(self, calls: list) -> list:
+    def wait(self, verb: str, calls: list) -> list:
         """The answers; raises Lost if there is none, and what a worker raised."""
-        patience = FIRST if self.first else max(LEAST, TIMES * self.longest)
+        patience = max(LEAST, TIMES * self.longest[verb]) if verb in self.longest else FIRST
         began = time.monotonic()
         try:
             answers = ray.get(calls, timeout=patience)
@@ -272,7 +302,7 @@ class Cluster:
             raise Lost(f"A worker did not answer within {patience:.0f} seconds.") from None
         except RayError as error:
             raise Lost(f"A worker is lost: {str(error).splitlines()[0]}") from None
-        self.longest, self.first = max(self.longest, time.monotonic() - began), False
+        self.longest[verb] = max(self.longest[verb], time.monotonic() - began) if verb in self.longest else 0.0
         return answers
 
     def call(self, verb: str, *data: Any, only: int | None = None) -> list:
@@ -286,7 +316,7 @@ class Cluster:
             changes.append(change)
         if verb in ("start", "count", "sweep"):
             self.changes = [[change for j, change in enumerate(changes) if j != i] for i in asked]
-        return self.wait(answers)
+        return self.wait(verb, answers)
 
     def ask(self, verb: str | Callable, *data: Any) -> list:
         """What every shard answers, in the shards' order."""
