@@ -238,7 +238,7 @@ def test_a_lost_machine(tmp_path):
     command = [sys.executable, "-W", "ignore", "-c", LOSING.format(shard=SHARD), tmp_path / "there"]
     environment = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
     found = subprocess.run(command, env=environment, timeout=200, capture_output=True, text=True)
-    assert found.stdout.splitlines()[-2:] == ["lost", "the same"], found.stderr[-2000:]
+    assert {"lost", "the same"} <= set(found.stdout.splitlines()), found.stdout[-500:] + found.stderr[-2000:]
 
 
 def test_an_address_without_a_cluster():
