@@ -102,7 +102,8 @@ def diagnosis(model: Any) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = model.diagnose()
-    return {"rows": found.rows(), "advice": found.advice}
+    rows = [row[:3] for row in found.rows()]  # what hidden documents tell is among the facts
+    return {"rows": [row for row in rows if any(row[1:])], "advice": found.advice}
 
 
 def describe(model: Any, names: np.ndarray, X: csr_array, texts: list[str]) -> list[dict[str, Any]]:
