@@ -97,6 +97,9 @@ def test_an_upward_import_is_noticed():
         ("llvmlite", "kernels"),
         ("safetensors", "files"),
         ("pyarrow", "files"),
+        ("ray", "sampling"),
+        ("jinja2", "report"),
+        ("matplotlib", "report"),
         ("typer", "command"),
     ],
 )
@@ -105,6 +108,14 @@ def test_a_package_is_imported_in_one_room(package, only):
         path.relative_to(SOURCE).parts[0] for path in FILES if any(n.split(".")[0] == package for n in imports(path))
     }
     assert users <= {only, "baselines"} and only in users
+
+
+def test_a_cluster_has_one_door():
+    """Ray is imported in one file, which is imported inside functions only."""
+    assert {path.stem for path in FILES if "ray" in {name.split(".")[0] for name in imports(path)}} == {"cluster"}
+    for path in FILES:
+        top = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+        assert "supertopic.sampling.cluster" not in {node.module for node in top}, path
 
 
 def test_a_card_has_one_door():
