@@ -98,7 +98,7 @@ log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
     The log joint density, and the iterations at which it was taken: every tenth, and all that are kept.
 best_chain_, sampler_, seed_, n_blocks_, timings_ : int, str, int, int, dict
     The chain that is shown, the sampler that ran, the seed, how many parts the topics have (see `multiclass`), and the
-    seconds spent on eta, z and lambda by all threads or by the card; on a cluster also the seconds and bytes of exchange.
+    seconds spent on eta, z and lambda by all threads or by the card; on a cluster also seconds and bytes of exchange.
 topic_names_ : dict
     Names that `name_topics` gave, by the number of the topic as text.
 vectorizer_ : CountVectorizer
