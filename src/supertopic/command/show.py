@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support, r2_score
 
 from supertopic.estimators.classifiers import SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.report.page import wilson
 from supertopic.report.summary import describe_covariates
 
 MOST_COLUMNS = 20  # of a table of words
@@ -83,13 +84,6 @@ def losses(truth: np.ndarray, p: np.ndarray, labels: bool) -> float:
     p = np.clip(p, 1e-15, 1.0 - 1e-15)
     hits = np.where(truth, np.log(p), np.log1p(-p) if labels else 0.0)
     return float(-hits.sum(axis=1).mean())
-
-
-def wilson(right: np.ndarray) -> list[float]:
-    """Wilson's 90 % interval of a share."""
-    n, p, z = len(right), right.mean(), 1.645
-    middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return [float((middle - half) / (1 + z * z / n)), float((middle + half) / (1 + z * z / n))]
 
 
 def resampled(figure: Callable, n: int) -> list[float]:
