@@ -61,12 +61,12 @@ class Fitting:
         self.n_blocks_ = self._count_blocks(target.y.shape[1])
         n_chains = self.n_blocks_ * self.n_chains
         warn_of_many_topics(self.n_topics, n_docs, n_tokens)
-        aside, asked, everything = None, None, source
+        aside, asked = None, None
         self.seed_ = self._seed()
         plan = self._plan(source, response)
         with ExitStack() as inside:
             stop = inside.enter_context(interruptible())
-            team = inside.enter_context(self._open_team(everything, n_chains))
+            team = inside.enter_context(self._open_team(source, n_chains))
             if path is None and team.mortal:
                 path = inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-"))
             checkpoint = self._open_checkpoint(plan, source, path, every)

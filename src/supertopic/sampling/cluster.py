@@ -175,12 +175,14 @@ class Crowd:
         team, since, sent = self.teams.get(), None, dict[Ends, Any]()
         try:
             while True:
-                began = None
+                engine, began = None, None
                 try:
                     engine = Cluster(plan, source, self, slice(team, None, self.at_once), sent)
                     began = time.monotonic()
                     return go(engine)
                 except Lost as error:
+                    if engine:
+                        engine.close()
                     now = time.monotonic()
                     if since is None or (began is not None and now - began > SOME):  # it has come further meanwhile
                         since = now
