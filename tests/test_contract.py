@@ -423,6 +423,10 @@ def test_members_tell_each_other(sampler, length, monkeypatch):
 
     def exchange():
         told = [pickle.loads(pickle.dumps(member.tell())) for member in members]
+        for member, moves in zip(members, told, strict=True):
+            if member.own:
+                taken = [np.sum([move.taken for move in part], axis=0).tolist() for part in (member.own, moves)]
+                assert taken[0] == taken[1]
         members[0].hear(told[1])
         members[1].hear(told[0])
         return told
