@@ -123,13 +123,16 @@ def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams):
     return z, tally
 
 
-def log_words(docs, z, n_words, n_topics, beta):
+def log_words(docs, z, n_words, n_topics, beta, believed=0):
+    """log p(w | z); pseudo-counts (V, K) join beta, so that each word of each topic has a prior of its own."""
+    prior = beta + np.zeros((n_topics, n_words)) + np.transpose(believed)
     count = np.zeros((n_topics, n_words))
     for words, topics in zip(docs, z, strict=True):
         for w, k in zip(words, topics, strict=True):
             count[k, w] += 1
-    per_topic = gammaln(count + beta).sum(axis=1) - gammaln(count.sum(axis=1) + n_words * beta)
-    return float(np.sum(per_topic - n_words * gammaln(beta) + gammaln(n_words * beta)))
+    whole = prior.sum(axis=1)
+    per_word = (gammaln(count + prior) - gammaln(prior)).sum()
+    return float(per_word + np.sum(gammaln(whole) - gammaln(whole + count.sum(axis=1))))
 
 
 def log_documents(z, alpha):
@@ -162,12 +165,15 @@ def negative_binomial(c):
     return lambda y, omega, r: c * stats.nbinom.logpmf(y, r, r / (r + np.exp(omega)))
 
 
-def exact_posterior(docs, target, n_words, alpha, beta, nu2, log_psi, points, scales=(1.0,), log_scale=(0.0,)):
+def exact_posterior(
+    docs, target, n_words, alpha, beta, nu2, log_psi, points, scales=(1.0,), log_scale=(0.0,), believed=0, known=None
+):
     """Every z with its probability, and the weight of every (eta, scale) given z, by enumeration and a trapezoid.
 
     Given z the columns factorise, so that the integral has K + P dimensions for any R, and one more for the response's
     own parameter. `points` is the grid on each axis of eta, `scales` and `log_scale` the grid of the parameter and the
-    log of its prior mass. Returned: the states, their probabilities p (S,), the grid (G, K + P + 1), and for each state
+    log of its prior mass. `believed` (V, K) are pseudo-counts, `known` the precision (R, K + P, K + P) and the shift
+    (R, K + P) that are known of eta. Returned: the states, their probabilities p (S,), the grid (G, K + P + 1), and for each state
     and column the weights of its points (S, R, G), from which eta and the scale can be drawn given z.
     """
     n_topics, n_covariates = len(alpha), target.covariates.shape[1]
@@ -181,12 +187,15 @@ def exact_posterior(docs, target, n_words, alpha, beta, nu2, log_psi, points, sc
     for flat in itertools.product(range(n_topics), repeat=sum(lengths)):
         z = [list(map(int, part)) for part in np.split(np.array(flat, int), splits)]
         x = np.hstack([zbars(z, n_topics), target.covariates])
-        log_z = log_words(docs, z, n_words, n_topics, beta) + log_documents(z, alpha)
+        log_z = log_words(docs, z, n_words, n_topics, beta, believed) + log_documents(z, alpha)
         columns = []
         for r in range(target.y.shape[1]):
             offset = np.broadcast_to(target.offset, target.y.shape)[:, r]
             psi = log_psi(target.y[:, r], grid[:, :-1] @ x.T + offset, grid[:, -1:])  # (G, n_docs)
             log_eta = log_prior + (target.weight[:, r] * psi).sum(axis=1)
+            if known:
+                eta = grid[:, :-1]
+                log_eta += eta @ known[1][r] - 0.5 * np.einsum("gi,ij,gj->g", eta, known[0][r], eta)
             log_z += np.logaddexp.reduce(log_eta)
             columns.append(np.exp(log_eta - np.logaddexp.reduce(log_eta)))
         states.append(z)

@@ -13,7 +13,7 @@ from supertopic.sampling import topics
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.state import Belief, Priors, Statistics, make_target, no_statistics
 
 DOCS = [[0, 1, 2], [0, 0], [], [2]]
 N_WORDS, BETA = 3, 0.5
@@ -70,6 +70,10 @@ ONE = np.ones(1)
 ALPHA = [0.5, 0.5]
 
 
+BELIEVED = np.array([[3, 0], [0, 0], [0, 5]], np.int32)  # pseudo-counts
+KNOWN = np.array([[[1.2, 0.4], [0.4, 0.8]]]), np.array([[1.0, -0.7]])  # precision and shift of eta, a column
+
+
 def log_uniform(low, high, n, prior):
     """A grid of n scales with the log mass of its cells under a prior density."""
     x = np.linspace(np.log(low), np.log(high), n)
@@ -94,6 +98,13 @@ CASES = [
         {"scales": [2.0], "offset": OFFSET}),
     ("counts", NegativeBinomial(2.0, ONE, True, 4.0, 3.0), naive.negative_binomial(2.0), ALPHA,
         log_uniform(0.02, 8, 25, stats.gamma(4.0, scale=1 / 3.0)) | {"offset": OFFSET}),
+    ("none", Logistic(1.0), naive.logistic(1.0), ALPHA, {"believed": BELIEVED}),
+    ("binary", Logistic(4.0), naive.logistic(4.0), ALPHA, {"believed": BELIEVED, "known": KNOWN}),
+    ("weighted", Hinge(0.7, 1.5), naive.hinge(0.7, 1.5), ALPHA, {"believed": BELIEVED}),
+    ("real", Gaussian(2.0, 0.6 * ONE, False), naive.gaussian(2.0), ALPHA,
+        {"scales": [0.6], "believed": BELIEVED, "known": KNOWN}),
+    ("counts", NegativeBinomial(1.5, 2.0 * ONE, False), naive.negative_binomial(1.5), ALPHA,
+        {"scales": [2.0], "offset": OFFSET, "believed": BELIEVED}),
 ]  # fmt: skip
 
 
@@ -113,14 +124,15 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
     alpha, nu2, n_topics = np.array(alpha), 2.0, len(alpha)
     fine = 41 if isinstance(response, Logistic | Gaussian | NegativeBinomial) else 161  # the hinge has a kink
     points = np.linspace(-8, 8, fine if n_topics + target.covariates.shape[1] == 2 else 23)
-    grids = {name: more[name] for name in ("scales", "log_scale") if name in more}
+    grids = {name: more[name] for name in ("scales", "log_scale", "believed", "known") if name in more}
     states, p, grid, etas = naive.exact_posterior(DOCS, target, N_WORDS, alpha, BETA, nu2, log_psi, points, **grids)
     rng = np.random.default_rng([n_topics, int(10 * response.c), len(case)])
     index = {tuple(k for t in z for k in t): s for s, z in enumerate(states)}
     cumulated = etas.cumsum(axis=2)
     priors = Priors(alpha, BETA, nu2)
     n_shards = 2 if sampler == "drawn" else 1  # exact for any number of shards
-    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device)
+    belief = belief_of(more, n_topics, y.shape[1]) if "believed" in more else None
+    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device, belief=belief)
     counts, drawn, engine = np.zeros(len(p)), [], Threads(plan, source, 1)
     for replicate in range(n_replicates):
         s = rng.choice(len(p), p=p)
@@ -137,6 +149,16 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
         drawn.append(np.hstack([eta, scale[:, None]]))
         counts[index[tuple(z.tolist())]] += 1
     compare(counts, p, np.array(drawn), grid, etas)
+
+
+def belief_of(more, n_topics, n_columns):
+    """Pseudo-counts, and what is known of eta."""
+    known = nothing = no_statistics(n_topics, n_columns)
+    if "known" in more:
+        precision, shift = more["known"]
+        below = np.tril_indices(n_topics)
+        known = Statistics(precision[:, below[0], below[1]].T.copy(), shift.T.copy())
+    return Belief(more["believed"], known, nothing, nothing)
 
 
 def no_scale(rng):

@@ -15,6 +15,7 @@ from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import draw_eta
 from supertopic.sampling.plan import ETA, SCALE
 from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Statistics, add
 
 NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
 BURN_IN = 10  # with fixed shares the chain settles at once
@@ -22,15 +23,19 @@ NU2_SHOWN, LEAST_SHOWN, THIN = 25.0, 100, 3  # for weights from few documents: p
 
 
 def draw_weights(
-    engine: Threads, response: Response, nu2: float, n_draws: int, key: np.uint64, thin: int = 1
-) -> Iterator[tuple[np.ndarray, Response]]:
-    """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep."""
+    engine: Threads, response: Response, nu2: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
+) -> Iterator[tuple[np.ndarray, Response, Statistics]]:
+    """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep.
+
+    With each comes what it was drawn from: the statistics, with what was known before.
+    """
     engine.ask("restart", response)
     statistics = engine.statistics()
     for i in range(thin * (BURN_IN + n_draws)):
+        statistics = add(statistics, known)
         eta = draw_eta(statistics, nu2, make_key(key, i, ETA))
         engine.ask("regress", eta)
         response = response.draw_scale(engine.total, make_key(key, i, SCALE))
-        statistics = engine.augment(response, make_key(key, i))
         if i >= thin * BURN_IN and i % thin == thin - 1:
-            yield eta, response
+            yield eta, response, statistics
+        statistics = engine.augment(response, make_key(key, i))

@@ -13,7 +13,7 @@ from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
 from supertopic.sampling.inference import PREDICT, freeze
 from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, mean_topics
+from supertopic.sampling.state import Priors, Statistics, add, mean_topics
 from supertopic.sampling.trust import Foretold, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
@@ -36,6 +36,7 @@ class Result(NamedTuple):
     log_joint: list[tuple[int, float]]  # iteration, value
     seconds: np.ndarray  # (3,): in eta, z, lambda
     traffic: np.ndarray  # (2,): seconds and bytes for telling other machines
+    learned: list[Statistics]  # of eta, weights and shown, as in `Belief`
 
 
 class Chain:
@@ -54,6 +55,7 @@ class Chain:
         self.shown: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.foretold: Foretold | None = None
         self.left_out = np.zeros((0, plan.n_columns))
+        self.learned = {name: plan.known(name) for name in ("weights", "shown")}
         self.engine.start(make_key(plan.seed, index, 0))
         self.statistics = self.engine.statistics()
 
@@ -88,8 +90,11 @@ class Chain:
         """
         self.engine.leave_out(self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
         key = make_key(self.plan.seed, self.index, PREDICTING)
-        for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, len(self.eta), key):
-            self.weights.append(draw)
+        known = self.plan.known("weights")
+        for *draw, self.learned["weights"] in draw_weights(
+            self.engine, self.plan.response.plain(), NU2, known, len(self.eta), key
+        ):
+            self.weights.append(tuple(draw))
             yield
         mean = np.mean([eta[:, : self.plan.n_topics] for eta, _ in self.weights], axis=0)
         self.left_out = np.concatenate(self.engine.ask("told", mean))
@@ -100,7 +105,10 @@ class Chain:
         engine, key = Threads(plan, hidden, 1), make_key(self.plan.seed, self.index, PREDICT)
         engine.ask("meet", topics, n_sweeps, key)
         path, n_draws = make_key(self.plan.seed, self.index, SHOWN), max(len(self.eta), LEAST_SHOWN)
-        for eta, _ in draw_weights(engine, self.plan.response.shown(), NU2_SHOWN, n_draws, path, THIN):
+        known = self.plan.known("shown")
+        for eta, _, self.learned["shown"] in draw_weights(
+            engine, self.plan.response.shown(), NU2_SHOWN, known, n_draws, path, THIN
+        ):
             self.shown.append(eta)
             yield
         engine.close()
@@ -124,9 +132,10 @@ class Chain:
             )
         shown = np.array(self.shown) if self.shown else calibrated[0]
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
+        learned = [add(self.statistics, self.plan.known("eta")), *self.learned.values()]
         return Result(
             eta, scale, calibrated, shown, self.foretold, self.left_out, kept.word_topic, doc_topic, self.priors,
-            np.array(self.trace), self.log_joint, self.engine.timings(), self.engine.traffic(),
+            np.array(self.trace), self.log_joint, self.engine.timings(), self.engine.traffic(), learned,
         )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
@@ -196,5 +205,5 @@ def join(parts: list[Result], n_covariates: int) -> Result:
         apart(eta), beside("scale"), (apart(new), new_scale), apart(shown), foretold, beside("left_out"),
         beside("word_topic"), beside("doc_topic"), parts[0].priors._replace(alpha=alpha),
         np.sum([part.trace for part in parts], axis=0), log_joint, np.sum([part.seconds for part in parts], axis=0),
-        np.sum([part.traffic for part in parts], axis=0),
+        np.sum([part.traffic for part in parts], axis=0), [],
     )  # fmt: skip

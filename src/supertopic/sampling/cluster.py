@@ -329,7 +329,7 @@ class Cluster:
         return np.sum(self.ask(verb, *data), axis=0)
 
     def start(self, key: np.uint64) -> None:
-        """Draw every z from the uniform distribution, and count."""
+        """Draw every z from the uniform distribution, or from what is believed of topics, and count."""
         self.call("start", key)
 
     def count(self) -> None:

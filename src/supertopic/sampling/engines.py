@@ -12,7 +12,7 @@ from supertopic.sampling.crew import Crew
 from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan, Source
 from supertopic.sampling.responses import Response
 from supertopic.sampling.shard import Shard
-from supertopic.sampling.state import Moves, Priors, Statistics, no_statistics
+from supertopic.sampling.state import Moves, Priors, Statistics, mean_topics, no_statistics
 from supertopic.sampling.topics import Counts
 
 PARTS = 2  # of the words for each thread that counts
@@ -86,8 +86,11 @@ class Threads:
         self.n_parts = PARTS * self.crew.n_threads  # into which moves are sorted
 
     def start(self, key: np.uint64) -> None:
-        """Draw every z from the uniform distribution, and count."""
-        self.ask("start", make_key(key, START))
+        """Draw every z from the uniform distribution, or from what is believed of topics, and count."""
+        belief, topics = self.plan.belief, None
+        if belief and belief.word_topic.any():
+            topics = mean_topics(belief.word_topic, 1, self.plan.priors)
+        self.ask("start", make_key(key, START), topics)
         self.count()
 
     def count(self) -> None:

@@ -12,7 +12,7 @@ from supertopic.kernels.moments import unpack
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import ETA, SCALE
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, Statistics
+from supertopic.sampling.state import Priors, Statistics, add
 
 LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # of alpha for a topic and beta for a word, where they are learned
 
@@ -22,6 +22,8 @@ def iterate(
 ) -> tuple[np.ndarray, Statistics, Response]:
     """One iteration; the response's own parameter is drawn with lambda integrated out, so before it."""
     began = time.perf_counter()
+    if engine.plan.belief:
+        statistics = add(statistics, engine.plan.belief.eta)
     eta = draw_eta(statistics, priors.nu2, make_key(key, ETA))
     engine.seconds[0] += time.perf_counter() - began
     if not response.drawn:
@@ -37,15 +39,21 @@ def draw_eta(statistics: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
     noise = normals((n_columns, width), key)
     eta = np.empty((n_columns, width))
     for r in range(n_columns):
-        A = unpack(statistics.precision, r, width)
-        A.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * A.diagonal().max()  # the latter against rounding only
-        # LAPACK reads columns first: to it the lower triangle of A is an upper one, and its factor L is U = L'
-        U, failed = dpotrf(A.T, lower=False, clean=False, overwrite_a=True)
-        if failed:
-            raise np.linalg.LinAlgError("The precision of eta is not positive definite.")
-        half, _ = dtrtrs(U, statistics.shift[:, r], lower=False, trans=True)
+        U, half = factorise(statistics, nu2, r)
         eta[r], _ = dtrtrs(U, half + noise[r], lower=False)
     return eta
+
+
+def factorise(statistics: Statistics, nu2: float, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """U with U' U = A, and U'^-1 shift_r."""
+    width = len(statistics.shift)
+    A = unpack(statistics.precision, r, width)
+    A.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * A.diagonal().max()  # the latter against rounding only
+    # LAPACK reads columns first: to it the lower triangle of A is an upper one, and its factor L is U = L'
+    U, failed = dpotrf(A.T, lower=False, clean=False, overwrite_a=True)
+    if failed:
+        raise np.linalg.LinAlgError("The precision of eta is not positive definite.")
+    return U, dtrtrs(U, statistics.shift[:, r], lower=False, trans=True)[0]
 
 
 def learn_priors(engine: Threads, priors: Priors) -> Priors:
@@ -57,14 +65,32 @@ def learn_priors(engine: Threads, priors: Priors) -> Priors:
     if lengths == 0.0:  # no words, nothing to learn
         return priors
     alpha = np.clip(priors.alpha * topics / lengths, LEAST_PRIOR, MOST_PRIOR)
-    sizes, mass, n_words, beta = engine.counts.sizes(), engine.counts.tokens, engine.plan.n_words, priors.beta
-    grown = np.sum(sizes * (digamma(np.arange(len(sizes)) + beta) - digamma(beta)))
-    whole = n_words * np.sum(digamma(mass + n_words * beta) - digamma(n_words * beta))
+    n_words, beta, belief = engine.plan.n_words, priors.beta, engine.plan.belief
+
+    def slopes(sizes: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        """Of the log of the words' probability in beta: what each (word, topic) adds, and what each topic takes."""
+        grown = np.sum(sizes * (digamma(np.arange(len(sizes)) + beta) - digamma(beta)))
+        return np.array([grown, n_words * np.sum(digamma(mass + n_words * beta) - digamma(n_words * beta))])
+
+    grown, whole = slopes(engine.counts.sizes(), engine.counts.tokens)
+    if belief:  # the step is still one uphill: log(p + beta) is convex in log(beta)
+        grown, whole = (grown, whole) - slopes(np.bincount(belief.word_topic.ravel()), belief.word_topic.sum(axis=0))
     return priors._replace(alpha=alpha, beta=float(np.clip(beta * grown / whole, LEAST_PRIOR, MOST_PRIOR)))
 
 
 def log_joint(engine: Threads, eta: np.ndarray, response: Response, priors: Priors) -> float:
     """log p(w, z, eta) + log psi(y | z, eta): topics and proportions integrated out, and so is lambda."""
     documents = engine.total("log_documents", priors.alpha) + engine.total("log_likelihoods", [response]).sum()
-    prior = -0.5 * float(np.sum(eta**2)) / priors.nu2 - 0.5 * eta.size * math.log(2 * math.pi * priors.nu2)
+    prior = log_weights(eta, priors.nu2, engine.plan.belief.eta if engine.plan.belief else None)
     return engine.counts.log_words(priors.beta) + float(documents) + response.log_prior() + prior
+
+
+def log_weights(eta: np.ndarray, nu2: float, known: Statistics | None) -> float:
+    """log p(eta): a normal with variance nu2 around 0, or what follows from it and what is known."""
+    density = -0.5 * eta.size * math.log(2 * math.pi)
+    if known is None:
+        return density - 0.5 * float(np.sum(eta**2)) / nu2 - 0.5 * eta.size * math.log(nu2)
+    for r, weights in enumerate(eta):
+        U, half = factorise(known, nu2, r)
+        density += np.log(U.diagonal()).sum() - 0.5 * np.sum((np.triu(U) @ weights - half) ** 2)
+    return float(density)

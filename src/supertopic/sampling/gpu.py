@@ -36,6 +36,7 @@ from supertopic.sampling.card import (
     Rows,
     count_new,
     fixed_likes,
+    freeze,
     inverses,
     no_pull,
     put_key,
@@ -43,9 +44,10 @@ from supertopic.sampling.card import (
 )
 from supertopic.sampling.card_moments import Moments, moment_bytes
 from supertopic.sampling.crew import Crew
+from supertopic.sampling.inference import SETTLE
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.responses import Law, Response
-from supertopic.sampling.state import Kept, Moves, Priors, Statistics, Target
+from supertopic.sampling.state import Kept, Moves, Priors, Statistics, Target, Topics
 
 ETA, Z, LAMBDA = range(3)
 
@@ -84,9 +86,13 @@ class GpuShard:
         x = *self.shares, self.n_topics, self.covariates
         self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa) if self.n_columns else None
 
-    def start(self, key: np.uint64) -> None:
-        """Draw every z from the uniform distribution."""
+    def start(self, key: np.uint64, topics: Topics | None = None) -> None:
+        """Draw every z from the uniform distribution or, if something is known of topics, as those of new documents."""
         self.rows.begin(key)
+        if topics is not None:
+            rows = self.rows.without_response()
+            rows.docs = self.rows.docs
+            rows.sweep(freeze(topics).likes, self.nothing, put_key(make_key(key, MOVING)), SETTLE, SETTLE)
 
     def restart(self, response: Response) -> None:
         """lam as it is before the first iteration."""
@@ -291,7 +297,11 @@ class GpuCounts:
     def __init__(self, plan: Plan, shards: list[GpuShard], crew: Crew):
         self.plan, self.width = plan, row_width(plan.n_topics)
         size = plan.n_words * self.width
-        self.count = zeros(size, np.int32)
+        self.count, self.believed = zeros(size, np.int32), None
+        if plan.belief:
+            self.believed = put(wide(plan.belief.word_topic, self.width))
+            if shards[0].first_doc == 0:  # where others have other shards, one adds pseudo-counts for all
+                launch(gpu_counts.keep, size, self.believed, self.count)
         for shard in shards:
             shard.add_tokens(self.count)
         self.drawn, self.table = plan.sampler == "drawn", empty(size, np.float32)
@@ -413,17 +423,24 @@ class GpuCounts:
         self.summed, self.n_draws, self.tape = put(wide(kept, self.width)), n_draws, Tape()
 
     def log_words(self, beta: float) -> float:
-        """log p(w | z, beta), the topics integrated out."""
+        """log p(w | z, beta), the topics integrated out; pseudo-counts are given."""
+        value = self.log_counts("words", self.count, self.tokens, beta)
+        if self.believed is not None:
+            tokens = self.plan.belief.word_topic.sum(axis=0, dtype=np.int64)
+            value -= self.log_counts("believed", self.believed, tokens, beta)
+        return value
+
+    def log_counts(self, name: str, count, tokens: np.ndarray, beta: float) -> float:
         n_words, n_topics, whole = self.plan.n_words, self.plan.n_topics, self.plan.n_words * beta
         values = self.shelf.empty("values", (n_words, 1), np.float64)
         parts = self.shelf.empty("parts", (SUMS, 1), np.float64)
 
         def add() -> None:
-            launch(gpu_counts.log_words, n_words, self.count, self.width, n_topics, beta, values)
+            launch(gpu_counts.log_words, n_words, count, self.width, n_topics, beta, values)
             launch(gpu_counts.add_up, parts.size, values, parts)
 
-        self.tape.play(("words", beta), add)
-        sums = get(parts).sum() + n_topics * gammaln(whole) - gammaln(whole + self.tokens).sum()
+        self.tape.play((name, beta), add)
+        sums = get(parts).sum() + n_topics * gammaln(whole) - gammaln(whole + tokens).sum()
         return float(sums)
 
     def sizes(self) -> np.ndarray:

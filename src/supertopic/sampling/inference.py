@@ -15,6 +15,7 @@ from supertopic.sampling.state import Quadratic, Topics, make_weights
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
 CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # that are worked on at a time, in each thread
 CARD_NUMBERS = 2**26  # on a card
+SETTLE = 10  # sweeps of training documents under topics that are known before
 
 
 def on_card():
@@ -64,6 +65,13 @@ def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: i
             if s >= n_sweeps // 2:
                 drawn.append(z.copy())
     return np.array(drawn)
+
+
+def settle(tokens: Tokens, z: np.ndarray, topics: Topics, streams: np.ndarray, n_sweeps: int) -> None:
+    """Some sweeps of z under fixed topics, without a response."""
+    nothing, unkept = np.zeros((len(streams), 0)), np.zeros(0, np.float32)
+    weights = make_weights(np.zeros((0, len(topics.mass))))
+    sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), streams, n_sweeps, n_sweeps, unkept, nothing)
 
 
 def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from supertopic.corpus import Tokens, cut, pick, take
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, Target
+from supertopic.sampling.state import Belief, Priors, Statistics, Target, no_statistics
 
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
@@ -112,6 +112,13 @@ class Plan(NamedTuple):
     seed: int
     burn_in: int
     device: str = "cpu"  # where the shards' arrays live
+    belief: Belief | None = None
+
+    def known(self, name: str) -> Statistics:
+        """What is believed of some weights: "eta", "weights" or "shown"."""
+        if self.belief is None:
+            return no_statistics(self.n_topics + self.n_covariates, self.n_columns)
+        return getattr(self.belief, name)
 
     @property
     def n_topics(self) -> int:

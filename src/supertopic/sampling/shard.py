@@ -10,11 +10,11 @@ import numpy as np
 
 from supertopic.corpus import Tokens
 from supertopic.kernels import counts
-from supertopic.kernels.draws import content_streams, document_streams
+from supertopic.kernels.draws import content_streams, document_streams, make_key
 from supertopic.kernels.lanes import padded
 from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
 from supertopic.kernels.passes import pass_dense, pass_sparse
-from supertopic.sampling.inference import count_topics
+from supertopic.sampling.inference import SETTLE, count_topics, settle
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import (
     Kept,
@@ -50,10 +50,13 @@ class Shard:
         self.seconds = np.zeros(3)  # in eta, z, lambda
         self.restart(response)
 
-    def start(self, key: np.uint64) -> None:
-        """Draw every z from the uniform distribution."""
+    def start(self, key: np.uint64, topics: Topics | None = None) -> None:
+        """Draw every z from the uniform distribution or, if something is known of topics, as those of new documents."""
         streams = document_streams(key, self.first_doc, self.n_docs)
         counts.start_z(self.z, self.tokens.doc_start, self.n_topics, streams)
+        if topics is not None:
+            streams = document_streams(make_key(key, SETTLE), self.first_doc, self.n_docs)
+            settle(self.tokens, self.z, topics, streams, SETTLE)
 
     def restart(self, response: Response) -> None:
         """lam as it is before the first iteration."""

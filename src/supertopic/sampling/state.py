@@ -63,6 +63,22 @@ def no_statistics(width: int, n_columns: int) -> Statistics:
     return Statistics(np.zeros((width * (width + 1) // 2, n_columns)), np.zeros((width, n_columns)))
 
 
+class Belief(NamedTuple):
+    """What is believed before a chain sees its documents, beside the priors: seeds, or what others have taught.
+
+    Statistics are those of documents that are not there any more; they are added to those of the documents that are.
+    """
+
+    word_topic: np.ndarray  # (V, K) int32: pseudo-counts, which are tokens that never move
+    eta: Statistics  # of the chain
+    weights: Statistics  # of the regression for predictions
+    shown: Statistics  # of the one whose weights are shown
+
+
+def add(statistics: Statistics, more: Statistics) -> Statistics:
+    return Statistics(statistics.precision + more.precision, statistics.shift + more.shift)
+
+
 NO_CHANGE = np.zeros((0, 0), np.int32)
 
 

@@ -17,12 +17,22 @@ ONE = 2**31  # the largest share of a topic, as a whole number: 2**31 tokens of 
 
 
 class Counts:
-    """word_topic, which follows the shards' moves, and its sum over the draws that are kept."""
+    """word_topic, which follows the shards' moves, and its sum over the draws that are kept.
+
+    Pseudo-counts are in it from the start, and stay. Where others have other shards, one adds them for all.
+    """
 
     def __init__(self, plan: Plan, shards: list[Shard], crew: Crew):
         self.plan, self.shards, self.crew = plan, shards, crew
         self.word_topic = np.zeros((plan.n_words, padded(plan.n_topics)), np.int32)
-        self.tokens = np.sum([shard.add_tokens(self.word_topic) for shard in shards], axis=0)  # (K,): of each topic
+        self.believed = np.zeros(plan.n_topics, np.int64)  # pseudo-counts of each topic
+        if plan.belief:
+            self.believed = plan.belief.word_topic.sum(axis=0, dtype=np.int64)
+        tokens = [shard.add_tokens(self.word_topic) for shard in shards]
+        if plan.belief and shards[0].first_doc == 0:
+            self.word_topic[:, : plan.n_topics] += plan.belief.word_topic
+            tokens.append(self.believed)
+        self.tokens = np.sum(tokens, axis=0)  # (K,): of each topic
         self.kept = np.zeros((plan.n_words, plan.n_topics), np.int32)
         self.n_draws = 0
         # sweeps for which topics are drawn by all of their conditional, even if they are many: proposals that do not
@@ -42,7 +52,7 @@ class Counts:
 
     def follow(self, moves: list[Moves], keep: bool) -> None:
         """Bring the counts up to date with what a sweep did to the shards; `keep` adds them to the kept ones."""
-        self.tokens = np.sum([move.tokens for move in moves], axis=0)
+        self.tokens = np.sum([self.believed, *(move.tokens for move in moves)], axis=0)
         if not keep:  # from then on the sampler may not depend on where the chain has been
             proposed, accepted = np.sum([move.taken for move in moves], axis=0)
             self.dense = DENSE if accepted < ACCEPTED * proposed else max(self.dense - 1, 0)
@@ -101,10 +111,16 @@ class Counts:
         self.kept, self.n_draws, self.dense = kept.copy(), n_draws, dense
 
     def log_words(self, beta: float) -> float:
-        """log p(w | z, beta), the topics integrated out."""
+        """log p(w | z, beta), the topics integrated out; pseudo-counts are given."""
+        value = self.log_counts(self.word_topic, self.tokens, beta)
+        if self.plan.belief:
+            value -= self.log_counts(self.plan.belief.word_topic, self.believed, beta)
+        return value
+
+    def log_counts(self, word_topic: np.ndarray, tokens: np.ndarray, beta: float) -> float:
         n_topics, whole = self.plan.n_topics, self.plan.n_words * beta
-        sums = self.crew.over(self.parts(), lambda part: counts.log_words(self.word_topic, n_topics, beta, *part))
-        return float(np.sum(sums) + n_topics * gammaln(whole) - gammaln(whole + self.tokens).sum())
+        sums = self.crew.over(self.parts(), lambda part: counts.log_words(word_topic, n_topics, beta, *part))
+        return float(np.sum(sums) + n_topics * gammaln(whole) - gammaln(whole + tokens).sum())
 
     def sizes(self) -> np.ndarray:
         """How many (word, topic) have 0, 1, 2, ... tokens."""
@@ -147,9 +163,9 @@ class Counts:
                 shard.add_shares(whole, smooth)
             return smooth
 
-        if len(self.shards) == len(self.plan.slices):
+        if len(self.shards) == len(self.plan.slices) and not self.plan.belief:
             smooth = np.sum(self.crew.over(range(n_threads), add), axis=0)
-        else:  # others have the other tokens; the sum is the same
+        else:  # tokens are elsewhere, or nowhere; the sum is the same
             rows = self.crew.over(self.parts(), lambda part: counts.count_shares(self.word_topic, whole, *part))
             smooth = np.concatenate(rows)
         return (smooth * unit + priors.beta * share.sum()).astype(np.float32)
