@@ -33,7 +33,7 @@ INSIDE = {
     "files": ["container", "checkpoint", "tables", "spool"],
     "report": ["diagnostics", "explain", "summary", "page", "plots"],
     "estimators": [
-        "docs", "progress", "validation", "fitting", "from_files", "base", "supervised", "classifiers", "regressors",
+        "docs", "progress", "validation", "beliefs", "fitting", "from_files", "base", "supervised", "classifiers", "regressors",
         "storage",
     ],
     "command": ["cells", "show", "steps", "texts", "pages", "cli"],

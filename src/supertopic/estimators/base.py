@@ -2,7 +2,8 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from numbers import Integral
 from typing import Any
@@ -11,12 +12,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from supertopic.corpus import Tokens, check_counts, make_tokens
-from supertopic.estimators.docs import documented
+from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.fitting import Fitting
 from supertopic.estimators.from_files import FromFiles
 from supertopic.estimators.validation import (
@@ -70,8 +71,10 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
         self._calibrated, self._shown = (new_eta, new_scale), shown
         self._n_features_out = word_topic.shape[2]
-        tokens = word_topic.sum(axis=1, dtype=float) + 1e-300
-        # the share of each topic in all training tokens, (chain, K): what is believed of a document without words
+        imagined = self._learned["imagined"].reshape(self.n_blocks_, len(word_topic), -1).swapaxes(0, 1)
+        tokens = word_topic.sum(axis=1, dtype=float) - eta.shape[1] * imagined.reshape(len(word_topic), -1)
+        tokens = np.maximum(tokens, 1e-300)
+        # the share of each topic in all tokens that were seen, (chain, K): what is believed of a document without words
         self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
         self._frozen: dict[tuple[int, int, str], Any] = {}
 
@@ -204,13 +207,59 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
     def _feature_names(self, feature_names: ArrayLike | None) -> np.ndarray:
         """The vocabulary: what is given, or what was seen in `fit`."""
         if feature_names is None:
-            feature_names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+            feature_names = self._known_names()
+        if feature_names is None:
+            feature_names = [f"x{i}" for i in range(self.n_features_in_)]
         names = np.asarray(feature_names, dtype=object)
         if names.shape != (self.n_features_in_,):
             raise ValueError(
                 f"feature_names has {names.size} names, but the model was fitted on {self.n_features_in_}."
             )
         return names
+
+    def _set_vocabulary(self, feature_names: ArrayLike | None, going_on: bool) -> None:
+        """Keep the vocabulary if it is given; a new fit forgets another one's."""
+        if not going_on:
+            for name in ("vocabulary_", "vectorizer_"):
+                vars(self).pop(name, None)
+        if feature_names is not None:
+            names, known = self._feature_names(feature_names), getattr(self, "vocabulary_", None)
+            if len(set(names)) < len(names):
+                raise ValueError("feature_names has a word twice.")
+            if known is not None and not np.array_equal(known, names):
+                raise ValueError(
+                    "feature_names differ from those of the batches before; columns must stay as they are."
+                )
+            self.vocabulary_ = names
+
+    def _open_learned(self, going_on: bool) -> None:
+        """Begin to learn, from nothing or from what is known."""
+        self._learned = dict(self._learned) if going_on else {}
+        if going_on and (self._word_topic.shape[2], len(self._eta)) != (
+            self.n_blocks_ * self.n_topics, self.n_chains,
+        ):  # fmt: skip
+            raise ValueError(
+                f"partial_fit goes on with {self._word_topic.shape[2] // self.n_blocks_} topics and {len(self._eta)} "
+                f"chains, but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` begins anew."
+            )
+
+    @contextmanager
+    def _or_as_before(self) -> Iterator[None]:
+        """A batch that fails, or is stopped, leaves the model as it was."""
+        state = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(state)
+            raise
+
+    def __sklearn_clone__(self) -> "TopicModel":
+        """An unfitted copy; a prior stays what it is, since it is data and not to be fitted again."""
+        parameters = self.get_params(deep=False)
+        return type(self)(
+            **{name: value if name == "prior" else clone(value, safe=False) for name, value in parameters.items()}
+        )
 
     def _validate_counts(self, X, reset: bool) -> csr_array:
         refuse_text(X)
@@ -229,6 +278,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
         self._priors()
+        self._check_beliefs()
         check_engine(self.engine)
         check_device(self.device, self.n_topics, self.sampler, self.engine)
 
@@ -288,31 +338,49 @@ class LDA(TopicModel):
     """
 
     def __init__(
-        self, n_topics=20, *, alpha=None, beta=0.01, optimize_priors=False, burn_in=100, n_draws=20, n_chains=1,
-        sampler="auto", predict_sweeps=40, n_jobs=None, device="cpu",
+        self, n_topics=20, *, alpha=None, beta=0.01, optimize_priors=False, seeds=None, seed_strength=1.0, prior=None,
+        discount=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, device="cpu",
         engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
         self._store(locals())
 
+    @documented_fit
     def fit(
-        self, X: ArrayLike, y: Any = None, *, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60
-    ) -> "LDA":
+        self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ) -> "LDA":  # fmt: skip
         """Learn topics from word counts.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
         y : ignored
-        checkpoint, checkpoint_every : path and seconds, optional
-            Where the state of the chains is written, and how often. The same call goes on from there after it was
-            stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+        ...
         """
-        self._check_parameters()
-        counts = self._validate_counts(X, reset=True)
-        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
-        return self._fit_documents(documents, counts, checkpoint, checkpoint_every)
+        return self._fit(X, feature_names, checkpoint, checkpoint_every, False)
 
-    def _fit_documents(self, documents: Corpus, X, checkpoint, checkpoint_every) -> "LDA":
-        self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every)
+    @documented_fit
+    def partial_fit(
+        self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ) -> "LDA":  # fmt: skip
+        """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
+
+        Parameters
+        ----------
+        y : ignored
+        ...
+        """
+        with self._or_as_before():
+            return self._fit(X, feature_names, checkpoint, checkpoint_every, hasattr(self, "_word_topic"))
+
+    def _fit(self, X, feature_names, checkpoint, checkpoint_every, going_on: bool) -> "LDA":
+        self._check_parameters()
+        counts = self._validate_counts(X, reset=not going_on)
+        self._set_vocabulary(feature_names, going_on)
+        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
+        return self._fit_documents(documents, counts, checkpoint, checkpoint_every, going_on)
+
+    def _fit_documents(self, documents: Corpus, X, checkpoint, checkpoint_every, going_on: bool = False) -> "LDA":
+        self._open_learned(going_on)
+        self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every, None, going_on)
         return self

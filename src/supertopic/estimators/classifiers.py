@@ -1,5 +1,6 @@
 """Classes and labels: SLDAClassifier (logistic) and MedLDAClassifier (max-margin)."""
 
+import os
 from abc import abstractmethod
 from typing import Any
 
@@ -13,7 +14,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from supertopic.estimators.docs import documented
+from supertopic.estimators.beliefs import POINT, POINT_WEIGHT, named, seed_places
+from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, is_unknown, without_na
 from supertopic.report.diagnostics import average, interval
@@ -35,9 +37,37 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         if self.start not in ("mean", "paper"):
             raise ValueError(f"start must be 'mean' or 'paper', got {self.start!r}.")
 
-    def _encode(self, y, weight, exposure) -> tuple[Response, Target]:
+    @documented_fit
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
+        classes: ArrayLike | None = None, covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ):  # fmt: skip
+        """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
+
+        The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
+        what else is about training documents are those of the last batch. If it fails or is stopped, the model is what
+        it was before.
+
+        Parameters
+        ----------
+        y : array-like, optional
+            As in `fit`. Once the classes are known it may be left out, or unknown throughout.
+        ...
+        """
+        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "classes": classes}
+        return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
+
+    def _encode(self, y, weight, exposure, classes=None, going_on=False) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
         n_docs, names = len(weight), getattr(y, "columns", None)
+        fixed = self.classes_ if going_on else None if classes is None else np.unique(classes)
+        if going_on and classes is not None and not np.array_equal(np.unique(classes), np.unique(self.classes_)):
+            raise ValueError(f"classes are {list(self.classes_)} since the first batch, got {list(classes)}.")
+        if y is None and going_on and self.multilabel_:
+            y = np.full((n_docs, len(fixed)), np.nan)
+        elif y is None:
+            y = np.full(n_docs, None, object)
         y = y.toarray() if issparse(y) else np.asarray(without_na(y))
         if y.ndim != 2 or y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
@@ -45,15 +75,18 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")
         unknown = is_unknown(y, self.missing_label)
         known = ~unknown & (weight > 0).reshape(-1, *[1] * (y.ndim - 1))
-        if not known.any():
+        if not known.any() and fixed is None:
             raise ValueError("Every label in y is unknown (or has weight 0); at least some must be known.")
+        if going_on and (self.multilabel_ != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(fixed))):
+            raise ValueError(f"y has shape {y.shape}, which is not what the batches before had.")
         self.multilabel_ = y.ndim == 2
         if self.multilabel_:
-            columns, weights = self._encode_labels(y, unknown, names), known * weight[:, None]
+            columns = self._encode_labels(y, unknown, names if fixed is None else fixed)
+            weights = known * weight[:, None]
             if self.class_weight is not None:
                 weights = weights * balanced(columns, weights > 0, self.class_weight)
         else:
-            columns, weights = self._encode_classes(y, known, weight)
+            columns, weights = self._encode_classes(y, known, weight, fixed)
         if weights.max() * self.c > MOST:
             raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self.c:g}.")
         return self._response(), make_target(columns, weights)
@@ -77,21 +110,51 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         self.classes_ = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
         return np.where(unknown, 0, y).astype(float)
 
-    def _encode_classes(self, y, known, weight) -> tuple[np.ndarray, np.ndarray]:
+    def _points(self, n_columns):
+        if self.seeds is None or self.seed_weights is None:
+            return None
+        labels = {str(label): j for j, label in enumerate(self.classes_)}
+        weights = self.seed_weights
+        if weights == "auto":
+            weights = {topic: topic for topic, _ in named(self.seeds) if topic in labels}
+        stray = [label for label in weights.values() if str(label) not in labels]
+        if stray:
+            raise ValueError(f"seed_weights: {stray[0]!r} is not one of the classes {list(labels)[:5]} ...")
+        places, points = seed_places(self.seeds, weights), np.zeros((2, n_columns, self.n_topics))
+        for topic, label in weights.items():
+            j, pull = labels[str(label)], np.zeros(n_columns)
+            if n_columns == len(labels):
+                pull[j] = 1.0
+            elif n_columns == 1:
+                pull[:] = 2 * j - 1
+            else:  # sticks: not a class before it, and then this one
+                pull[:j], pull[j : j + 1] = -1.0, 1.0
+            points[:, :, places[topic]] = np.array([POINT, POINT_WEIGHT])[:, None] * pull
+        return points
+
+    def _encode_classes(self, y, known, weight, fixed) -> tuple[np.ndarray, np.ndarray]:
         labels = y[~is_unknown(y, self.missing_label)]
+        if not len(labels):
+            self.classes_ = fixed
+            return self._columns(np.zeros(len(y), int), np.zeros(len(y)))
         if labels.dtype == object and not all(isinstance(label, str) for label in labels):
             labels = np.array(labels.tolist())  # whole numbers beside None
             if labels.dtype.kind not in "iufb":
                 raise ValueError("y mixes text and numbers; give every label the same type.")
         check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
-        seen = y[known].astype(labels.dtype)
-        if len(np.unique(seen)) < 2:
+        self.classes_ = np.unique(labels) if fixed is None else fixed
+        seen, stray = y[known].astype(labels.dtype), np.setdiff1d(labels, self.classes_)
+        if len(stray):
+            raise ValueError(
+                f"y has the class {stray[0]!r}, which was not there at first; the first partial_fit takes all of them "
+                "as classes=."
+            )
+        if fixed is None and len(np.unique(seen)) < 2:
             raise ValueError(f"y has one class only ({self.classes_[0]}); a classifier needs at least two.")
         index = np.zeros(len(y), int)
         index[known] = np.searchsorted(self.classes_, seen)
         weight = known * weight
-        if self.class_weight is not None:
+        if self.class_weight is not None and len(seen):
             weights = compute_class_weight(self.class_weight, classes=np.unique(seen), y=seen)
             weight[known] *= weights[np.searchsorted(np.unique(seen), seen)]
         return self._columns(index, weight)
@@ -199,7 +262,9 @@ class SLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, words=True, hidden="auto",
-        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=60, n_draws=20, n_chains=4,
+        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0,
+        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
+        start="mean", burn_in=60, n_draws=20, n_chains=4,
         sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu",
         engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
@@ -330,7 +395,9 @@ class MedLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, words=True, hidden="auto",
-        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0, start="mean", burn_in=60, n_draws=20, n_chains=4,
+        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0,
+        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
+        start="mean", burn_in=60, n_draws=20, n_chains=4,
         sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu",
         engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip

@@ -37,6 +37,25 @@ optimize_priors : bool, default=False
     Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
 nu2 : float, default=1.0
     Prior variance of the weights eta.
+seeds : dict of lists of str, or list of them, optional
+    Words that topics are to be about: {"billing": ["invoice", "refund"], ...}. The first topics are theirs, with these
+    names, in every chain; topics beyond them are free. `fit` needs `feature_names`, or numbers of columns in the place
+    of words.
+seed_strength : float, default=1.0
+    How much seeds weigh: a seed word has so many tokens in its topic for each that it has in all documents. They never
+    move.
+seed_weights : "auto", dict or None, default="auto"
+    Where a seeded topic pulls to. Classes: "auto" lets a topic with a class's name pull to that class, a dict says
+    {topic: class}. Ratings and counts: a dict {topic: number}, how far a document that is all of this topic is from the
+    mean (of a count, on the log scale). It is a prior mean of the weights, from which documents may lead away.
+prior : fitted model or pipeline, optional
+    A model whose topics are the start and the prior of this one's, as pseudo-counts; words are matched by name. Topics
+    beyond its own are free. It is not kept in a model file.
+prior_weights : bool, default=False
+    Whether the prior's weights count, too; it must have the same kind of response.
+discount : float, default=1.0
+    What a document of the prior, or of an earlier batch of `partial_fit`, counts for beside one of this fit: 1 as much,
+    0 nothing.
 start : {"mean", "paper"}, default="mean"
     lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
     with c > 4 may never find back from its first weights.
@@ -99,8 +118,12 @@ log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
 best_chain_, sampler_, seed_, n_blocks_, timings_ : int, str, int, int, dict
     The chain that is shown, the sampler that ran, the seed, how many parts the topics have (see `multiclass`), and the
     seconds spent on eta, z and lambda by all threads or by the card; on a cluster also seconds and bytes of exchange.
+n_batches_ : int
+    How often `partial_fit` has learned, or 1.
+vocabulary_ : ndarray of shape (n_words,)
+    The words, if `fit` was given `feature_names`.
 topic_names_ : dict
-    Names that `name_topics` gave, by the number of the topic as text.
+    Names that `seeds` or `name_topics` gave, by the number of the topic as text.
 vectorizer_ : CountVectorizer
     The fitted vectorizer, after `fit_files`.
 """
@@ -115,6 +138,11 @@ sample_weight : array-like of shape (n_docs,), optional
     Multiplies c for each document; 0 makes its response unknown.
 covariates : array-like of shape (n_docs, n_covariates), optional
     Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+classes : array-like, optional
+    All classes there are, if the first batch does not have them all; later ones do not need it.
+feature_names : array-like of str, optional
+    The words of X's columns, such as `vectorizer.get_feature_names_out()`: for seeds, for a prior with another
+    vocabulary, and wherever words are shown. A DataFrame has them already.
 checkpoint, checkpoint_every : path and seconds, optional
     The folder to which the state of the chains is written, and how often. The same call goes on from there after it
     was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
@@ -136,7 +164,8 @@ def documented(kind: T) -> T:
 
 def documented_fit(fit: F) -> F:
     """The same for the parameters of a supervised model's `fit`."""
-    fit.__doc__ = fill(fit.__doc__, [text for _, text in entries(FIT)])
+    wanted = inspect.signature(fit).parameters
+    fit.__doc__ = fill(fit.__doc__, [text for names, text in entries(FIT) if names[0] in wanted])
     return fit
 
 

@@ -13,9 +13,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import csr_array
 
+from supertopic.estimators.beliefs import Beliefs
 from supertopic.estimators.progress import progress
 from supertopic.estimators.validation import free_memory, warn_of_many_topics
 from supertopic.files.checkpoint import Checkpoint, identify
+from supertopic.kernels.draws import make_key
 from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
 from supertopic.sampling.engines import Team
@@ -29,14 +31,12 @@ logger = logging.getLogger("supertopic")
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 
 
-class Fitting:
+class Fitting(Beliefs):
     """The part of a topic model that runs its chains."""
 
-    n_topics: int
     optimize_priors: bool
     burn_in: int
     n_draws: int
-    n_chains: int
     sampler: str
     predict_sweeps: int
     n_jobs: int | None
@@ -44,48 +44,50 @@ class Fitting:
     engine: str
     random_state: Any
     verbose: bool
-    seed_: int
-    n_blocks_: int
-    n_features_in_: int
     topic_names_: dict[str, str]
 
     def _fit_chains(
-        self, source: Corpus, X: csr_array | None, response: Response, path: str | os.PathLike | None, every: float
-    ) -> None:
+        self, source: Corpus, X: csr_array | None, response: Response, path: str | os.PathLike | None, every: float,
+        before: Any = None, going_on: bool = False,
+    ) -> None:  # fmt: skip
         """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint.
 
         X are the counts of the same documents, if they are in memory: the words beside topics are learned from them.
+        `before` is for `_believe`.
         """
         began = time.perf_counter()
         target, n_docs, n_tokens = source.target, len(source.doc_start) - 1, int(source.doc_start[-1])
         self.n_blocks_ = self._count_blocks(target.y.shape[1])
         n_chains = self.n_blocks_ * self.n_chains
-        warn_of_many_topics(self.n_topics, n_docs, n_tokens)
         aside, asked = None, None
-        self.seed_ = self._seed()
+        if not going_on:
+            warn_of_many_topics(self.n_topics, n_docs, n_tokens)
+            self.seed_, self.n_batches_ = self._seed(), 0
+        beliefs, imagined = self._believe(source, before, going_on)
         plan = self._plan(source, response)
         with ExitStack() as inside:
             stop = inside.enter_context(interruptible())
             team = inside.enter_context(self._open_team(source, n_chains))
             if path is None and team.mortal:
                 path = inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-"))
-            checkpoint = self._open_checkpoint(plan, source, path, every)
+            checkpoint = self._open_checkpoint(plan, source, beliefs, path, every)
             hidden = self._hide(target)
             if hidden.any():
                 source, aside = source.pick(~hidden), source.pick(hidden).load()
                 asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
                 plan = self._plan(source, response)
-            plan = plan._replace(seed=self.seed_)
+            seed = int(make_key(self.seed_, *self._round())) >> 1 if self.n_batches_ else self.seed_
+            plan = plan._replace(seed=seed)
             title, last = f"{type(self).__name__}, {plan.sampler}", self.burn_in + self.n_draws
             inside.enter_context(one_blas_thread)
             advance = inside.enter_context(progress(n_chains * last, f"{title}{team.title}", bool(self.verbose)))
 
             def run(index: int) -> Result:
-                name, seen, unseen, own = f"chain-{index}", source, aside, plan
+                name, seen, unseen, own = f"chain-{index}", source, aside, plan._replace(belief=beliefs[index])
                 if self.n_blocks_ > 1:
                     block = index // self.n_chains
                     seen, unseen = source.column(block), aside.column(block) if aside else None
-                    own = self._plan(seen, response)._replace(seed=self.seed_)
+                    own = self._plan(seen, response)._replace(seed=seed, belief=beliefs[index])
                 furthest = 0
 
                 def go(engine: Any) -> Result:
@@ -111,7 +113,12 @@ class Fitting:
             found = each(run, n_chains, team.at_once, stop)
             chains = [join(found[i :: self.n_chains], plan.n_covariates) for i in range(self.n_chains)]
             plan = plan._replace(priors=chains[0].priors)
+            self._learned["imagined"] = imagined
+            self._keep_learned(found)
+            if not going_on:
+                self.topic_names_ = self._seed_names()
             self._set_results(plan, X, source, aside, hidden, chains)
+            self.n_batches_ += 1
             if stop.is_set():  # while words were learned
                 raise KeyboardInterrupt("stopped")
         logger.info("%s: %d tokens in %.1f s", title, n_tokens, time.perf_counter() - began)
@@ -140,7 +147,7 @@ class Fitting:
     ) -> None:
         """Set what the chains have found. `source` has the documents that they saw, `aside` those of the mask."""
         means = [np.mean([value for i, value in chain.log_joint if i > self.burn_in]) for chain in chains]
-        self.best_chain_, self.sampler_, self.topic_names_ = int(np.argmax(means)), plan.sampler, {}
+        self.best_chain_, self.sampler_ = int(np.argmax(means)), plan.sampler
         self.log_joint_ = np.array([[value for _, value in chain.log_joint] for chain in chains])
         self.log_joint_iterations_ = np.array([iteration for iteration, _ in chains[0].log_joint])
         seconds = np.sum([chain.seconds for chain in chains], axis=0).tolist()
@@ -222,6 +229,8 @@ class Fitting:
         state = 4 * n_tokens + 4 * n_words * self.n_topics + 4 * (self.n_topics + beside) ** 2 * n_columns
         kept = 4 * n_words * self.n_topics + shares + 16 * self.n_draws * n_columns * (self.n_topics + beside)
         needed = 4 * n_tokens + workers * state + self.n_blocks_ * (self.n_chains * kept + 2 * shares)
+        if self.seeds is not None or self.prior is not None or self.n_batches_:
+            needed += self.n_blocks_ * self.n_chains * 4 * n_words * self.n_topics
         if self.sampler == "drawn":
             needed += workers * 4 * n_words * self.n_topics
         free = free_memory()
@@ -232,17 +241,18 @@ class Fitting:
                 f"n_chains={self.n_chains}. Fewer topics or chains, or a smaller vocabulary (min_df), need less."
             )
 
-    def _open_checkpoint(self, plan: Plan, source: Corpus, path, every: float) -> Checkpoint | None:
+    def _open_checkpoint(self, plan: Plan, source: Corpus, beliefs, path, every: float) -> Checkpoint | None:
         """The checkpoint of this fit; where random_state is None, the seed is the checkpoint's."""
         if path is None:
             return None
         if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
             raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
         parameters = self.get_params(deep=False)
-        for name in ("n_jobs", "engine", "verbose", "n_draws", "random_state"):
+        for name in ("n_jobs", "engine", "verbose", "n_draws", "random_state", "prior"):
             del parameters[name]
         parameters |= {"kind": type(self).__name__, "seed": None if self.random_state is None else self.seed_}
-        checkpoint = Checkpoint(path, every, identify(plan, source, parameters))
+        parameters["n_batches"] = self.n_batches_
+        checkpoint = Checkpoint(path, every, identify(plan, source, beliefs, parameters))
         if "seed" not in checkpoint.facts:
             checkpoint.facts["seed"] = self.seed_
             checkpoint.write_facts()

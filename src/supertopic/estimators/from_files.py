@@ -81,8 +81,8 @@ class FromFiles:
         """Fit documents that are on disk; what is small enough comes into memory for words beside topics."""
         self.vectorizer_ = library.vectorizer
         self.n_features_in_ = len(library.vectorizer.vocabulary_)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        for name in ("feature_names_in_", "vocabulary_"):
+            vars(self).pop(name, None)
         X, n_tokens = None, int(documents.doc_start[-1])
         if getattr(self, "words", False):
             if n_tokens <= IN_MEMORY:
@@ -97,7 +97,8 @@ class FromFiles:
             self._fit_documents(documents, X, checkpoint, every)
         else:
             known = {"sample_weight": None, "covariates": None} | more
-            self._fit_documents(documents, X, y, checkpoint=checkpoint, checkpoint_every=every, **known)
+            more = {"checkpoint": checkpoint, "checkpoint_every": every}
+            self._fit_documents(documents, X, y, **known, **more)
 
     def _read_label(self, library: "Library", label: str | None):
         """The response of every document, as the model takes it."""

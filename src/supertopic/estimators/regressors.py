@@ -4,6 +4,7 @@ import os
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from supertopic.estimators.beliefs import constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
-from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
+from supertopic.estimators.supervised import SupervisedTopicModel, by_chain, largest
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
 from supertopic.report.diagnostics import average
 from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response
@@ -26,8 +28,11 @@ SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):
     """What regressors have in common: y is one or several columns of numbers, NaN where unknown."""
 
-    def _check_y(self, y, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _check_y(self, y, weight: np.ndarray, going_on: bool) -> tuple[np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
+        if y is None:
+            y = np.full((len(weight), len(self.response_names_)), np.nan)
+            return np.nan_to_num(y), np.zeros_like(y)
         names = getattr(y, "columns", [getattr(y, "name", None)])
         y = check_array(
             without_na(y),
@@ -41,15 +46,29 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
             raise ValueError(f"y must have one or two dimensions, got shape {y.shape}.")
         if len(y) != len(weight):
             raise ValueError(f"X has {len(weight)} documents but y has {len(y)}; they must be equally many.")
+        if going_on and (self.multioutput_, len(self.response_names_)) != (y.ndim == 2, y.reshape(len(y), -1).shape[1]):
+            raise ValueError(f"y has shape {y.shape}, but the batches before had {len(self.response_names_)} columns.")
         self.multioutput_ = y.ndim == 2
         y = y.reshape(len(y), -1)
+        if going_on:
+            names = self.response_names_
         if len(names) != y.shape[1] or any(name is None for name in names):
             names = range(y.shape[1])
         self.response_names_ = np.array([str(name) for name in names], dtype=object)
         weight = ~np.isnan(y) * weight[:, None]
-        if not (weight > 0).any(axis=0).all():
+        if not going_on and not (weight > 0).any(axis=0).all():
             raise ValueError("Input y contains NaN only (or weights of 0) in some column; some of it must be known.")
         return np.nan_to_num(y), weight
+
+    def _points(self, n_columns):
+        if self.seeds is None or not isinstance(self.seed_weights, dict):
+            return None
+        points, places = np.zeros((2, n_columns, self.n_topics)), seed_places(self.seeds, self.seed_weights)
+        for topic, number in self.seed_weights.items():
+            if not isinstance(number, Real) or isinstance(number, bool) or not np.isfinite(number):
+                raise ValueError(f"seed_weights of topic {topic!r} must be a number, got {number!r}.")
+            points[:, :, places[topic]] = float(number) / constants(self)[1]
+        return points
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         """(n_docs, R) as y was: a vector where y was one."""
@@ -125,7 +144,9 @@ class SLDARegressor(TopicRegressor):
 
     def __init__(
         self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, words=True, hidden="auto", alpha=None,
-        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=60, n_draws=20, n_chains=4, sampler="auto",
+        beta=0.01, optimize_priors=False, nu2=1.0,
+        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
+        burn_in=60, n_draws=20, n_chains=4, sampler="auto",
         predict_sweeps=40, n_jobs=None, device="cpu",
         engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
@@ -135,21 +156,22 @@ class SLDARegressor(TopicRegressor):
         super()._check_parameters()
         check_number("sigma2", self.sigma2, ("variance", "drawn"))
 
-    def _encode(self, y, weight, exposure):
-        y, weight = self._check_y(y, weight)
-        self.intercept_ = np.average(y, axis=0, weights=weight)
-        deviation = np.abs(y - self.intercept_).max(axis=0, where=weight > 0, initial=0.0)  # squares might overflow
-        unit = np.where(deviation > 0, deviation, 1.0)
-        sd = unit * np.sqrt(np.average(((y - self.intercept_) / unit) ** 2, axis=0, weights=weight))
-        self.unit_ = np.where(sd > 0, sd, 1.0)
+    def _encode(self, y, weight, exposure, classes=None, going_on=False):
+        y, weight = self._check_y(y, weight, going_on)
+        if not going_on:
+            self.intercept_ = np.average(y, axis=0, weights=weight)
+            deviation = np.abs(y - self.intercept_).max(axis=0, where=weight > 0, initial=0.0)  # squares might overflow
+            unit = np.where(deviation > 0, deviation, 1.0)
+            sd = unit * np.sqrt(np.average(((y - self.intercept_) / unit) ** 2, axis=0, weights=weight))
+            self.unit_ = np.where(sd > 0, sd, 1.0)
         given = not isinstance(self.sigma2, str)
-        sigma2 = self.sigma2 / self.unit_ / self.unit_ if given else np.ones(len(sd))
+        sigma2 = self.sigma2 / self.unit_ / self.unit_ if given else np.ones(len(self.unit_))
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
         sigma2 = np.clip(sigma2, LEAST_SCALE, MOST_SCALE)
         response = Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", given=given)
         return response, make_target(standard, weight)
 
-    def _mean(self, target, exposure):
+    def _mean(self, target, sums):
         return np.zeros(target.y.shape[1])  # y is standardised
 
     def _link(self, mean):
@@ -252,7 +274,9 @@ class SLDACountRegressor(TopicRegressor):
 
     def __init__(
         self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, words=True, hidden="auto", alpha=None,
-        beta=0.01, optimize_priors=False, nu2=1.0, burn_in=60, n_draws=20, n_chains=4, sampler="auto",
+        beta=0.01, optimize_priors=False, nu2=1.0,
+        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
+        burn_in=60, n_draws=20, n_chains=4, sampler="auto",
         predict_sweeps=40, n_jobs=None, device="cpu",
         engine="threads", random_state=None, verbose=False,
     ):  # fmt: skip
@@ -265,7 +289,8 @@ class SLDACountRegressor(TopicRegressor):
     @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
-        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+        covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
     ) -> "SLDACountRegressor":  # fmt: skip
         """Learn topics and weights from word counts and a count, a whole number >= 0, for each document.
 
@@ -275,10 +300,28 @@ class SLDACountRegressor(TopicRegressor):
             What the mean is proportional to, such as the time for which each document was counted.
         ...
         """
-        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure)
+        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "exposure": exposure}
+        return self._fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _encode(self, y, weight, exposure):
-        y, weight = self._check_y(y, weight)
+    @documented_fit
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
+        exposure: ArrayLike | None = None, covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ) -> "SLDACountRegressor":  # fmt: skip
+        """Learn from one more batch of documents, as the other estimators do.
+
+        Parameters
+        ----------
+        exposure : array-like of shape (n_docs,), optional
+            As in `fit`.
+        ...
+        """
+        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "exposure": exposure}
+        return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
+
+    def _encode(self, y, weight, exposure, classes=None, going_on=False):
+        y, weight = self._check_y(y, weight, going_on)
         if (y < 0).any() or (y != np.floor(y)).any():
             wrong = y[(y < 0) | (y != np.floor(y))][0]
             raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong:g}; SLDARegressor takes any number.")
@@ -291,9 +334,9 @@ class SLDACountRegressor(TopicRegressor):
         response = NegativeBinomial(float(self.c), r, drawn=drawn, given=not drawn)
         return response, make_target(y, weight, offset)
 
-    def _mean(self, target, exposure):
-        half = 0.5 * target.weight.max(axis=0)  # half a count, so that all counts may be 0
-        mean = ((target.weight * target.y).sum(axis=0) + half) / exposure.sum(axis=0)
+    def _mean(self, target, sums):
+        half = 0.5 * largest(target.weight)  # half a count, so that all counts may be 0
+        mean = (sums[0] + half) / sums[1]
         if mean.max() > SLOW:
             warnings.warn(
                 f"The mean count is {mean.max():.3g}. Above {SLOW:g} the sampler needs many more iterations than "

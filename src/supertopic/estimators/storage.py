@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.estimators import base, classifiers, regressors
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.beliefs import KEPT
 from supertopic.estimators.classifiers import TopicClassifier
 from supertopic.estimators.regressors import TopicRegressor
 from supertopic.estimators.supervised import NO_THETA, NO_WORDS, SupervisedTopicModel
@@ -25,14 +26,16 @@ KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, TopicModel) and hasattr(kind, "fit") and not inspect.isabstract(kind)
 }
-ELSEWHERE = ("device", "engine")  # parameters that a file does not know: it may be read anywhere
+ELSEWHERE = ("device", "engine", "prior")  # parameters that a file does not know: it may be read anywhere, by itself
+LEARNED = "learned."  # what `partial_fit` goes on with
 FACTS = {  # plain JSON values
     "seed_": int, "sampler_": str, "best_chain_": int, "n_features_in_": int, "timings_": dict, "multilabel_": bool,
     "multioutput_": bool, "n_covariates_": int, "exposed_": bool,
-    "hidden_": dict, "n_blocks_": int, "topic_names_": dict,
+    "hidden_": dict, "n_blocks_": int, "topic_names_": dict, "n_batches_": int,
 }  # fmt: skip
 ARRAYS = (
-    "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "intercept_",
+    "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "vocabulary_",
+    "intercept_",
     "empty_intercept_", "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
 )  # fmt: skip
 GONE = ("c_", "c_path_")  # facts of version 0.1
@@ -52,6 +55,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
         tensors["calibrated_eta"], tensors["calibrated_scale"] = model._calibrated
         tensors["shown_eta"], tensors["theta"] = model._shown, model._theta
         tensors["dictionary"], tensors["idf"] = model._dictionary
+    tensors |= {LEARNED + name: array for name, array in model._learned.items()}
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {
         name: _plain(value, name) for name, value in model.get_params().items() if name not in ELSEWHERE
@@ -103,6 +107,8 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
         setattr(model, name, value)
     model.n_blocks_ = header["fitted"].get("n_blocks_", 1)  # version 0.1 had no others
     model.topic_names_ = header["fitted"].get("topic_names_", {})
+    model.n_batches_ = header["fitted"].get("n_batches_", 1)
+    model._learned = {name.removeprefix(LEARNED): tensors[name] for name in tensors if name.startswith(LEARNED)}
     for name in ARRAYS:
         if name in tensors:
             setattr(model, name, _get(tensors, header, name))
@@ -170,13 +176,35 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
         n_classes = len(model.classes_)
         columns = {n_classes} if model.multilabel_ else {n_classes, n_classes - 1} if n_classes > 2 else {1}
         _expect(model.classes_.ndim == 1 and n_columns in columns and n_classes > 0, "the number of classes")
+    if hasattr(model, "vocabulary_"):
+        shapes["vocabulary_"] = (n_words,)
     for name, shape in shapes.items():
         _expect(getattr(model, name).shape == shape, f"{name}'s shape")
+    _check_learned(model, counts.shape, eta.shape, len(tensors["dictionary"]) if "dictionary" in tensors else 0)
     for name, array in tensors.items():
         _expect(
             array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.isfinite(array).all()), f"{name}'s numbers"
         )
     _expect((model.alpha_ > 0).all() and (model.beta_ > 0).all(), "alpha_ or beta_")
+
+
+def _check_learned(model: TopicModel, counts: tuple[int, ...], eta: tuple[int, ...], n_weights: int) -> None:
+    """What `partial_fit` will go on with; a file of an older version has nothing of it."""
+    learned, (n_chains, n_words, n_topics) = model._learned, counts
+    n, width = n_chains * model.n_blocks_, (n_topics // model.n_blocks_) + eta[3] - n_topics
+    n_columns = eta[2] if model.n_blocks_ == 1 else 1
+    learned.setdefault("imagined", np.zeros((n, n_topics // model.n_blocks_)))
+    shapes: dict[str, tuple[int, ...]] = {"imagined": (n, n_topics // model.n_blocks_), "documents": (n_words + 1,)}
+    shapes |= {f"{name}_precision": (n, width * (width + 1) // 2, n_columns) for name in KEPT}
+    shapes |= {f"{name}_shift": (n, width, n_columns) for name in KEPT}
+    shapes |= dict.fromkeys(("theta", "theta_precision"), (n_weights, eta[2])) | {"penalty": (), "sums": (4, eta[2])}
+    for name, array in learned.items():
+        if name in shapes:
+            _expect(array.shape == shapes[name], f"{LEARNED}{name}'s shape")
+        else:
+            _expect(name.partition("_")[0] in ("alone", "beside", "scale") and array.ndim == 2, f"{LEARNED}{name}")
+    if isinstance(model, SupervisedTopicModel) and "eta_shift" not in learned:
+        learned |= {"sums": np.zeros((4, eta[2])), "scale": np.zeros((0, 0))}
 
 
 def _pipeline(model: TopicModel, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> Pipeline:
@@ -246,7 +274,11 @@ def _plain(value, name):
         return {"tuple": list(value)}
     if isinstance(value, np.ndarray):
         return {"array": value.tolist()}
-    if value is None or isinstance(value, str | int | float | bool | list):
+    if isinstance(value, dict):
+        return {"dict": [[key, _plain(item, name)] for key, item in value.items()]}
+    if isinstance(value, list):
+        return [_plain(item, name) for item in value]
+    if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"{name}={value!r} cannot be kept in a model file.")
 
@@ -255,8 +287,10 @@ def _unplain(value):
     if isinstance(value, dict):
         ((kind, content),) = value.items()
         kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}
+        if kind == "dict":
+            return {key: _unplain(item) for key, item in content}
         return kinds[kind](content)
-    return value
+    return [_unplain(item) for item in value] if isinstance(value, list) else value
 
 
 def _version() -> str:

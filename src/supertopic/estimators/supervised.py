@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from supertopic.corpus import Tokens, cut, make_tokens, take
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.beliefs import constants
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.validation import MOST, check_covariates, check_level, check_number, log_exposure
 from supertopic.kernels.moments import omegas
@@ -27,8 +28,17 @@ from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOK
 from supertopic.sampling.plan import Arrays, Corpus
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target, no_target
-from supertopic.sampling.trust import BESIDE_WORDS, Trust, draw_factors, enough, find_trust
-from supertopic.sampling.words import COPIES, Dictionary, learn_words, make_dictionary, pick
+from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Surfaces, Trust, draw_factors, enough, find_trust
+from supertopic.sampling.words import (
+    COPIES,
+    Dictionary,
+    Past,
+    carry,
+    count_documents,
+    learn_words,
+    make_dictionary,
+    pick,
+)
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 MOST_SHARE = 0.5
@@ -50,7 +60,8 @@ class SupervisedTopicModel(TopicModel, ABC):
     @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+        covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
     ):  # fmt: skip
         """Learn topics and weights from word counts and what is known of each document.
 
@@ -58,45 +69,80 @@ class SupervisedTopicModel(TopicModel, ABC):
         ----------
         ...
         """
-        return self._fit(X, y, sample_weight, covariates, checkpoint, checkpoint_every)
+        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        return self._fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _fit(self, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None):
+    @documented_fit
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
+        covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+    ):  # fmt: skip
+        """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
+
+        The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
+        what else is about training documents are those of the last batch. If it fails or is stopped, the model is what
+        it was before.
+
+        Parameters
+        ----------
+        y : array-like, optional
+            As in `fit`. From the second call on it may be left out, or unknown throughout.
+        ...
+        """
+        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
+
+    def _partial_fit(self, *known, **more):
+        with self._or_as_before():
+            return self._fit(*known, **more, going_on=hasattr(self, "_word_topic"))
+
+    def _fit(self, X, y, sample_weight, covariates, feature_names, going_on=False, **more):
         self._check_parameters()
-        counts = self._validate_counts(X, reset=True)
-        if y is None:
+        counts = self._validate_counts(X, reset=not going_on)
+        self._set_vocabulary(feature_names, going_on)
+        if y is None and not going_on and more.get("classes") is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
-        more = sample_weight, covariates, checkpoint, checkpoint_every, exposure
-        return self._fit_documents(documents, counts, y, *more)
+        return self._fit_documents(documents, counts, y, sample_weight, covariates, going_on=going_on, **more)
 
     def _fit_documents(
-        self, documents: Corpus, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None
-    ):
+        self, documents: Corpus, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None,
+        classes=None, going_on=False,
+    ):  # fmt: skip
         """Fit documents; X are their counts, if these are in memory."""
+        self._open_learned(going_on)
         lengths = np.diff(documents.doc_start)
         weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
         if weight.max() * self.c > MOST:
             raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
-        Z = self._set_covariates(covariates, len(lengths))
-        response, target = self._encode(y, weight, exposure)
+        Z = (self._covariates if going_on else self._set_covariates)(covariates, len(lengths))
+        before = constants(self) if going_on else None
+        response, target = self._encode(y, weight, exposure, classes, going_on)
+        if going_on and self._learned["scale"].size:
+            response = response.learned(self._learned["scale"], float(self.discount))
         target = target._replace(covariates=Z, offset=self._set_intercepts(target, lengths == 0))
-        self._fit_chains(documents.with_target(target), X, response, checkpoint, checkpoint_every)
+        known = documents.with_target(target)
+        self._fit_chains(known, X, response, checkpoint, checkpoint_every, before, going_on)
         return self
 
     def _set_intercepts(self, target: Target, empty: np.ndarray) -> np.ndarray:
         """Learn omega of a document of which nothing is known, and of one without words; returns it for all, (n, R)."""
-        exposure = target.weight * np.exp(target.offset)
-        mean, few = self._mean(target, exposure), FEW * largest(exposure)
-        of_empty = ((target.weight * target.y)[empty].sum(axis=0) + few * mean) / (exposure[empty].sum(axis=0) + few)
-        constants = self._link(mean), self._link(of_empty)
-        self.intercept_, self.empty_intercept_ = (self._constant_in_units(constant) for constant in constants)
-        offset = target.offset + np.where(empty[:, None], constants[1], constants[0])
+        given, exposure = target.weight * target.y, target.weight * np.exp(target.offset)
+        sums = np.array([array[docs].sum(axis=0) for docs in (slice(None), empty) for array in (given, exposure)])
+        if "sums" in self._learned:
+            sums += float(self.discount) * self._learned["sums"]
+        self._learned["sums"] = sums
+        mean, few = self._mean(target, sums[:2]), FEW * largest(exposure)
+        links = self._link(mean), self._link((sums[2] + few * mean) / (sums[3] + few))
+        self.intercept_, self.empty_intercept_ = (self._constant_in_units(constant) for constant in links)
+        offset = target.offset + np.where(empty[:, None], links[1], links[0])
         return offset if offset.any() else target.offset
 
-    def _mean(self, target: Target, exposure: np.ndarray) -> np.ndarray:
-        """The mean of y, (R,), never at an end of its range."""
-        half = 0.5 * largest(exposure)
-        return ((target.weight * target.y).sum(axis=0) + half) / (exposure.sum(axis=0) + 2.0 * half)
+    def _mean(self, target: Target, sums: np.ndarray) -> np.ndarray:
+        """The mean of y, (R,), never at an end of its range; `sums` are those of y and of the exposure, weighed."""
+        half = 0.5 * largest(target.weight)
+        return (sums[0] + half) / (sums[1] + 2.0 * half)
 
     @abstractmethod
     def _link(self, mean: np.ndarray) -> np.ndarray:
@@ -111,7 +157,7 @@ class SupervisedTopicModel(TopicModel, ABC):
         share = np.clip(ENOUGH / max(len(known), 1), *HIDDEN) if self.hidden == "auto" else float(self.hidden)
         n = min(int(share * len(known)), MOST_HIDDEN)
         if self.calibrate and n >= LEAST_HIDDEN:
-            rng = np.random.default_rng([self.seed_, 1])
+            rng = np.random.default_rng([self.seed_, 1, *self._round()])
             order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
             hidden[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
         return hidden
@@ -122,37 +168,55 @@ class SupervisedTopicModel(TopicModel, ABC):
 
     def _trusted(self, plan, X, source, aside, hidden, chains):
         eta, scale = super()._trusted(plan, X, source, aside, hidden, chains)
-        self.hidden_: dict[str, Any] = {"documents": 0}
-        self._theta, self._dictionary = NO_THETA, NO_WORDS
+        self._learned["scale"] = np.concatenate(scale)
+        if hidden.any() or not self.n_batches_:
+            self.hidden_: dict[str, Any] = {"documents": 0}
+        dictionary, self._theta, self._dictionary = getattr(self, "_dictionary", NO_WORDS), NO_THETA, NO_WORDS
         if not self.calibrate:
             return eta, scale
         alone, asked, scales = None, np.zeros(0, int), scale[0, :0]
-        foretold = [chain.foretold for chain in chains if chain.foretold]
+        foretold, before = [chain.foretold for chain in chains if chain.foretold], self._surfaces("alone")
+        if not foretold and before:  # nothing is hidden this time, but was before
+            told = np.zeros((self._n_told(eta)[1], 0, plan.n_columns))
+            foretold = [Foretold(told, told[: len(told) * bool(plan.n_covariates)])] * len(chains)
+            aside = source.pick(np.zeros(len(source.target.y), bool)).load()
         if foretold:
             pairs, some = np.arange(len(foretold[0].topics)) % eta.shape[1], enough(aside.target, *self._n_told(eta))
             aside, asked, scales = aside.pick(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
-            alone = find_trust(plan.response.plain(), aside.target, foretold, scales)
+            alone = find_trust(plan.response.plain(), aside.target, foretold, scales, before=before)
         trust, believed = alone, 0.0
         if self.words and X is not None:
             told = np.mean([chain.left_out for chain in chains], axis=0)
             known = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
             target = source.target._replace(offset=source.target.offset + known)
-            self._dictionary = make_dictionary(X, plan.n_columns)
+            n_docs, past, discount = count_documents(X), None, float(self.discount)
+            if "theta" in self._learned:
+                n_docs = n_docs + discount * self._learned["documents"]
+            self._learned["documents"], self._dictionary = n_docs, make_dictionary(n_docs, plan.n_columns)
+            if "theta" in self._learned:
+                past = Past(*(self._learned[name] for name in ("theta", "theta_precision")), self._learned["penalty"])
+                past = carry(past, dictionary, self._dictionary, discount)
             x, n_threads = self._dictionary.rows(X), effective_n_jobs(self.n_jobs)
-            theta, trust = learn_words(
+            theta, trust, past = learn_words(
                 x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
-                plan.response.plain().with_scale(scale.mean(axis=(0, 1))), self.seed_,
-                lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()),
+                plan.response.plain().with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
+                lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()), past, self._surfaces("beside"),
             )  # fmt: skip
+            self._learned |= {"theta": past.theta.astype(np.float32), "penalty": np.array(past.penalty)}
+            self._learned["theta_precision"] = past.precision.astype(np.float32)
             believed = float(theta.any())
             if trust and alone:
                 believed = round(COPIES * expit(trust.evidence - alone.evidence)) / COPIES
+                self._learned |= {f"beside_{i}": surface for i, surface in enumerate(trust.surfaces)}
             trust = trust or alone
             theta[round(COPIES * believed) :] = 0.0
             self._theta = self._in_units(theta, scale)[0].astype(np.float32)
-        if trust and alone:
+        if alone:
+            self._learned |= {f"alone_{i}": surface for i, surface in enumerate(alone.surfaces)}
+        if trust and alone and hidden.any():
             self._told(trust, alone, believed, int(hidden.sum()))
-        shape, n_topics, rng = eta.shape[:3], plan.n_topics, np.random.default_rng([self.seed_, 2])
+        shape, n_topics = eta.shape[:3], plan.n_topics
+        rng = np.random.default_rng([self.seed_, 2, *self._round()])
         n_draws = shape[0] * shape[1]
         worded = (np.arange(n_draws) % COPIES < COPIES * believed)[:, None]
         topics, beside, of_scale = (
@@ -163,6 +227,12 @@ class SupervisedTopicModel(TopicModel, ABC):
         )
         eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
         return eta, scale * of_scale[..., : scale.shape[2]]
+
+    def _surfaces(self, name: str) -> Surfaces | None:
+        """What hidden documents of batches before have told, of topics alone or beside words."""
+        if f"{name}_0" not in self._learned:
+            return None
+        return [float(self.discount) * self._learned[f"{name}_{i}"] for i in range(3)]
 
     def _told(self, trust: Trust, alone: Trust, believed: float, n_hidden: int) -> None:
         """Keep what the hidden documents have told, and warn if it was that the topics say nothing.
@@ -213,8 +283,11 @@ class SupervisedTopicModel(TopicModel, ABC):
             raise ValueError(f"hidden must be 'auto' or a share from 0 to {MOST_SHARE}, got {self.hidden!r}.")
 
     @abstractmethod
-    def _encode(self, y, weight: np.ndarray, exposure) -> tuple[Response, Target]:
-        """The response, and y as a target: columns of numbers, with weight 0 where y is unknown."""
+    def _encode(self, y, weight: np.ndarray, exposure, classes=None, going_on=False) -> tuple[Response, Target]:
+        """The response, and y as a target: columns of numbers, with weight 0 where y is unknown.
+
+        Where the model goes on, classes and units are those that it has.
+        """
 
     def _set_covariates(self, covariates, n_docs: int) -> np.ndarray:
         """Learn what the covariates look like; they are standardised, so that one prior is fair to all units."""

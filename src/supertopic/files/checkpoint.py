@@ -1,6 +1,7 @@
 """Checkpoints: a folder with the state of every chain of a fit, from which it goes on as if nothing had happened."""
 
 import hashlib
+import itertools
 import os
 import shutil
 import socket
@@ -18,6 +19,7 @@ from supertopic.files.container import read_file, write_file
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Corpus, Plan
 from supertopic.sampling.responses import Response
+from supertopic.sampling.state import Belief
 
 FORMAT = 3
 WHAT = "supertopic checkpoint"
@@ -107,10 +109,11 @@ def read_shard(folder: Path, shard: Any, response: Response, eta: np.ndarray) ->
     shard.restore(read_file(folder / str(shard.first_doc), WHAT)[1], response, eta)
 
 
-def identify(plan: Plan, source: Corpus, parameters: dict[str, Any]) -> str:
-    """A fingerprint of the documents and of all that a fit depends on."""
+def identify(plan: Plan, source: Corpus, beliefs: list[Belief | None], parameters: dict[str, Any]) -> str:
+    """A fingerprint of the documents, of what is believed before, and of all else that a fit depends on."""
     digest = hashlib.sha256()
-    for array in source.arrays():
+    known = (array for belief in beliefs if belief for array in (belief.word_topic, *sum(belief[1:], ())))
+    for array in itertools.chain(source.arrays(), known):
         digest.update(f"{array.shape} {array.dtype.str}".encode())
         digest.update(np.ascontiguousarray(array).data)
     digest.update(repr(plain((plan._replace(seed=0), parameters))).encode())

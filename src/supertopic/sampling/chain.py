@@ -91,10 +91,11 @@ class Chain:
         self.engine.leave_out(self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
         key = make_key(self.plan.seed, self.index, PREDICTING)
         known = self.plan.known("weights")
-        for *draw, self.learned["weights"] in draw_weights(
+        for eta, response, learned in draw_weights(
             self.engine, self.plan.response.plain(), NU2, known, len(self.eta), key
         ):
-            self.weights.append(tuple(draw))
+            self.weights.append((eta, response))
+            self.learned["weights"] = learned
             yield
         mean = np.mean([eta[:, : self.plan.n_topics] for eta, _ in self.weights], axis=0)
         self.left_out = np.concatenate(self.engine.ask("told", mean))
@@ -106,10 +107,9 @@ class Chain:
         engine.ask("meet", topics, n_sweeps, key)
         path, n_draws = make_key(self.plan.seed, self.index, SHOWN), max(len(self.eta), LEAST_SHOWN)
         known = self.plan.known("shown")
-        for eta, _, self.learned["shown"] in draw_weights(
-            engine, self.plan.response.shown(), NU2_SHOWN, known, n_draws, path, THIN
-        ):
+        for eta, _, learned in draw_weights(engine, self.plan.response.shown(), NU2_SHOWN, known, n_draws, path, THIN):
             self.shown.append(eta)
+            self.learned["shown"] = learned
             yield
         engine.close()
         etas = np.array([eta for eta, _ in self.weights])

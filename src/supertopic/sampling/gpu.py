@@ -454,4 +454,4 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
     moments = moment_bytes(n_topics + n_covariates, n_columns)
     private = 4 * min(NUMBERS, n_tokens * width)
-    return 16 * n_tokens + 28 * n_words * width + documents + moments + private
+    return 16 * n_tokens + 32 * n_words * width + documents + moments + private

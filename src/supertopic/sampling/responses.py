@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, log_expit, log_softmax
+from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.kernels.laws import COUNTS, GAUSSIAN, HINGE, LOGISTIC
@@ -72,6 +72,14 @@ class Response(ABC):
         constant, slope = plain.kappa(target)
         lam = plain.mean_lam(target, omega)
         return -float(plain.log_likelihood(target, omega).sum()), lam * (omega - slope) - constant
+
+    def curvature(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """How much each omega is held where it is by its own response, (n_docs, R), for c = 1."""
+        return replace(self, c=1.0).mean_lam(target, omega)
+
+    def learned(self, draws: np.ndarray, weight: float) -> "Response":
+        """The same response, whose own parameter has been learned from documents that are gone: draws (n, R) of it."""
+        return self
 
     def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The log of psi, summed over the documents: (R,)."""
@@ -153,6 +161,10 @@ class Logistic(Response):
         logs = log_softmax(omega, axis=1)
         return -float(np.sum(target.weight * target.y * logs)), target.weight * (np.exp(logs) - target.y)
 
+    def curvature(self, target, omega):
+        p = softmax(omega, axis=1) if self.exclusive else expit(omega)
+        return target.weight * p * (1.0 - p)
+
     def log_predictive(self, y, omegas, scales):
         if not self.exclusive:
             return super().log_predictive(y, omegas, scales)
@@ -198,6 +210,9 @@ class Hinge(Response):
         zeta = np.maximum(self.margin - sign * omega, 0.0)  # squared, which has a slope everywhere
         return float(np.sum(target.weight * zeta**2)), -2.0 * target.weight * sign * zeta
 
+    def curvature(self, target, omega):
+        return 2.0 * target.weight * ((2.0 * target.y - 1.0) * omega < self.margin)
+
     def log_predictive(self, y, omegas, scales):
         omega = np.mean(omegas, axis=0)  # scores are averaged, there are no probabilities
         return self.log_density(y, omega) - np.logaddexp(self.log_density(0.0, omega), self.log_density(1.0, omega))
@@ -209,13 +224,17 @@ class Gaussian(Response):
 
     sigma2: np.ndarray  # (R,)
     drawn: bool = True
-    shape: float = 2.0
-    rate: float = 1.0
+    shape: float | np.ndarray = 2.0
+    rate: float | np.ndarray = 1.0
     given: bool = False  # then it is not even drawn for predictions
 
     @property
     def law(self):
         return Law(GAUSSIAN, self.sigma2)
+
+    def learned(self, draws, weight):
+        shape = draws.mean(axis=0) ** 2 * weight / np.maximum(draws.var(axis=0), LEAST_SCALE**2) + 2.0
+        return self if self.given else replace(self, shape=shape, rate=draws.mean(axis=0) * (shape - 1.0))
 
     def draw_lam(self, target, omega, key, first_doc):
         return self.c * target.weight / self.sigma2
@@ -264,13 +283,19 @@ class NegativeBinomial(Response):
 
     r: np.ndarray  # (R,)
     drawn: bool = True
-    shape: float = 1.0
-    rate: float = 0.1
+    shape: float | np.ndarray = 1.0
+    rate: float | np.ndarray = 0.1
     given: bool = False  # then it is not even drawn for predictions
 
     @property
     def law(self):
         return Law(COUNTS, self.r)
+
+    def learned(self, draws, weight):
+        if self.given or not weight:
+            return self
+        narrow = weight / np.maximum(draws.var(axis=0), LEAST_SCALE**2)
+        return replace(self, shape=draws.mean(axis=0) ** 2 * narrow, rate=draws.mean(axis=0) * narrow)
 
     def draw_lam(self, target, omega, key, first_doc):
         h = target.weight * (target.y + self.r)

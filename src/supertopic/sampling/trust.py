@@ -26,6 +26,9 @@ MOST_NUMBERS = 2**21
 ROUNDS = 2  # each factor is found given the others
 
 
+Surfaces = list[np.ndarray]  # of each of the three factors the log-likelihood of its points, (n, questions)
+
+
 class Foretold(NamedTuple):
     """The parts of omega that the draws of a chain give to hidden documents."""
 
@@ -41,6 +44,7 @@ class Trust(NamedTuple):
     base_loss: np.ndarray  # (n, questions): where nothing is known of a document but its covariates, and its words
     weight: np.ndarray  # (n, questions)
     evidence: float  # the log of how likely hidden responses are, whatever the factor of topics is
+    surfaces: Surfaces  # what hidden documents have told so far, for those who come after them
 
 
 def enough(target: Target, n_draws: int, n_told: int) -> np.ndarray:
@@ -69,12 +73,12 @@ def usual(mean: float) -> np.ndarray:
 
 def find_trust(
     response: Response, target: Target, foretold: list[Foretold], scales: np.ndarray,
-    words: tuple[np.ndarray, np.ndarray] | None = None,
+    words: tuple[np.ndarray, np.ndarray] | None = None, before: Surfaces | None = None,
 ) -> Trust:  # fmt: skip
     """The factors of topics, covariates and the response's own parameter, given what the chains foretell.
 
     scales (n_draws, R or 0) are those of the draws of all chains. `words` are some factors of topics, and what words
-    say beside these, (n, n_docs, R).
+    say beside these, (n, n_docs, R). `before` is what other hidden documents have told.
     """
     y, weight, offset = target[:3]
     topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
@@ -95,12 +99,16 @@ def find_trust(
     grids += [(FACTORS[1:], usual(1.0)[1:])] if len(beside) else [(np.ones(1), np.ones(1))]
     grids += [(SCALES, np.ones_like(SCALES))] if response.drawn else [(np.ones(1), np.ones(1))]
 
+    surfaces = before or [np.zeros((len(grid), questions)) for grid, _ in grids]
+    told = list(surfaces)
+
     def look(place: int, at: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The log density of every response at each point of one factor, and the log posterior of the points."""
         grid, prior = grids[place]
         points = [[*at[:place], x * one, *at[place + 1 :]] for x in grid]
         logs = np.array([log_p(a, b, v, of_mean=place < 2) for a, b, v in points])
-        return logs, posteriors(np.sum(weight * logs, axis=1), prior)
+        told[place] = surfaces[place] + np.sum(weight * logs, axis=1)
+        return logs, posteriors(told[place], prior)
 
     at, found = [one] * 3, [np.zeros((1, questions))] * 3
     for _ in range(ROUNDS if len(beside) or response.drawn else 1):
@@ -115,8 +123,8 @@ def find_trust(
     factors = [(grid, np.exp(post)) for (grid, _), post in zip(grids, found, strict=True)]
     without = found[0][:, None, :] - weight * logs  # the posterior of each response without itself
     alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
-    likely = np.sum(weight * logs, axis=1) + np.log(doubt / doubt.sum() + 1e-300)[:, None]
-    return Trust(factors, -alone, -base, weight, float(logsumexp(likely, axis=0).sum()))
+    likely = told[0] + np.log(doubt / doubt.sum() + 1e-300)[:, None]
+    return Trust(factors, -alone, -base, weight, float(logsumexp(likely, axis=0).sum()), told)
 
 
 def between(points: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
-from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Trust, find_trust
+from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Surfaces, Trust, find_trust
 
 PENALTIES = 5.0 ** np.arange(-2, 6)  # prior variances of theta that are tried, from small ones on
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
@@ -35,6 +35,14 @@ class Rows(NamedTuple):
     transposed: sp.csr_array
 
 
+class Past(NamedTuple):
+    """What documents that are gone have told of theta: a normal density of each weight."""
+
+    theta: np.ndarray  # (n_words, R)
+    precision: np.ndarray  # (n_words, R)
+    penalty: float
+
+
 class Dictionary(NamedTuple):
     """The words that have weights of their own."""
 
@@ -51,31 +59,49 @@ class Dictionary(NamedTuple):
         return x
 
 
-def make_dictionary(counts: sp.csr_array, n_columns: int) -> Dictionary:
+def count_documents(counts: sp.csr_array) -> np.ndarray:
+    """The documents that have each word, and all documents: (V + 1,)."""
+    return np.append(np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0])
+
+
+def make_dictionary(n_docs: np.ndarray, n_columns: int) -> Dictionary:
     """Words of two documents or more; where these are too many, those of the most documents."""
-    n_docs = np.bincount(counts.indices, minlength=counts.shape[1])
-    order = np.argsort(-n_docs, kind="stable")[: MOST_WEIGHTS // max(n_columns, 1)]
+    *_, whole = n_docs
+    order = np.argsort(-n_docs[:-1], kind="stable")[: MOST_WEIGHTS // max(n_columns, 1)]
     word = np.sort(order[n_docs[order] > 1])
-    return Dictionary(word, np.log((1.0 + counts.shape[0]) / (1.0 + n_docs[word])) + 1.0)
+    return Dictionary(word, np.log((1.0 + whole) / (1.0 + n_docs[word])) + 1.0)
+
+
+def carry(past: Past, old: Dictionary, new: Dictionary, discount: float) -> Past:
+    """The past for another dictionary: a word whose idf is larger needs less weight for the same effect."""
+    _, theirs, ours = np.intersect1d(old.word, new.word, assume_unique=True, return_indices=True)
+    ratio = (old.idf[theirs] / new.idf[ours])[:, None]
+    theta, precision = (np.zeros((len(new.word), past.theta.shape[1])) for _ in range(2))
+    theta[ours], precision[ours] = past.theta[theirs] * ratio, discount * past.precision[theirs] / ratio**2
+    return Past(theta, precision, past.penalty)
 
 
 def fit_theta(
-    rows: Rows, response: Response, target: Target, offset: np.ndarray, penalty: float, start: np.ndarray | None = None
+    rows: Rows, response: Response, target: Target, offset: np.ndarray, past: Past, start: np.ndarray | None = None
 ) -> np.ndarray:
     """The most probable theta (n_words, R), given a known part of omega and, perhaps, what it is near to."""
     shape = rows.x.shape[1], target.y.shape[1]
+    precision = past.precision + 1.0 / past.penalty
 
     def cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
         theta = flat.reshape(shape)
         value, slope = response.cost(target, offset + rows.x @ theta)
-        return value + 0.5 * float(flat @ flat) / penalty, (rows.transposed @ slope + theta / penalty).ravel()
+        pull = precision * (theta - past.theta)
+        return value + 0.5 * float(np.vdot(pull, theta - past.theta)), (rows.transposed @ slope + pull).ravel()
 
-    first = np.zeros(shape) if start is None else start
+    first = past.theta if start is None else start
     options = {"maxiter": ITERATIONS if start is None else FEWER, "ftol": EXACT, "maxcor": 6}
     return minimize(cost, first.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
 
 
-def choose_penalty(x: sp.csr_array, response: Response, target: Target, offset: np.ndarray, run: Run) -> float:
+def choose_penalty(
+    x: sp.csr_array, response: Response, target: Target, offset: np.ndarray, past: Past, run: Run
+) -> float:
     """The prior variance with which words alone foretell documents of other folds best."""
     fold = np.random.default_rng(0).permutation(x.shape[0]) % FOLDS
 
@@ -84,7 +110,7 @@ def choose_penalty(x: sp.csr_array, response: Response, target: Target, offset: 
         rows, part, other = make_rows(x[seen]), pick(target, seen), pick(target, held)
         found, theta = np.full(len(PENALTIES), np.inf), None
         for at, penalty in enumerate(PENALTIES):
-            theta = fit_theta(rows, response, part, offset[seen], penalty, theta)
+            theta = fit_theta(rows, response, part, offset[seen], past._replace(penalty=penalty), theta)
             found[at] = response.cost(other, offset[held] + x[held] @ theta)[0]
             best = found.min()
             if found[at] - best > WORSE * abs(best):
@@ -98,26 +124,30 @@ def choose_penalty(x: sp.csr_array, response: Response, target: Target, offset: 
 
 def learn_words(
     x: sp.csr_array, target: Target, told: np.ndarray, hidden_x: sp.csr_array, hidden: Target,
-    foretold: list[Foretold], scales: np.ndarray, response: Response, seed: int, run: Run,
-) -> tuple[np.ndarray, Trust | None]:  # fmt: skip
-    """Copies of theta (COPIES, R, n_words), and how far topics can be trusted beside them.
+    foretold: list[Foretold], scales: np.ndarray, response: Response, seed: list[int], run: Run, past: Past | None,
+    before: Surfaces | None,
+) -> tuple[np.ndarray, Trust | None, Past]:  # fmt: skip
+    """Copies of theta (COPIES, R, n_words), how far topics can be trusted beside them, and what is known from now on.
 
     `told` (n_docs, R) is what the topics say of the documents as if these were new; the offset of `target` holds what
     covariates say. Where nothing was hidden, topics are as loud as is usual.
     """
-    known = np.any(target.weight > 0, axis=1)
-    if known.sum() < LEAST_DOCS or x.shape[1] == 0:
-        return np.zeros((COPIES, target.y.shape[1], x.shape[1]), np.float32), None
+    known, shape = np.any(target.weight > 0, axis=1), (x.shape[1], target.y.shape[1])
+    enough = known.sum() >= LEAST_DOCS
+    if x.shape[1] == 0 or not (enough or past):
+        return np.zeros((COPIES, *shape[::-1]), np.float32), None, Past(np.zeros(shape), np.zeros(shape), PENALTIES[0])
     x, target, told = x[known], pick(target, known), told[known]
     rows, trust, a = make_rows(x), None, BESIDE_WORDS
-    penalty = choose_penalty(x, response, target, target.offset, run)
+    past = past or Past(np.zeros(shape), np.zeros(shape), PENALTIES[0])
+    if enough:
+        past = past._replace(penalty=choose_penalty(x, response, target, target.offset, past, run))
     theta = None
     if foretold:
         said = []
         for step in STEPS:
-            theta = fit_theta(rows, response, target, target.offset + step * told, penalty, theta)
+            theta = fit_theta(rows, response, target, target.offset + step * told, past, theta)
             said.append(hidden_x @ theta)
-        trust = find_trust(response, hidden, foretold, scales, (STEPS, np.array(said)))
+        trust = find_trust(response, hidden, foretold, scales, (STEPS, np.array(said)), before)
         a = trust.posteriors[0][0] @ trust.posteriors[0][1]
         # hidden documents have told what they had to tell: words are learned from them, too
         topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
@@ -126,14 +156,16 @@ def learn_words(
         hidden = hidden._replace(offset=hidden.offset + known)
         target = Target(*(np.concatenate(pair) for pair in zip(target, hidden, strict=True)))
     offset = target.offset + a * told
-    theta = fit_theta(rows, response, target, offset, penalty, theta)
+    theta = fit_theta(rows, response, target, offset, past, theta)
 
     def copy(i: int) -> np.ndarray:
-        chance = np.random.default_rng([seed, 3, i]).exponential(size=(len(told), 1))
+        chance = np.random.default_rng([*seed, 3, i]).exponential(size=(len(told), 1))
         weighed = target._replace(weight=target.weight * chance)
-        return fit_theta(rows, response, weighed, offset, penalty, theta).T.astype(np.float32)
+        return fit_theta(rows, response, weighed, offset, past, theta).T.astype(np.float32)
 
-    return np.array(run(copy, COPIES)), trust
+    curvature = response.curvature(target, offset + rows.x @ theta)
+    squares = rows.transposed.multiply(rows.transposed) @ curvature
+    return np.array(run(copy, COPIES)), trust, Past(theta, past.precision + squares, past.penalty)
 
 
 def make_rows(x: sp.csr_array) -> Rows:
