@@ -1,0 +1,168 @@
+"""Priors that know something, on 20 Newsgroups: seed words, a prior model, a stream of batches.
+
+python -m benchmarks.priors [seeds transfer stream drift] [--seeds 5] [--jobs 2] [--develop] [--out FILE]
+
+--develop judges a quarter of the training documents instead of the test documents: that is how settings were chosen.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.feature_selection import chi2
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from benchmarks.corpora import DATA, Split, newsgroups
+from supertopic import LDA, SLDAClassifier
+
+K, WORDS, BATCHES, PASSES = 40, 10, 10, 3
+Figures = dict[str, float]
+
+
+def group_names() -> dict[int, str]:
+    lines = (DATA / "20news-bydate-matlab" / "newsgroups.map").read_text().split("\n")
+    return {int(line.split()[1]): line.split()[0] for line in lines if line.strip()}
+
+
+def seed_words(data: Split) -> dict[str, list[str]]:
+    """The ten words of each group with the largest chi-square of presence against the other groups.
+
+    Words that are rarer in the group than elsewhere are left out. All labels of the training documents are used here:
+    they stand for somebody who knows what the groups are about.
+    """
+    there, found = (data.X > 0).astype(float), {}
+    for group in np.unique(data.y):
+        inside = data.y == group
+        more = np.ravel(there[inside].mean(axis=0) - there[~inside].mean(axis=0)) > 0
+        found[str(group)] = data.words[np.argsort(-chi2(there, inside)[0] * more)[:WORDS]].tolist()
+    return found
+
+
+def few(y: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """The responses of a share of the documents; the others are unknown."""
+    known = np.random.default_rng(seed).random(len(y)) < share
+    return np.where(known, y.astype(str), None)
+
+
+def linear(X, y, data: Split) -> float:
+    known = np.array([label is not None for label in y])
+    model = make_pipeline(TfidfTransformer(sublinear_tf=True), LogisticRegression(C=10.0, max_iter=500))
+    return model.fit(X[known], y[known].astype(str)).score(data.X_test, data.y_test.astype(str))
+
+
+def seeds(data: Split, seed: int) -> Figures:
+    words, figures = seed_words(data), {}
+    names, test = {"feature_names": data.words}, data.y_test.astype(str)
+    lda = LDA(K, seeds=words, random_state=seed).fit(data.X, **names)
+    shares = lda.transform(data.X_test)[:, : len(words)]
+    figures["seeds alone"] = float(np.mean(np.array(list(words))[shares.argmax(axis=1)] == test))
+    for share in (0.01, 0.05):
+        y = few(data.y, share, seed)
+        figures[f"{share:.0%} of labels alone"] = (
+            SLDAClassifier(K, random_state=seed).fit(data.X, y).score(data.X_test, test)
+        )
+        both = SLDAClassifier(K, seeds=words, random_state=seed).fit(data.X, y, **names)
+        figures[f"{share:.0%} of labels and seeds"] = both.score(data.X_test, test)
+        figures[f"{share:.0%} of labels, logistic regression"] = linear(data.X, y, data)
+    return figures
+
+
+def transfer(data: Split, seed: int) -> Figures:
+    """Topics from all documents without labels, then a hundred labelled ones."""
+    some = np.random.default_rng(seed).choice(len(data.y), 100, replace=False)
+    X, y, test = data.X[some], data.y[some].astype(str), data.y_test.astype(str)
+    lda = LDA(K, n_chains=4, random_state=seed).fit(data.X)
+    return {
+        "100 documents alone": SLDAClassifier(K, random_state=seed).fit(X, y).score(data.X_test, test),
+        "100 documents, prior": SLDAClassifier(K, prior=lda, random_state=seed).fit(X, y).score(data.X_test, test),
+        "100 documents, prior, topics alone": SLDAClassifier(K, prior=lda, words=False, random_state=seed)
+        .fit(X, y)
+        .score(data.X_test, test),
+        "100 documents, logistic regression": linear(X, y, data),
+    }
+
+
+def stream(data: Split, seed: int) -> Figures:
+    """All documents in ten batches, once and several times."""
+    order = np.random.default_rng(seed).permutation(len(data.y))
+    began = time.perf_counter()
+    figures = {"full fit": SLDAClassifier(K, random_state=seed).fit(data.X, data.y).score(data.X_test, data.y_test)}
+    figures["full fit, seconds"] = time.perf_counter() - began
+    for name, discount, passes in (("one pass", 1.0, 1), ("three passes, discount 0.9", 0.9, PASSES)):
+        model, began = SLDAClassifier(K, discount=discount, random_state=seed), time.perf_counter()
+        for batch in np.array_split(np.tile(order, passes), passes * BATCHES):
+            model.partial_fit(data.X[batch], data.y[batch], classes=np.unique(data.y))
+        figures[name] = model.score(data.X_test, data.y_test)
+        figures[f"{name}, seconds"] = time.perf_counter() - began
+    return figures
+
+
+def drift(data: Split, seed: int) -> Figures:
+    """Which branch (comp, rec, ...) a document is from; its groups are others in the second half of the stream."""
+    names = group_names()
+    branches = ("comp", "rec", "sci", "talk")
+    branch = {g: names[g].split(".")[0] for g in names if names[g].split(".")[0] in branches}
+    place = {g: sorted(h for h in branch if branch[h] == branch[g]).index(g) for g in branch}
+    rng, parts = np.random.default_rng(seed), []
+    for half in (0, 1):
+        docs = np.flatnonzero([g in branch and place[g] % 2 == half for g in data.y])
+        parts += np.array_split(rng.permutation(docs), BATCHES // 2)
+    test = np.array([g in branch and place[g] % 2 == 1 for g in data.y_test])
+    X_test, y_test = data.X_test[test], np.array([branch[g] for g in data.y_test[test]])
+    y, figures = np.array([branch.get(g, "") for g in data.y]), {}
+    for discount in (1.0, 0.7):
+        model = SLDAClassifier(K, discount=discount, random_state=seed)
+        for i, batch in enumerate(parts):
+            model.partial_fit(data.X[batch], y[batch], classes=branches)
+            if i == BATCHES // 2 - 1:
+                figures["not updated"] = model.score(X_test, y_test)
+        figures[f"updated, discount {discount:g}"] = model.score(X_test, y_test)
+    return figures
+
+
+TASKS: dict[str, Callable[[Split, int], Figures]] = {f.__name__: f for f in (seeds, transfer, stream, drift)}
+
+
+def read(develop: bool) -> Split:
+    data = newsgroups()
+    if not develop:
+        return data
+    train, held = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=0, stratify=data.y)
+    return Split(data.X[train], data.y[train], data.X[held], data.y[held], data.words)
+
+
+def run(name: str, seed: int, develop: bool) -> tuple[str, Figures]:
+    return name, TASKS[name](read(develop), seed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("tasks", nargs="*", default=list(TASKS), choices=[*TASKS, []])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--develop", action="store_true")
+    parser.add_argument("--out")
+    given = parser.parse_args()
+    work = [(name, seed) for name in given.tasks or TASKS for seed in range(given.seeds)]
+    found = Parallel(given.jobs)(delayed(run)(name, seed, given.develop) for name, seed in work)
+    table: dict[str, dict[str, list[float]]] = {}
+    for name, figures in found:
+        for row, value in figures.items():
+            table.setdefault(name, {}).setdefault(row, []).append(round(value, 4))
+    for name, rows in table.items():
+        print(f"\n| {name} | mean | sd |\n| --- | --- | --- |")
+        for row, values in rows.items():
+            print(f"| {row} | {np.mean(values):.3f} | {np.std(values, ddof=min(1, len(values) - 1)):.3f} |")
+    if given.out:
+        with open(given.out, "w", encoding="utf-8") as file:
+            json.dump(table, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
