@@ -34,9 +34,9 @@ INSIDE = {
     "report": ["diagnostics", "explain", "summary", "page", "plots"],
     "estimators": [
         "docs", "progress", "validation", "beliefs", "fitting", "from_files", "base", "supervised", "classifiers", "regressors",
-        "storage",
+        "choosing", "storage",
     ],
-    "command": ["cells", "show", "steps", "texts", "pages", "cli"],
+    "command": ["cells", "options", "show", "steps", "texts", "pages", "growing", "cli"],
     "baselines": ["meanfield", "variational", "disclda", "__init__"],
 }  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")

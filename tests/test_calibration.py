@@ -11,7 +11,7 @@ from supertopic.kernels.draws import make_key
 from supertopic.sampling.calibration import NU2, draw_weights
 from supertopic.sampling.inference import infer_shares
 from supertopic.sampling.responses import Gaussian, Logistic
-from supertopic.sampling.state import Kept, Priors, Rows, fixed_topics, make_target
+from supertopic.sampling.state import Kept, Priors, Rows, Statistics, fixed_topics, make_target
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,14 @@ def test_weights_have_the_posterior_of_a_regression():
     for shard in engine.shards:
         own = x[shard.first_doc : shard.first_doc + shard.n_docs]
         shard.rows = Rows(np.arange(0, own.size + 1, 3), np.tile(np.arange(3, dtype=np.uint16), len(own)), own.ravel())
-    eta = np.array([eta for eta, _ in draw_weights(engine, response, NU2, 4000, make_key(3))])
-    P = np.eye(4) / NU2 + (both * weight).T @ both / 0.09
-    mean = np.linalg.solve(P, both.T @ (weight * (y - offset)) / 0.09).ravel()
+    A = rng.normal(size=(4, 4))
+    before, pull = A @ A.T, rng.normal(size=4)  # what other documents have taught
+    known = Statistics(before[np.tril_indices(4)][:, None], pull[:, None])
+    drawn = draw_weights(engine, response, NU2, known, 4000, make_key(3))
+    eta, learned = zip(*((eta, learned) for eta, _, learned in drawn), strict=True)
+    eta, P = np.array(eta), np.eye(4) / NU2 + before + (both * weight).T @ both / 0.09
+    np.testing.assert_allclose(learned[-1].precision[:, 0], (P - np.eye(4) / NU2)[np.tril_indices(4)])
+    mean = np.linalg.solve(P, pull + (both.T @ (weight * (y - offset)) / 0.09).ravel())
     sd = np.sqrt(np.diag(np.linalg.inv(P)))
     assert (np.abs(eta[:, 0].mean(axis=0) - mean) / (sd / np.sqrt(4000))).max() < 4
     np.testing.assert_allclose(eta[:, 0].std(axis=0), sd, rtol=0.06)

@@ -12,7 +12,15 @@ from supertopic.sampling import words
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import make_target
 from supertopic.sampling.trust import BESIDE_WORDS, between
-from supertopic.sampling.words import choose_penalty, fit_theta, learn_words, make_dictionary, make_rows
+from supertopic.sampling.words import (
+    Past,
+    choose_penalty,
+    count_documents,
+    fit_theta,
+    learn_words,
+    make_dictionary,
+    make_rows,
+)
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
 KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
@@ -20,6 +28,12 @@ RESPONSES = [
     Logistic(9.0), Logistic(9.0, exclusive=True), Hinge(2.0, 1.0), Gaussian(3.0, np.full(3, 0.7)),
     NegativeBinomial(2.0, np.array([0.5, 2.0, 9.0])),
 ]  # fmt: skip
+
+
+def nothing_before(x, target, penalty):
+    """A past of which only the prior variance is known."""
+    none = np.zeros((x.shape[1], target.y.shape[1]))
+    return Past(none, none, penalty)
 
 
 def in_order(run, n):
@@ -39,7 +53,7 @@ def verdicts():
 
 def test_rows_are_scikit_learns(verdicts):
     X = verdicts[0]
-    dictionary = make_dictionary(X, 1)
+    dictionary = make_dictionary(count_documents(X), 1)
     n_docs = np.asarray((X > 0).sum(axis=0)).ravel()
     np.testing.assert_array_equal(dictionary.word, np.flatnonzero(n_docs > 1))
     some = X[:, dictionary.word]
@@ -54,7 +68,7 @@ def test_the_most_common_words_have_weights_where_there_are_too_many(verdicts, m
     monkeypatch.setattr(words, "MOST_WEIGHTS", 60)
     X = verdicts[0]
     n_docs = np.asarray((X > 0).sum(axis=0)).ravel()
-    chosen = make_dictionary(X, 3).word
+    chosen = make_dictionary(count_documents(X), 3).word
     assert len(chosen) == 20 and n_docs[chosen].min() >= np.sort(n_docs)[-20]
 
 
@@ -80,7 +94,7 @@ def test_weights_are_those_of_logistic_regression(n_classes):
     weight = rng.exponential(size=300)
     columns = y[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[y]
     target = make_target(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
-    theta = fit_theta(make_rows(x), Logistic(25.0, n_classes > 2), target, np.zeros((300, 1)), 7.0)
+    theta = fit_theta(make_rows(x), Logistic(25.0, n_classes > 2), target, np.zeros((300, 1)), nothing_before(x, target, 7.0))
     other = LogisticRegression(C=7.0, fit_intercept=False, tol=1e-8, max_iter=1000).fit(x, y, weight)
     np.testing.assert_allclose(theta.T, other.coef_, atol=0.03)
 
@@ -89,23 +103,24 @@ def test_weights_are_those_of_ridge_regression():
     rng = np.random.default_rng(0)
     x, y, offset, weight = csr_array(rng.random((200, 9))), *rng.normal(size=(2, 200, 1)), rng.exponential(size=200)
     target = make_target(y, weight[:, None])
-    theta = fit_theta(make_rows(x), Gaussian(8.0, np.full(1, 3.0)), target, offset, 4.0)
+    theta = fit_theta(make_rows(x), Gaussian(8.0, np.full(1, 3.0)), target, offset, nothing_before(x, target, 4.0))
     other = Ridge(alpha=3.0 / 4.0, fit_intercept=False).fit(x, (y - offset).ravel(), weight)
     np.testing.assert_allclose(theta.ravel(), other.coef_, atol=0.02)
 
 
 def test_a_penalty_that_fits(verdicts):
     X, _, y = verdicts
-    x, nothing = make_dictionary(X, 1).rows(X), np.zeros((len(y), 1))
+    x, nothing = make_dictionary(count_documents(X), 1).rows(X), np.zeros((len(y), 1))
+    before = nothing_before(x, make_target(nothing, nothing), 1.0)
     coins = np.random.default_rng(0).integers(0, 2, len(y))[:, None].astype(float)
     penalties = [
-        choose_penalty(x, Logistic(1.0), make_target(labels, np.ones_like(labels)), nothing, in_order)
+        choose_penalty(x, Logistic(1.0), make_target(labels, np.ones_like(labels)), nothing, before, in_order)
         for labels in (coins, y[:, None].astype(float))
     ]
     assert penalties[0] == words.PENALTIES[0] and penalties[1] >= 1.0
     close = verdicts[1][:, None] / 100  # a loss below 0, where sigma2 is small
     found = choose_penalty(
-        x, Gaussian(1.0, np.full(1, 1e-4)), make_target(close, np.ones_like(close)), nothing, in_order
+        x, Gaussian(1.0, np.full(1, 1e-4)), make_target(close, np.ones_like(close)), nothing, before, in_order
     )
     assert found > words.PENALTIES[0]
 
@@ -202,10 +217,14 @@ def test_weights_are_in_the_units_of_the_rating(verdicts):
 def test_words_explain_what_topics_leave_over(verdicts):
     """Where topics say all that there is to say, little is left for words; where they say nothing, words do."""
     X, omega, _ = verdicts
-    x, y = make_dictionary(X, 1).rows(X), omega[:, None] - omega.mean()
+    x, y = make_dictionary(count_documents(X), 1).rows(X), omega[:, None] - omega.mean()
     target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
     sizes = [
-        np.abs(learn_words(x, target, told, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), 0, in_order)[0]).sum()
+        np.abs(
+            learn_words(
+                x, target, told, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), [0], in_order, None, None
+            )[0]
+        ).sum()
         for told in (y / BESIDE_WORDS, 0.0 * y)
     ]
     assert sizes[0] < 0.01 * sizes[1]

@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from supertopic.estimators.base import LDA
+    from supertopic.estimators.choosing import Choice, choose_topics
     from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
     from supertopic.estimators.storage import load, save
     from supertopic.report.explain import explain
-    from supertopic.report.plots import CoefficientDisplay, ReliabilityDisplay, TopicDisplay, TraceDisplay
+    from supertopic.report.plots import (
+        ChoiceDisplay,
+        CoefficientDisplay,
+        ReliabilityDisplay,
+        TopicDisplay,
+        TraceDisplay,
+    )
 
 __all__ = [
     "LDA",
+    "Choice",
+    "ChoiceDisplay",
     "CoefficientDisplay",
     "MedLDAClassifier",
     "ReliabilityDisplay",
@@ -22,6 +31,7 @@ __all__ = [
     "SLDARegressor",
     "TopicDisplay",
     "TraceDisplay",
+    "choose_topics",
     "explain",
     "load",
     "save",
@@ -34,7 +44,10 @@ _HOMES = {
     "MedLDAClassifier": "estimators.classifiers",
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",
+    "Choice": "estimators.choosing",
+    "choose_topics": "estimators.choosing",
     "explain": "report.explain",
+    "ChoiceDisplay": "report.plots",
     "CoefficientDisplay": "report.plots",
     "ReliabilityDisplay": "report.plots",
     "TopicDisplay": "report.plots",

@@ -1,10 +1,9 @@
-"""The command `supertopic`: demo, fit, predict, explain, report, topics."""
+"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics."""
 
 import csv
 import json
 import sys
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,32 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import supertopic
-from supertopic.command.cells import RESPONSES, as_numbers, as_text, read_response, without_missing
+from supertopic.command.cells import as_numbers, as_text, read_response, without_missing
+from supertopic.command.growing import choose, update
+from supertopic.command.options import (
+    WORD,
+    AsJson,
+    By,
+    Data,
+    Device,
+    Jobs,
+    Kind,
+    Label,
+    Loss,
+    MaxDf,
+    MinDf,
+    Model,
+    Multiclass,
+    Ngrams,
+    NTopics,
+    OnDevice,
+    Response,
+    Seed,
+    Separator,
+    StopWords,
+    TextColumn,
+    TokenPattern,
+)
 from supertopic.command.pages import logistic, write_page
 from supertopic.command.show import (
     answers,
@@ -34,13 +58,15 @@ from supertopic.command.steps import (
     check_place,
     choose_held_out,
     err,
+    known_response,
     load,
     make_model,
+    make_vectorizer,
     number_or_word,
     out,
     pick,
     read_all,
-    read_stop_words,
+    read_seeds,
     save_somewhere,
     told_in_a_line,
 )
@@ -57,20 +83,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-WORD = r"(?u)\b\w\w+\b"  # scikit-learn's: two letters or more
-
-TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
-Data = Annotated[Path, typer.Argument(help=TABLE, show_default=False)]
-Model = Annotated[Path, typer.Argument(help="A model file that `supertopic fit` wrote.", show_default=False)]
-TextColumn = Annotated[str, typer.Option("--text", help="The column with the text.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a script instead of a table.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same model.")]
-NTopics = Annotated[int, typer.Option("--topics", "-k", help="Number of topics.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 takes all cores. Changes no result.")]
-
-
-class Device(StrEnum):
-    CPU, CUDA = "cpu", "cuda"
 
 
 def show_version(wanted: bool) -> None:
@@ -86,9 +98,6 @@ def start(
     ] = False,
 ) -> None:
     """Supervised topic models: topics that explain a class, labels, a rating or a count, and predict it."""
-
-
-OnDevice = Annotated[Device, typer.Option("--device", help="Where topics are sampled; cuda is an NVIDIA card.")]
 
 
 @app.command()
@@ -141,34 +150,14 @@ def demo(
     out.print("Next: [bold]supertopic fit DATA --text COL --label COL -o MODEL[/bold]")
 
 
-class Kind(StrEnum):
-    """What the response is."""
-
-    AUTO, CLASS, LABELS, RATING, COUNT = ("auto", *RESPONSES)
-
-
-class Loss(StrEnum):
-    LOGISTIC, HINGE = "logistic", "hinge"
-
-
-class By(StrEnum):
-    FREX, PROBABILITY, LIFT = "frex", "probability", "lift"
-
-
-class Multiclass(StrEnum):
-    SHARED, SEPARATE, STICK_BREAKING = "shared", "separate", "stick_breaking"
-
-
 @app.command()
 def fit(
     context: typer.Context,
     data: Data,
     text: TextColumn,
-    label: Annotated[
-        str, typer.Option(help="The column with the response; an empty cell is unknown.", show_default=False)
-    ],
+    label: Label,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the model.", show_default=False)],
-    response: Annotated[Kind, typer.Option(help="What the response is; auto looks at the column.")] = Kind.AUTO,
+    response: Response = Kind.AUTO,
     n_topics: NTopics = 20,
     c: Annotated[float | None, typer.Option(help="Weight of the response.", show_default="the estimator's own")] = None,
     loss: Annotated[
@@ -176,7 +165,7 @@ def fit(
     ] = Loss.LOGISTIC,
     multiclass: Annotated[Multiclass, typer.Option(help="For three classes or more.")] = Multiclass.SHARED,
     balanced: Annotated[bool, typer.Option("--balanced", help="Give all classes the same weight in all.")] = False,
-    separator: Annotated[str, typer.Option(help="What stands between labels in one cell.")] = ";",
+    separator: Separator = ";",
     missing: Annotated[
         list[str] | None,
         typer.Option(help="A response that means unknown, as an empty cell does; may be repeated.", show_default="NA"),
@@ -192,16 +181,24 @@ def fit(
     burn_in: Annotated[int, typer.Option(help="Iterations before draws are kept.")] = 60,
     draws: Annotated[int, typer.Option(help="Draws that are kept.")] = 20,
     chains: Annotated[int, typer.Option(help="Independent chains; predictions average over them.")] = 4,
-    stop_words: Annotated[
-        str, typer.Option(help="Words to drop: english, none, or a file with a word in each line.")
-    ] = "english",
+    stop_words: StopWords = "english",
     words: Annotated[bool, typer.Option(help="Let single words speak beside the topics.")] = True,
-    min_df: Annotated[int, typer.Option(help="Drop words that are in fewer documents.")] = 2,
-    max_df: Annotated[float, typer.Option(help="Drop words that are in a larger share of the documents.")] = 1.0,
-    ngrams: Annotated[int, typer.Option(help="The longest run of words that counts as one.", min=1)] = 1,
-    token_pattern: Annotated[
-        str, typer.Option(help="What a word is, as a regular expression; . is for texts without spaces.")
-    ] = WORD,
+    min_df: MinDf = 2,
+    max_df: MaxDf = 1.0,
+    ngrams: Ngrams = 1,
+    token_pattern: TokenPattern = WORD,
+    seeds: Annotated[
+        Path | None,
+        typer.Option(help="A table with the columns topic and word, and perhaps class: words that topics start from."),
+    ] = None,
+    seed_strength: Annotated[
+        float, typer.Option(help="Tokens of a seed word that its topic has, for each that it has in the texts.")
+    ] = 1.0,
+    prior: Annotated[Path | None, typer.Option(help="A model file whose topics this one starts from.")] = None,
+    prior_weights: Annotated[
+        bool, typer.Option("--prior-weights", help="Take the prior's weights, too; it must have the same response.")
+    ] = False,
+    discount: Annotated[float, typer.Option(help="What a document of the prior counts for, from 0 to 1.")] = 1.0,
     hidden: Annotated[
         str, typer.Option(help="Share of the labelled documents that weights are read from, which no topic sees.")
     ] = "auto",
@@ -233,10 +230,7 @@ def fit(
         raise ValueError("--report is for one table; supertopic report takes the model and a table of some documents.")
     if hold_out and is_many(data):
         raise ValueError("--hold-out is for one table; leave files out of the pattern, and predict these.")
-    vectorizer = CountVectorizer(
-        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
-        token_pattern=token_pattern,
-    )  # fmt: skip
+    vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     names = list(dict.fromkeys([label, *filter(None, (weight, exposure)), *(covariate or ())]))
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     cells, n_missing = without_missing(source.columns[label], ["NA"] if missing is None else missing)
@@ -249,7 +243,11 @@ def fit(
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
-    options |= {"words": words, "device": str(device), "engine": engine}
+    options |= {"words": words, "device": str(device), "engine": engine, "discount": discount}
+    if seeds:
+        options |= read_seeds(seeds) | {"seed_strength": seed_strength}
+    if prior:
+        options |= {"prior": load(prior), "prior_weights": prior_weights}
     if c is not None:
         options["c"] = c
     model = make_model(column.response, n_topics, loss, multiclass, balanced, exposure, options)
@@ -323,6 +321,10 @@ def fit(
     out.print(
         topic_table(topics), *covariate_tables(model), *word_tables(pipeline), hidden_line(model), highlight=False
     )
+
+
+app.command()(update)
+app.command()(choose)
 
 
 @app.command()
@@ -465,14 +467,7 @@ def report(
         beside["covariates"] = np.column_stack(numbers)
     if exposure:
         beside["exposure"] = as_numbers(pick(table, data, exposure), exposure)
-    y = None
-    if label:
-        cells = pick(table, data, label)
-        if not hasattr(estimator, "classes_"):
-            y = as_numbers(cells, label)
-        elif not estimator.multilabel_:
-            known = {str(value): value for value in estimator.classes_.tolist()}
-            y = np.array([known.get(str(cell)) for cell in cells], dtype=object)
+    y = known_response(estimator, pick(table, data, label), label, ";") if label else None
     texts = np.array([as_text(cell) for cell in pick(table, data, text)], dtype=object)
     write_page(pipeline, texts, y, output, title or f"{model.stem}: {data.stem}", unseen, None, beside)
 

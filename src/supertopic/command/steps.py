@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
 import supertopic
-from supertopic.command.cells import Column, as_number
+from supertopic.command.cells import Column, as_labels, as_number, as_numbers
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 
@@ -96,6 +97,45 @@ def read_stop_words(value: str) -> str | list[str] | None:
             f"--stop-words is english, none, or a file with a word in each line; there is no file {value}."
         )
     return sorted(set(Path(value).read_text(encoding="utf-8").lower().split()))
+
+
+def make_vectorizer(stop_words: str, min_df: int, max_df: float, ngrams: int, token_pattern: str) -> CountVectorizer:
+    return CountVectorizer(
+        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
+        token_pattern=token_pattern,
+    )  # fmt: skip
+
+
+def read_seeds(path: Path) -> dict[str, Any]:
+    """Seeds, and which class each topic pulls to, if the table says so: as options of an estimator."""
+    table = read_all(path)
+    topics, words = (pick(table, path, name) for name in ("topic", "word"))
+    classes = pick(table, path, "class") if "class" in table.column_names else [None] * len(topics)
+    seeds: dict[str, list[str]] = {}
+    pulls: dict[str, Any] = {}
+    for row, (topic, word, label) in enumerate(zip(topics, words, classes, strict=True), 1):
+        if topic is None or word is None:
+            raise ValueError(f"Row {row} of {path} has no {'topic' if topic is None else 'word'}.")
+        seeds.setdefault(str(topic), []).append(str(word))
+        if label is not None and pulls.setdefault(str(topic), label) != label:
+            raise ValueError(f"{path} lets the topic {str(topic)!r} pull to {pulls[str(topic)]!r} and to {label!r}.")
+    if not seeds:
+        raise ValueError(f"{path} has no rows: it needs a topic and a word in each.")
+    return {"seeds": seeds} | ({"seed_weights": pulls} if pulls else {})
+
+
+def known_response(estimator: Any, cells: list, label: str, separator: str) -> np.ndarray:
+    """The cells as the response of a fitted model; what it does not know is unknown."""
+    if not hasattr(estimator, "classes_"):
+        return as_numbers(cells, label)
+    if not estimator.multilabel_:
+        known = {str(value): value for value in estimator.classes_.tolist()}
+        return np.array([known.get(str(cell)) for cell in cells], dtype=object)
+    y, names = as_labels(cells, separator)
+    place = {name: i for i, name in enumerate(names)}
+    columns = [y[:, place[name]] if name in place else np.where(np.isnan(y[:, 0]), np.nan, 0.0)
+               for name in map(str, estimator.classes_)]  # fmt: skip
+    return np.column_stack(columns)
 
 
 def check_place(path: Path) -> None:

@@ -35,7 +35,7 @@ class OneTable:
         """Fit some rows; returns the fitted vectorizer."""
         X = vectorizer.fit_transform(self.texts[rows])
         beside = {name: values[rows] for name, values in beside.items()}
-        model.fit(X, y[rows], checkpoint=checkpoint, **beside)
+        model.fit(X, y[rows], feature_names=vectorizer.get_feature_names_out(), checkpoint=checkpoint, **beside)
         return vectorizer
 
 

@@ -221,7 +221,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         """Keep the vocabulary if it is given; a new fit forgets another one's."""
         if not going_on:
             for name in ("vocabulary_", "vectorizer_"):
-                vars(self).pop(name, None)
+                self.__dict__.pop(name, None)
         if feature_names is not None:
             names, known = self._feature_names(feature_names), getattr(self, "vocabulary_", None)
             if len(set(names)) < len(names):
@@ -246,12 +246,12 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
     @contextmanager
     def _or_as_before(self) -> Iterator[None]:
         """A batch that fails, or is stopped, leaves the model as it was."""
-        state = vars(self).copy()
+        state = self.__dict__.copy()
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(state)
+            self.__dict__.clear()
+            self.__dict__.update(state)
             raise
 
     def __sklearn_clone__(self) -> "TopicModel":
@@ -382,5 +382,5 @@ class LDA(TopicModel):
 
     def _fit_documents(self, documents: Corpus, X, checkpoint, checkpoint_every, going_on: bool = False) -> "LDA":
         self._open_learned(going_on)
-        self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every, None, going_on)
+        self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every, going_on=going_on)
         return self

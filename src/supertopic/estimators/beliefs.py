@@ -20,6 +20,7 @@ KEPT = ("eta", "weights", "shown")  # the weights of which statistics are kept
 MOST_STRENGTH = 1000.0
 POINT, POINT_WEIGHT, POINT_NU2 = 3.0, 6.0, 4.0  # where a seeded topic that has a class's name pulls to: in the chain,
 # and for predictions, whose weights are larger; and the variance of the latter
+FREE_NU2 = 100.0
 SHOWN = 5  # words that a message names
 READ_DOCS = 100_000  # documents that are read at a time
 
@@ -60,7 +61,7 @@ class Beliefs:
                 raise ValueError(f"The prior has {n_topics} topics, more than n_topics={self.n_topics}.")
 
     def _believe(
-        self, source: Corpus, before: tuple[np.ndarray, np.ndarray] | None, going_on: bool
+        self, source: Corpus, before: tuple[np.ndarray, np.ndarray], going_on: bool
     ) -> tuple[list[Belief | None], np.ndarray]:
         """What each chain believes, and the pseudo-counts of its topics that no document has given.
 
@@ -133,10 +134,10 @@ class Beliefs:
         places = {} if names is None else {word: i for i, word in enumerate(names)}
         missing, empty = [], []
         for k, (topic, words) in enumerate(named(self.seeds)):
-            found = []
+            found: list[int] = []
             for word in dict.fromkeys(words):
                 if isinstance(word, Integral):
-                    if not 0 <= word < len(table):
+                    if not 0 <= int(word) < len(table):
                         raise ValueError(f"seeds: column {word} is not one of the {len(table)} columns of X.")
                     found.append(int(word))
                 elif names is None:
@@ -249,11 +250,10 @@ def count_words(source: Corpus, n_words: int) -> np.ndarray:
     return total
 
 
-def constants(model: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """The constant and the unit in which a model's weights are, (R,) each."""
-    if not hasattr(model, "intercept_"):
-        return None
-    return model.intercept_, getattr(model, "unit_", np.ones_like(model.intercept_))
+def constants(model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The constant and the unit in which a model's weights are, (R,) each; without a response there are none."""
+    constant = getattr(model, "intercept_", np.zeros(0))
+    return constant, getattr(model, "unit_", np.ones_like(constant))
 
 
 def pseudo_counts(teacher: Any, index: int, model: Beliefs, seeds: np.ndarray | None) -> np.ndarray:
@@ -275,11 +275,11 @@ def pseudo_counts(teacher: Any, index: int, model: Beliefs, seeds: np.ndarray | 
 
 
 def taught(
-    teacher: Any, model: Any, index: int, known: list[Statistics], before: tuple[np.ndarray, np.ndarray] | None,
+    teacher: Any, model: Any, index: int, known: list[Statistics], before: tuple[np.ndarray, np.ndarray],
     columns: slice,
 ) -> list[Statistics]:  # fmt: skip
     """What a chain of a teacher has learned of weights, discounted and in the model's own constant and unit."""
-    if before is None or not known[0].shift.size:
+    if not known[0].shift.size:
         return known
     n_topics, width = model.n_topics, len(known[0].shift)
     n_theirs, n_beside = teacher._n_features_out // teacher.n_blocks_, getattr(teacher, "n_covariates_", 0)
@@ -323,7 +323,8 @@ def pointing(known: list[Statistics], points: np.ndarray, nu2: float) -> list[St
     pull, firm = no_statistics(width, points.shape[1]), no_statistics(width, points.shape[1])
     pull.shift[:n_topics] = points[0].T / nu2
     place = np.arange(n_topics)
-    extra = np.where(points[1] != 0, 1.0 / POINT_NU2 - 1.0 / NU2, 0.0).T
+    pointed = points[1].any(axis=0)[:, None]  # topics; what they do not pull to is known of them, too
+    extra = np.broadcast_to(1.0 / np.where(pointed, POINT_NU2, FREE_NU2) - 1.0 / NU2, points[1].T.shape)
     firm.precision[place * (place + 1) // 2 + place] = extra
     firm.shift[:n_topics] = points[1].T * (extra + 1.0 / NU2)
     return [add(eta, pull), add(weights, firm), shown]

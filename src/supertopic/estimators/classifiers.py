@@ -31,6 +31,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     class_weight: Any
     start: str
     missing_label: Any
+    multilabel_: bool
+    classes_: np.ndarray
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -61,7 +63,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def _encode(self, y, weight, exposure, classes=None, going_on=False) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
         n_docs, names = len(weight), getattr(y, "columns", None)
-        fixed = self.classes_ if going_on else None if classes is None else np.unique(classes)
+        fixed: Any = self.classes_ if going_on else None if classes is None else np.unique(classes)
         if going_on and classes is not None and not np.array_equal(np.unique(classes), np.unique(self.classes_)):
             raise ValueError(f"classes are {list(self.classes_)} since the first batch, got {list(classes)}.")
         if y is None and going_on and self.multilabel_:

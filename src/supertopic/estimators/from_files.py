@@ -82,7 +82,7 @@ class FromFiles:
         self.vectorizer_ = library.vectorizer
         self.n_features_in_ = len(library.vectorizer.vocabulary_)
         for name in ("feature_names_in_", "vocabulary_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         X, n_tokens = None, int(documents.doc_start[-1])
         if getattr(self, "words", False):
             if n_tokens <= IN_MEMORY:

@@ -28,6 +28,9 @@ SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):
     """What regressors have in common: y is one or several columns of numbers, NaN where unknown."""
 
+    multioutput_: bool
+    response_names_: np.ndarray
+
     def _check_y(self, y, weight: np.ndarray, going_on: bool) -> tuple[np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         if y is None:
@@ -65,7 +68,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
             return None
         points, places = np.zeros((2, n_columns, self.n_topics)), seed_places(self.seeds, self.seed_weights)
         for topic, number in self.seed_weights.items():
-            if not isinstance(number, Real) or isinstance(number, bool) or not np.isfinite(number):
+            if not isinstance(number, Real) or isinstance(number, bool) or not np.isfinite(float(number)):
                 raise ValueError(f"seed_weights of topic {topic!r} must be a number, got {number!r}.")
             points[:, :, places[topic]] = float(number) / constants(self)[1]
         return points

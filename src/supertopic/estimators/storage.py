@@ -62,7 +62,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     }
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     for name in ARRAYS:
-        if hasattr(model, name):
+        if hasattr(model, name) and not (name == "vocabulary_" and vectorizer is not None):  # which has it
             _put(tensors, header, name, getattr(model, name))
     if vectorizer is not None:
         check_is_fitted(vectorizer, "vocabulary_")
@@ -215,6 +215,7 @@ def _pipeline(model: TopicModel, header: dict[str, Any], tensors: dict[str, np.n
     words = _get(tensors, header, "vocabulary").tolist()
     _expect(len(set(words)) == len(words) == model.n_features_in_, "the number of words")
     vectorizer.vocabulary_ = {word: i for i, word in enumerate(words)}
+    model.vocabulary_ = np.array(words, dtype=object)
     vectorizer.fixed_vocabulary_ = bool(header["fixed_vocabulary"])
     vectorizer._validate_params()  # as scikit-learn does in fit, which is not called here
     vectorizer._validate_ngram_range()

@@ -93,9 +93,10 @@ class SupervisedTopicModel(TopicModel, ABC):
         more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _partial_fit(self, *known, **more):
+    def _partial_fit(self, X, y, sample_weight, covariates, feature_names, **more):
+        more["going_on"] = hasattr(self, "_word_topic")
         with self._or_as_before():
-            return self._fit(*known, **more, going_on=hasattr(self, "_word_topic"))
+            return self._fit(X, y, sample_weight, covariates, feature_names, **more)
 
     def _fit(self, X, y, sample_weight, covariates, feature_names, going_on=False, **more):
         self._check_parameters()
@@ -117,7 +118,7 @@ class SupervisedTopicModel(TopicModel, ABC):
         if weight.max() * self.c > MOST:
             raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
         Z = (self._covariates if going_on else self._set_covariates)(covariates, len(lengths))
-        before = constants(self) if going_on else None
+        before = constants(self)  # those of yesterday, if there was one
         response, target = self._encode(y, weight, exposure, classes, going_on)
         if going_on and self._learned["scale"].size:
             response = response.learned(self._learned["scale"], float(self.discount))
@@ -194,8 +195,8 @@ class SupervisedTopicModel(TopicModel, ABC):
                 n_docs = n_docs + discount * self._learned["documents"]
             self._learned["documents"], self._dictionary = n_docs, make_dictionary(n_docs, plan.n_columns)
             if "theta" in self._learned:
-                past = Past(*(self._learned[name] for name in ("theta", "theta_precision")), self._learned["penalty"])
-                past = carry(past, dictionary, self._dictionary, discount)
+                theta, precision, penalty = (self._learned[name] for name in ("theta", "theta_precision", "penalty"))
+                past = carry(Past(theta, precision, float(penalty)), dictionary, self._dictionary, discount)
             x, n_threads = self._dictionary.rows(X), effective_n_jobs(self.n_jobs)
             theta, trust, past = learn_words(
                 x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,

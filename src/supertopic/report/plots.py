@@ -177,3 +177,28 @@ class ReliabilityDisplay(Display):
         ax.set(xlabel=f"foretold for {self.name}", ylabel="came true", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         self._keep(ax)
         return self
+
+
+class ChoiceDisplay(Display):
+    """Numbers of topics: what each costs beyond the best one, and how well its topics read."""
+
+    def __init__(self, columns: dict[str, np.ndarray], chosen: int):
+        self.columns, self.chosen = columns, chosen
+
+    def plot(self, *, ax: Any = None) -> "ChoiceDisplay":
+        """`ax` is a sequence of two axes."""
+        upper, lower = axes(ax, nrows=2, sharex=True, figsize=(6, 5)) if ax is None else ax
+        numbers, more, error = (self.columns[name] for name in ("n_topics", "loss_more", "loss_se"))
+        upper.errorbar(numbers, more, error, marker="o", capsize=3, color="0.35")
+        at = numbers == self.chosen
+        upper.scatter(numbers[at], more[at], s=90, zorder=3, color=TOWARDS, label=f"{self.chosen} topics")
+        upper.axhline(0, color="0.6", linewidth=0.8)
+        upper.set(ylabel="held-out loss beyond the best", title="the smallest number within one standard error")
+        upper.legend()
+        for name, colour in (("coherence", TOWARDS), ("exclusivity", AWAY)):
+            lower.plot(numbers, self.columns[name], marker="o", color=colour, label=name)
+        lower.set(xlabel="topics", xscale="log", xticks=numbers, xticklabels=numbers)
+        lower.minorticks_off()
+        lower.legend()
+        self._keep(upper)
+        return self

@@ -295,19 +295,25 @@ class Summary:
         the chains (all, or those that are named): exp(- mean log p(token)). No token is used for both, so that a
         document that explains itself gains nothing.
         """
+        logs, tokens = self._complete(X, random_state, chains)
+        if not tokens.any():
+            raise ValueError("Documents must have some words for half of them to be predicted.")
+        return float(np.exp(-logs.sum() / tokens.sum()))
+
+    def _complete(self, X, random_state: int = 0, chains: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The log probability of half of the tokens of each document, given the other half, and how many they are."""
         counts = self._new_counts(X).astype(np.int64)
         seen, hidden = counts.copy(), counts.copy()
         seen.data = np.random.default_rng(random_state).binomial(counts.data, 0.5)
         hidden.data = counts.data - seen.data
-        if hidden.data.sum() == 0:
-            raise ValueError("Documents must have some words for half of them to be predicted.")
         doc, word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices
         lengths, p = np.asarray(seen.sum(axis=1)).reshape(-1, 1), np.zeros(len(word))
         chains = range(len(self._word_topic)) if chains is None else chains
         for chain, zbar in zip(chains, self._infer(make_tokens(seen), chains), strict=True):
             theta = (zbar * lengths + self.alpha_[chain]) / (lengths + self.alpha_[chain].sum())
             p += np.einsum("ik,ik->i", theta[doc], self._phi(chain)[word]) / len(chains)
-        return float(np.exp(-np.sum(hidden.data * np.log(p)) / hidden.data.sum()))
+        n_docs, logs = counts.shape[0], np.where(hidden.data > 0, hidden.data * np.log(np.maximum(p, 1e-300)), 0.0)
+        return np.bincount(doc, logs, n_docs), np.bincount(doc, hidden.data, n_docs)
 
     def exclusivity(self, n: int = 10) -> np.ndarray:
         """For each topic, over its n most probable words, the mean of its part in all topics' use of the word."""

@@ -425,7 +425,7 @@ class GpuCounts:
     def log_words(self, beta: float) -> float:
         """log p(w | z, beta), the topics integrated out; pseudo-counts are given."""
         value = self.log_counts("words", self.count, self.tokens, beta)
-        if self.believed is not None:
+        if self.believed is not None and self.plan.belief:
             tokens = self.plan.belief.word_topic.sum(axis=0, dtype=np.int64)
             value -= self.log_counts("believed", self.believed, tokens, beta)
         return value

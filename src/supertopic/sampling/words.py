@@ -130,15 +130,18 @@ def learn_words(
     """Copies of theta (COPIES, R, n_words), how far topics can be trusted beside them, and what is known from now on.
 
     `told` (n_docs, R) is what the topics say of the documents as if these were new; the offset of `target` holds what
-    covariates say. Where nothing was hidden, topics are as loud as is usual.
+    covariates say. Where nothing was hidden, topics are as loud as is usual. What these documents do not have stays as
+    it was.
     """
     known, shape = np.any(target.weight > 0, axis=1), (x.shape[1], target.y.shape[1])
-    enough = known.sum() >= LEAST_DOCS
+    enough, before_all = known.sum() >= LEAST_DOCS, past or Past(np.zeros(shape), np.zeros(shape), PENALTIES[0])
+    copies = np.repeat(before_all.theta.T[None].astype(np.float32), COPIES, axis=0)
     if x.shape[1] == 0 or not (enough or past):
-        return np.zeros((COPIES, *shape[::-1]), np.float32), None, Past(np.zeros(shape), np.zeros(shape), PENALTIES[0])
-    x, target, told = x[known], pick(target, known), told[known]
+        return copies, None, before_all
+    there = np.union1d(x[known].indices, hidden_x.indices)
+    x, hidden_x, target, told = x[known][:, there], hidden_x[:, there], pick(target, known), told[known]
     rows, trust, a = make_rows(x), None, BESIDE_WORDS
-    past = past or Past(np.zeros(shape), np.zeros(shape), PENALTIES[0])
+    past = Past(before_all.theta[there], before_all.precision[there], before_all.penalty)
     if enough:
         past = past._replace(penalty=choose_penalty(x, response, target, target.offset, past, run))
     theta = None
@@ -165,7 +168,10 @@ def learn_words(
 
     curvature = response.curvature(target, offset + rows.x @ theta)
     squares = rows.transposed.multiply(rows.transposed) @ curvature
-    return np.array(run(copy, COPIES)), trust, Past(theta, past.precision + squares, past.penalty)
+    copies[:, :, there] = run(copy, COPIES)
+    thetas, precision = before_all.theta.copy(), before_all.precision.copy()
+    thetas[there], precision[there] = theta, past.precision + squares
+    return copies, trust, Past(thetas, precision, past.penalty)
 
 
 def make_rows(x: sp.csr_array) -> Rows:
