@@ -94,7 +94,9 @@ def test_weights_are_those_of_logistic_regression(n_classes):
     weight = rng.exponential(size=300)
     columns = y[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[y]
     target = make_target(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
-    theta = fit_theta(make_rows(x), Logistic(25.0, n_classes > 2), target, np.zeros((300, 1)), nothing_before(x, target, 7.0))
+    theta = fit_theta(
+        make_rows(x), Logistic(25.0, n_classes > 2), target, np.zeros((300, 1)), nothing_before(x, target, 7.0)
+    )
     other = LogisticRegression(C=7.0, fit_intercept=False, tol=1e-8, max_iter=1000).fit(x, y, weight)
     np.testing.assert_allclose(theta.T, other.coef_, atol=0.03)
 

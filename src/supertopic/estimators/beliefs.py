@@ -18,9 +18,10 @@ from supertopic.sampling.state import Belief, Statistics, add, no_statistics
 
 KEPT = ("eta", "weights", "shown")  # the weights of which statistics are kept
 MOST_STRENGTH = 1000.0
-POINT, POINT_WEIGHT, POINT_NU2 = 3.0, 6.0, 4.0  # where a seeded topic that has a class's name pulls to: in the chain,
-# and for predictions, whose weights are larger; and the variance of the latter
-FREE_NU2 = 100.0
+# what a seeded topic that points at a class adds to it: in the chain, and for predictions, whose weights are larger; and
+# the part of the latter that is its standard deviation. Topics that point nowhere are then believed to say little.
+POINT, POINT_WEIGHT, POINT_SD, FREE_NU2 = 6.0, 40.0, 0.1, 4.0
+NUMBER_SD = 0.5  # the same part, where somebody has said by how much
 SHOWN = 5  # words that a message names
 READ_DOCS = 100_000  # documents that are read at a time
 
@@ -37,6 +38,7 @@ class Beliefs:
     prior: Any
     prior_weights: bool = False
     discount: float
+    _spread = NUMBER_SD
     n_blocks_: int
     n_features_in_: int
     seed_: int
@@ -95,7 +97,7 @@ class Beliefs:
                 if going_on or self.prior_weights:
                     known = taught(teacher, self, index, known, before, columns)
             if points is not None and not going_on:  # yesterday's weights know of them
-                known = pointing(known, points[:, columns], float(self.nu2))
+                known = pointing(known, points[:, columns], self._spread, float(self.nu2))
             beliefs.append(Belief(pseudo, *known))
             imagined.append(made_up)
         n_tokens = int(source.doc_start[-1]) + max(int(b.word_topic.sum(dtype=np.int64)) for b in beliefs if b)
@@ -316,15 +318,18 @@ def taught(
     return found
 
 
-def pointing(known: list[Statistics], points: np.ndarray, nu2: float) -> list[Statistics]:
-    """Let weights be near to some points (2, R, K): those of the chain, and those for predictions."""
+def pointing(known: list[Statistics], points: np.ndarray, spread: float, nu2: float) -> list[Statistics]:
+    """Let weights be near to some points (2, R, K): those of the chain, and those for predictions.
+
+    `spread` is the standard deviation of the latter, as a part of the largest of each topic.
+    """
     eta, weights, shown = known
     n_topics, width = points.shape[2], len(eta.shift)
-    pull, firm = no_statistics(width, points.shape[1]), no_statistics(width, points.shape[1])
+    pull, firm = (no_statistics(width, points.shape[1]) for _ in range(2))
     pull.shift[:n_topics] = points[0].T / nu2
+    largest = np.abs(points[1]).max(axis=0)  # a topic that points somewhere does not point elsewhere
+    precision = 1.0 / np.where(largest > 0, (spread * largest) ** 2, FREE_NU2)[:, None]
     place = np.arange(n_topics)
-    pointed = points[1].any(axis=0)[:, None]  # topics; what they do not pull to is known of them, too
-    extra = np.broadcast_to(1.0 / np.where(pointed, POINT_NU2, FREE_NU2) - 1.0 / NU2, points[1].T.shape)
-    firm.precision[place * (place + 1) // 2 + place] = extra
-    firm.shift[:n_topics] = points[1].T * (extra + 1.0 / NU2)
+    firm.precision[place * (place + 1) // 2 + place] = precision - 1.0 / NU2
+    firm.shift[:n_topics] = points[1].T * precision
     return [add(eta, pull), add(weights, firm), shown]

@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from supertopic.estimators.beliefs import POINT, POINT_WEIGHT, named, seed_places
+from supertopic.estimators.beliefs import POINT, POINT_SD, POINT_WEIGHT, named, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, is_unknown, without_na
@@ -28,6 +28,7 @@ LEAST_OF_A_CLASS = 4  # documents; the topics need those of a smaller class
 class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     """What classifiers have in common: how classes and labels become columns, and columns become classes."""
 
+    _spread = POINT_SD
     class_weight: Any
     start: str
     missing_label: Any

@@ -197,7 +197,7 @@ def _check_learned(model: TopicModel, counts: tuple[int, ...], eta: tuple[int, .
     shapes: dict[str, tuple[int, ...]] = {"imagined": (n, n_topics // model.n_blocks_), "documents": (n_words + 1,)}
     shapes |= {f"{name}_precision": (n, width * (width + 1) // 2, n_columns) for name in KEPT}
     shapes |= {f"{name}_shift": (n, width, n_columns) for name in KEPT}
-    shapes |= dict.fromkeys(("theta", "theta_precision"), (n_weights, eta[2])) | {"penalty": (), "sums": (4, eta[2])}
+    shapes |= dict.fromkeys(("theta", "theta_precision"), (n_weights, eta[2])) | {"penalty": (1,), "sums": (4, eta[2])}
     for name, array in learned.items():
         if name in shapes:
             _expect(array.shape == shapes[name], f"{LEARNED}{name}'s shape")

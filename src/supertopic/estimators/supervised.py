@@ -196,14 +196,14 @@ class SupervisedTopicModel(TopicModel, ABC):
             self._learned["documents"], self._dictionary = n_docs, make_dictionary(n_docs, plan.n_columns)
             if "theta" in self._learned:
                 theta, precision, penalty = (self._learned[name] for name in ("theta", "theta_precision", "penalty"))
-                past = carry(Past(theta, precision, float(penalty)), dictionary, self._dictionary, discount)
+                past = carry(Past(theta, precision, penalty.item()), dictionary, self._dictionary, discount)
             x, n_threads = self._dictionary.rows(X), effective_n_jobs(self.n_jobs)
             theta, trust, past = learn_words(
                 x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
                 plan.response.plain().with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
                 lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()), past, self._surfaces("beside"),
             )  # fmt: skip
-            self._learned |= {"theta": past.theta.astype(np.float32), "penalty": np.array(past.penalty)}
+            self._learned |= {"theta": past.theta.astype(np.float32), "penalty": np.array([past.penalty])}
             self._learned["theta_precision"] = past.precision.astype(np.float32)
             believed = float(theta.any())
             if trust and alone:
@@ -272,7 +272,7 @@ class SupervisedTopicModel(TopicModel, ABC):
                 f"than its base rate does (loss {alone_loss:.4g}, that of the base rate "
                 f"{self.hidden_['base_loss']:.4g}). Predictions leave the topics out of it. Is there a relation to be "
                 "found, and are there enough documents to find it?",
-                stacklevel=7,
+                stacklevel=8,
             )
 
     def _check_parameters(self) -> None:

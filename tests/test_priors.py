@@ -1,0 +1,595 @@
+"""Priors that know something: seed words, a prior model, batches, and how many topics there should be."""
+
+import warnings
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.special import digamma
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+import naive
+from small import plan_of, z_of
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDARegressor,
+    choose_topics,
+    load,
+    save,
+)
+from supertopic.datasets import make_corpus
+from supertopic.estimators.beliefs import count_words, match, pseudo_counts
+from supertopic.kernels.draws import make_key
+from supertopic.sampling import plan as plans
+from supertopic.sampling import topics
+from supertopic.sampling.engines import Member, Threads
+from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint, log_weights
+from supertopic.sampling.plan import Arrays
+from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
+from supertopic.sampling.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.sampling.words import Dictionary, Past, carry
+
+QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
+RNG = np.random.default_rng(0)
+DOCS = [RNG.integers(0, 6, n).tolist() for n in (9, 4, 0, 7, 12, 5)]
+BELIEVED = RNG.integers(0, 9, (6, 3)).astype(np.int32)
+PRIORS = Priors(np.array([0.3, 0.5, 0.2]), 0.4, 1.3)
+
+
+def believed(n_columns=1):
+    """Pseudo-counts, and something that is known of eta."""
+    A = RNG.normal(size=(n_columns, 3, 3))
+    precision = np.array([(a @ a.T)[np.tril_indices(3)] for a in A]).T
+    known = Statistics(precision, RNG.normal(size=(3, n_columns)))
+    return Belief(BELIEVED, known, *[no_statistics(3, n_columns)] * 2)
+
+
+def problem(sampler="collapsed", n_shards=1):
+    y = np.array([[1.0], [0], [1], [0], [1], [0]])
+    plan, source = plan_of(
+        DOCS, 6, Logistic(2.0), make_target(y, np.ones_like(y)), PRIORS, sampler, n_shards, belief=believed()
+    )
+    return plan, source
+
+
+def test_the_log_joint_knows_pseudo_counts():
+    plan, source = problem()
+    engine = Threads(plan, source, 1)
+    engine.start(make_key(1))
+    eta, _, response = iterate(engine, engine.statistics(), plan.response, PRIORS, make_key(2))
+    z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
+    omega, known = naive.zbars(z, 3) @ eta.T, plan.belief.eta
+    lower = np.zeros((3, 3))
+    lower[np.tril_indices(3)] = known.precision[:, 0]
+    A = lower + np.tril(lower, -1).T + np.eye(3) / PRIORS.nu2
+    centred = eta[0] - np.linalg.solve(A, known.shift[:, 0])
+    density = 0.5 * np.linalg.slogdet(A)[1] - 1.5 * np.log(2 * np.pi) - 0.5 * centred @ A @ centred
+    expected = naive.log_words(DOCS, z, 6, 3, PRIORS.beta, BELIEVED) + naive.log_documents(z, PRIORS.alpha)
+    expected += naive.logistic(2.0)(source.target.y, omega).sum() + density
+    assert log_joint(engine, eta, response, PRIORS) == pytest.approx(expected, rel=1e-10)
+    nothing = no_statistics(3, 1)
+    assert log_weights(eta, 1.3, nothing) == pytest.approx(log_weights(eta, 1.3, None))
+
+
+def test_learned_priors_go_uphill():
+    """The step in beta by its definition, and steps of it never make the words less likely."""
+    plan, source = problem()
+    engine, priors, values = Threads(plan, source, 1), PRIORS, []
+    engine.start(make_key(1))
+    z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
+    count = BELIEVED.astype(float)
+    for words, topic in zip(DOCS, z, strict=True):
+        np.add.at(count, (words, topic), 1)
+    beta, mass, before = PRIORS.beta, count.sum(axis=0), BELIEVED.sum(axis=0)
+    grown = (digamma(count + beta) - digamma(BELIEVED + beta)).sum()
+    whole = 6 * (digamma(mass + 6 * beta) - digamma(before + 6 * beta)).sum()
+    assert learn_priors(engine, PRIORS).beta == pytest.approx(beta * grown / whole)
+    for _ in range(30):
+        values.append(naive.log_words(DOCS, z, 6, 3, priors.beta, BELIEVED))
+        priors = learn_priors(engine, priors)
+    assert (np.diff(values) > -1e-9).all()
+
+
+@pytest.mark.parametrize("sampler", ["drawn", "delayed", "delayed, sparse"])
+def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
+    """Members that tell each other what they do have the counts, and the topics, of one address space."""
+    name, _, sparse = sampler.partition(", ")
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(topics, "DENSE", 0)
+    plan, source = problem(name, 2)
+    one, members = Threads(plan, source, 1), [Member(plan, source, 1, slice(i, i + 1)) for i in range(2)]
+    eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
+
+    def exchange():
+        told = deepcopy([member.tell() for member in members])  # as if they were sent
+        for i, member in enumerate(members):
+            member.hear(told[1 - i])
+
+    for engine in (one, *members):
+        engine.start(make_key(1))
+    exchange()
+    for i in range(3):
+        for engine in (one, *members):
+            engine.sweep(eta, PRIORS, make_key(4, i), True)
+        exchange()
+        for member in members:
+            np.testing.assert_array_equal(member.counts.word_topic, one.counts.word_topic)
+            np.testing.assert_array_equal(member.counts.tokens, one.counts.tokens)
+            assert member.counts.log_words(0.4) == one.counts.log_words(0.4)
+    np.testing.assert_array_equal(one.counts.tokens, one.counts.word_topic.sum(axis=0)[:3])
+    np.testing.assert_array_equal(one.counts.draws().word_topic, members[1].counts.draws().word_topic)
+
+
+def test_smooth_topics_know_pseudo_counts(monkeypatch):
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1)
+    monkeypatch.setattr(topics, "DENSE", 0)
+    engine = Threads(*problem("delayed"), 1)
+    engine.start(make_key(1))
+    found = engine.counts.topics(PRIORS, make_key(2))
+    phi = (engine.counts.word_topic[:, :3] + PRIORS.beta) / (engine.counts.tokens + 6 * PRIORS.beta)
+    np.testing.assert_allclose(found.smooth, phi @ PRIORS.alpha, rtol=1e-5)
+
+
+def planted(n_docs=150, seed=0):
+    """Documents of two kinds in two ways: by their first words (a or b) and by their last (c or d); nothing prefers one.
+
+    Two topics can tell a from b, or c from d: two solutions that are equally likely.
+    """
+    rng = np.random.default_rng(seed)
+    first, last = rng.integers(0, 2, (2, n_docs))
+    X = np.zeros((n_docs, 20), int)
+    for d in range(n_docs):
+        np.add.at(X[d], 5 * first[d] + rng.integers(0, 5, 10), 1)
+        np.add.at(X[d], 10 + 5 * last[d] + rng.integers(0, 5, 10), 1)
+    return X, first, last, [f"{kind}{i}" for kind in "abcd" for i in range(5)]
+
+
+@pytest.mark.parametrize("kinds", [("ab", 0), ("cd", 1)])
+def test_seeds_choose_between_equal_solutions(kinds):
+    X, *truths, names = planted()
+    seeds = {kind: [f"{kind}0", f"{kind}1"] for kind in kinds[0]}
+    for seed in range(3):
+        model = LDA(2, seeds=seeds, seed_strength=2.0, burn_in=30, random_state=seed).fit(X, feature_names=names)
+        assert model.topic_names_ == {"0": kinds[0][0], "1": kinds[0][1]}
+        share = model.doc_topic_[:, 1]
+        apart = [abs(np.corrcoef(share, truth)[0, 1]) for truth in truths]
+        assert apart[kinds[1]] > 0.95 and apart[1 - kinds[1]] < 0.5
+        assert np.corrcoef(share, truths[kinds[1]])[0, 1] > 0.9  # and which topic is which
+
+
+@pytest.mark.parametrize("sampler", ["collapsed", "drawn", "delayed"])
+def test_pseudo_counts_are_what_seeds_say(sampler):
+    X, _, _, names = planted()
+    model = LDA(3, seeds=[["a0", "a0", "b1"], ["b1"]], seed_strength=0.5, sampler=sampler, **QUICK)
+    model.fit(X, feature_names=names)
+    total = X.sum(axis=0)
+    tokens = model._word_topic.sum(axis=2) / 5
+    expected = total.astype(float)
+    expected[0] += round(0.5 * total[0])
+    expected[6] += 2 * round(0.5 * total[6])  # a word may be in two topics
+    np.testing.assert_allclose(tokens, np.tile(expected, (2, 1)))
+    assert model._topic_shares.sum(axis=1) == pytest.approx(1.0)
+    seen = model.doc_topic_.mean(axis=0)  # every document has 20 tokens
+    np.testing.assert_allclose(model._topic_shares[model.best_chain_], seen, atol=1e-6)
+
+
+def test_seeds_in_two_words_and_numbers(tmp_path):
+    """A DataFrame has names, numbers need none, and a file keeps seeds and names."""
+    X, _, _, names = planted()
+    a = LDA(2, seeds={"x": ["a0"]}, **QUICK).fit(pd.DataFrame(X, columns=names))
+    b = LDA(2, seeds=[[0]], **QUICK).fit(X)
+    c = LDA(2, seeds={"x": ["a0"]}, **QUICK).fit(X, feature_names=names)
+    np.testing.assert_array_equal(a._word_topic, b._word_topic)
+    np.testing.assert_array_equal(a._word_topic, c._word_topic)
+    assert (a.topic_name(0), b.topic_name(0)) == ("x", "") and c.top_words(n=1)[0][0] in names
+    save(c, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.seeds == {"x": ["a0"]} and again.topic_names_ == {"0": "x"}
+    assert again.vocabulary_.tolist() == names
+    np.testing.assert_array_equal(again._topic_shares, c._topic_shares)
+    np.testing.assert_array_equal(again.partial_fit(X)._word_topic, c.partial_fit(X)._word_topic)
+
+
+WRONG = {
+    "text": ("seeds must be", {"seeds": "a0"}),
+    "nothing": ("at least one word", {"seeds": {"x": []}}),
+    "a word": ("at least one word", {"seeds": {"x": "a0"}}),
+    "numbers": ("hold words", {"seeds": [[1.5]]}),
+    "many": ("more than n_topics=2", {"seeds": [["a0"], ["b0"], ["c0"]]}),
+    "column": ("not one of the 20", {"seeds": [[20]]}),
+    "strength": ("seed_strength", {"seeds": [["a0"]], "seed_strength": 0}),
+    "strong": ("seed_strength", {"seeds": [["a0"]], "seed_strength": 1e9}),
+    "discount": ("discount must be", {"discount": 1.1}),
+    "prior": ("prior must be", {"prior": "model"}),
+    "unfitted": ("not fitted", {"prior": LDA(2)}),
+    "pull": ("is not the name of a topic", {"seeds": {"x": ["a0"]}, "seed_weights": {"y": "1"}}),
+    "class": ("is not one of the classes", {"seeds": {"x": ["a0"]}, "seed_weights": {"x": "red"}}),
+    "kind": ("seed_weights must be", {"seeds": {"x": ["a0"]}, "seed_weights": 3}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_beliefs_are_refused(case):
+    X, y, _, names = planted()
+    message, options = WRONG[case]
+    with pytest.raises(ValueError, match=message):
+        SLDAClassifier(2, **QUICK, **options).fit(X, y, feature_names=names)
+
+
+def test_more_hostile_seeds(monkeypatch):
+    X, _, _, names = planted()
+    with pytest.raises(ValueError, match="X has no names"):
+        LDA(2, seeds=[["a0"]]).fit(X)
+    with pytest.raises(ValueError, match="a word twice"):
+        LDA(2).fit(X, feature_names=["a"] * 20)
+    with pytest.raises(ValueError, match="5 names"):
+        LDA(2).fit(X, feature_names=names[:5])
+    with pytest.warns(UserWarning, match=r"not in the vocabulary: 'A0' \('a0' is\), 'w0'.* and 9996 more") as told:
+        LDA(2, seeds=[["A0", *(f"w{i}" for i in range(10_000)), "a0"]], **QUICK).fit(X, feature_names=names)
+    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match="left to the data: x"):
+        model = LDA(2, seeds={"x": ["no"]}, **QUICK).fit(X, feature_names=names)
+    assert model.topic_name(0) == "x"
+    monkeypatch.setattr("supertopic.estimators.beliefs.MOST_STRENGTH", 1e12)
+    with pytest.raises(ValueError, match="Tokens and pseudo-counts"):
+        LDA(2, seeds=[["a0"]], seed_strength=1e9).fit(X, feature_names=names)
+
+
+@pytest.mark.parametrize("multiclass", ["shared", "separate", "stick_breaking"])
+def test_seeds_point_at_classes(multiclass):
+    """With no label of a class but that it exists, its seeds tell which documents are its own."""
+    rng = np.random.default_rng(1)
+    kind = rng.integers(0, 3, 300)
+    X = sp.csr_array(rng.poisson(0.15 + 1.5 * (np.arange(30) // 10 == kind[:, None])))
+    seeds = {name: [f"w{10 * i}", f"w{10 * i + 1}"] for i, name in enumerate("xyz")}
+    y = np.full(300, None, object)
+    model = SLDAClassifier(4, multiclass=multiclass, seeds=seeds, hidden=0, words=False, **QUICK)
+    model.partial_fit(X, y, classes=["x", "y", "z"], feature_names=[f"w{i}" for i in range(30)])
+    assert model.score(X, np.array(list("xyz"))[kind]) > 0.8
+    blind = SLDAClassifier(4, multiclass=multiclass, seeds=seeds, seed_weights=None, hidden=0, words=False, **QUICK)
+    blind.partial_fit(X, y, classes=["x", "y", "z"], feature_names=[f"w{i}" for i in range(30)])
+    assert blind.score(X, np.array(list("xyz"))[kind]) < 0.7
+
+
+def test_seeds_point_at_two_classes_and_numbers():
+    X, first, _, names = planted()
+    seeds = {"no": ["a0", "a1"], "yes": ["b0", "b1"]}
+    for kind in (SLDAClassifier, MedLDAClassifier):
+        model = kind(2, seeds=seeds, hidden=0, words=False, **QUICK)
+        model.partial_fit(X, None, classes=["no", "yes"], feature_names=names)
+        assert model.score(X, np.array(["no", "yes"])[first]) > 0.9
+    for kind, y in ((SLDARegressor, 3.0 * RNG.normal(size=150)), (SLDACountRegressor, RNG.poisson(2.0, 150))):
+        pulled = {"no": -2.0, "yes": 2.0}
+        few = np.where(np.arange(150) < 3, y, np.nan)
+        model = kind(2, seeds=seeds, seed_weights=pulled, hidden=0, words=False, **QUICK).fit(
+            X, few, feature_names=names
+        )
+        assert np.corrcoef(model.predict(X), first)[0, 1] > 0.8
+        with pytest.raises(ValueError, match="must be a number"):
+            kind(2, seeds=seeds, seed_weights={"no": "low"}, **QUICK).fit(X, few, feature_names=names)
+
+
+def test_a_prior_with_another_vocabulary():
+    """Topics go where their words are; what is not known is left out, and discount says how much they count."""
+    X, first, _, names = planted()
+    prior = LDA(2, seeds=[["a0", "a1"], ["b0", "b1"]], seed_strength=2.0, **QUICK).fit(X, feature_names=names)
+    order = RNG.permutation(25)
+    wider = np.hstack([X, RNG.poisson(0.3, (150, 5))])[:, order]
+    new = np.array([*names, *(f"new{i}" for i in range(5))])[order]
+    for discount in (1.0, 0.25):
+        model = LDA(3, prior=prior, discount=discount, **QUICK).fit(wider[:20], feature_names=new)
+        known = [list(new).index(name) for name in names]
+        extra = model._word_topic.sum(axis=(0, 2))[known] / 10 - wider[:20][:, known].sum(axis=0)
+        counts = prior._word_topic.sum(axis=(0, 2)) / 10
+        np.testing.assert_allclose(extra.sum(), discount * counts.sum(), rtol=0.02)  # rounded up or down by chance
+        np.testing.assert_allclose(extra, discount * counts, atol=4)
+        assert np.abs(np.corrcoef(model.transform(wider)[:, 1], first)[0, 1]) > 0.7
+    alone = LDA(2, prior=prior, discount=0.0, **QUICK).fit(X[:20])
+    assert alone._word_topic.sum() == 10 * X[:20].sum()
+    with pytest.raises(ValueError, match="no word in common"):
+        LDA(2, prior=prior, **QUICK).fit(X, feature_names=[f"q{i}" for i in range(20)])
+    with pytest.raises(ValueError, match="20 words, X has 25"):
+        LDA(2, prior=prior, **QUICK).fit(wider)
+    with pytest.raises(ValueError, match="more than n_topics=1"):
+        LDA(1, prior=prior, **QUICK).fit(X)
+
+
+def test_pipelines_are_priors_and_clones_keep_them():
+    texts = ["goal match team win", "vote law senate party", "team win goal", "law party vote"] * 8
+    prior = make_pipeline(CountVectorizer(), LDA(2, **QUICK)).fit(texts)
+    vectorizer = CountVectorizer().fit([*texts, "penalty"])
+    X, y, names = vectorizer.transform(texts), [0, 1, 0, 1] * 8, vectorizer.get_feature_names_out()
+    model = SLDAClassifier(2, prior=prior, **QUICK)
+    copy = clone(model)
+    assert copy.prior is prior and copy.get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    np.testing.assert_array_equal(
+        copy.fit(X, y, feature_names=names)._word_topic, model.fit(X, y, feature_names=names)._word_topic
+    )
+    place = match(prior[0].get_feature_names_out(), names, 8, 9)
+    assert (names[place] == prior[0].get_feature_names_out()).all()
+
+
+def test_weights_of_a_prior():
+    """A regressor's weights mean the same whatever the mean and the unit of y are; other responses are refused."""
+    corpus = make_corpus(n_docs=300, n_words=60, n_topics=3, doc_length=40, eta=[-3.0, 0.0, 3.0], random_state=0)
+    rng = np.random.default_rng(0)
+    y = corpus.doc_topic @ [-2.0, 0.0, 2.0] + 0.2 * rng.normal(size=300)
+    run = {"hidden": 0, "words": False, "n_chains": 1, "burn_in": 30, "n_draws": 10, "random_state": 0}
+    prior = SLDARegressor(3, **run).fit(corpus.X, y)
+    few = np.argsort(-y[:100])[::6][:12]  # their mean and spread are others
+    truth = corpus.doc_topic[100:] @ [-2.0, 0.0, 2.0]
+    fits = {}
+    for weights in (False, True):
+        model = SLDARegressor(3, prior=prior, prior_weights=weights, **run).fit(corpus.X[few], y[few])
+        fits[weights] = np.mean((model.predict(corpus.X[100:]) - truth) ** 2)
+    assert fits[True] < 0.7 * fits[False] and fits[True] < 0.1
+    with pytest.raises(ValueError, match="same kind"):
+        SLDACountRegressor(3, prior=prior, prior_weights=True, **run).fit(corpus.X, np.arange(300) % 3)
+    with pytest.raises(ValueError, match="same classes"):
+        labels = SLDAClassifier(3, **run).fit(corpus.X, np.arange(300) % 2)
+        SLDAClassifier(3, prior=labels, prior_weights=True, **run).fit(corpus.X, np.arange(300) % 3)
+    wider = SLDARegressor(4, prior=prior, prior_weights=True, **run).fit(corpus.X[few], y[few])
+    assert wider.coef_.shape == (1, 4)
+
+
+def corpus_of(kind, seed=0):
+    corpus = make_corpus(
+        n_docs=360, n_words=80, n_topics=4, doc_length=40, eta=[-6.0, -2.0, 2.0, 6.0], random_state=seed
+    )
+    rng, omega = np.random.default_rng(seed), corpus.doc_topic @ [-3.0, -1.0, 1.0, 3.0]
+    y = {
+        "SLDARegressor": 5.0 + 2.0 * omega + 0.3 * rng.normal(size=360),
+        "SLDACountRegressor": rng.poisson(np.exp(omega)),
+    }.get(kind.__name__, np.array(["no", "yes"])[(omega > 0).astype(int)])
+    return corpus.X, y
+
+
+KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_come_near_to_a_fit(kind, tmp_path):
+    """Three batches, one of them without a response; saved and loaded between two of them, with the same bits."""
+    X, y = corpus_of(kind)
+    run = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
+    full = kind(4, **run).fit(X[:270], y[:270]).score(X[270:], y[270:])
+    more = {"classes": ["no", "yes"]} if hasattr(kind, "_encode_classes") else {}
+    model, scores, same = kind(4, **run), [], None
+    for first in (0, 90, 180):
+        docs = slice(first, first + 90)
+        model.partial_fit(X[docs], y[docs], **more)
+        if same:
+            np.testing.assert_array_equal(model.predict(X), same.partial_fit(X[docs], y[docs]).predict(X))
+        scores.append(model.score(X[270:], y[270:]))
+        save(model, tmp_path / "m")
+        same = load(tmp_path / "m")
+    assert model.n_batches_ == 3 and model.doc_topic_.shape == (90, 4)
+    assert scores[-1] > full - 0.15 and scores[-1] > scores[0] - 0.05
+    before = model.predict(X)
+    model.partial_fit(X[270:])  # words alone
+    assert (
+        model.n_batches_ == 4
+        and np.corrcoef(np.unique(before, return_inverse=True)[1], np.unique(model.predict(X), return_inverse=True)[1])[
+            0, 1
+        ]
+        > 0.8
+    )
+    model.partial_fit(X[:1], y[:1])  # one document
+    assert np.isfinite(np.asarray(model.score(X[270:], y[270:])))
+
+
+@pytest.mark.parametrize("multiclass", ["separate", "stick_breaking"])
+def test_batches_of_several_classes(multiclass):
+    rng = np.random.default_rng(1)
+    kind = rng.integers(0, 3, 300)
+    X, y = sp.csr_array(rng.poisson(0.15 + 1.5 * (np.arange(30) // 10 == kind[:, None]))), np.array(list("xyz"))[kind]
+    model = SLDAClassifier(3, multiclass=multiclass, **QUICK)
+    for docs in np.array_split(np.arange(240), 3):
+        model.partial_fit(X[docs], y[docs], covariates=rng.normal(size=(80, 1)))
+    assert model.score(X[240:], y[240:], covariates=np.zeros((60, 1))) > 0.9
+
+
+def test_batches_of_labels():
+    rng = np.random.default_rng(1)
+    kind = rng.integers(0, 2, (300, 3))
+    X = sp.csr_array(rng.poisson(0.15 + kind[:, np.arange(30) // 10]))
+    frame = pd.DataFrame(kind, columns=list("abc"))
+    model = SLDAClassifier(4, **QUICK)
+    for docs in np.array_split(np.arange(240), 3):
+        model.partial_fit(X[docs], frame.iloc[docs])
+    model.partial_fit(X[:50])
+    assert model.classes_.tolist() == list("abc") and (model.predict(X[240:]) == kind[240:]).mean() > 0.8
+
+
+def test_what_changes_is_followed_and_what_is_old_forgotten():
+    """The words of the classes change their sides: with a discount the model follows."""
+    X, first, _, _ = planted(400)
+    options = {"burn_in": 20, "n_draws": 10, "n_chains": 2, "random_state": 0}
+    scores = {}
+    for discount in (1.0, 0.2):
+        model = SLDAClassifier(4, discount=discount, **options)
+        for i in range(2):
+            model.partial_fit(X[100 * i : 100 * i + 100], first[100 * i : 100 * i + 100])
+        stale = model.score(X[300:], 1 - first[300:])
+        model.partial_fit(X[200:300], 1 - first[200:300])
+        scores[discount] = model.score(X[300:], 1 - first[300:])
+    assert stale < 0.1 and scores[0.2] > 0.9 and scores[0.2] >= scores[1.0]
+
+
+def test_batches_are_refused_and_leave_the_model_alone(monkeypatch):
+    X, y = corpus_of(SLDAClassifier)
+    with pytest.raises(ValueError, match="requires y"):
+        SLDAClassifier(3, **QUICK).partial_fit(X)
+    model = SLDAClassifier(3, **QUICK).partial_fit(X[:100], y[:100])
+    state, before = dict(vars(model)), model.predict_proba(X)
+    for wrong, message in (
+        (lambda: model.partial_fit(X[:10], ["red"] * 10), "was not there at first"),
+        (lambda: model.partial_fit(X[:10, :5], y[:10]), "features"),
+        (lambda: model.partial_fit(X[:10], np.eye(2)[[0] * 10]), "not what the batches before had"),
+        (lambda: model.partial_fit(X[:10], y[:10], classes=["a", "b"]), "since the first batch"),
+        (lambda: model.partial_fit(X[:10], y[:10], covariates=np.ones((10, 1))), "covariates"),
+        (lambda: model.set_params(n_topics=5).partial_fit(X[:10], y[:10]), "goes on with 3 topics"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+        model.set_params(n_topics=3)
+        assert vars(model).keys() == state.keys()
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("supertopic.estimators.fitting.Chain.calibrate", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[100:200], y[100:200])
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert model.n_batches_ == 1
+    model.fit(X[:100], y[:100])
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_a_batch_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    X, y = corpus_of(SLDAClassifier)
+    begin = SLDAClassifier(3, **QUICK).partial_fit(X[:100], y[:100])
+    save(begin, tmp_path / "m")
+    whole = load(tmp_path / "m").partial_fit(X[100:], y[100:])
+    from supertopic.sampling.chain import Chain
+
+    step, steps = Chain.step, []
+
+    def stopping(self):
+        steps.append(1)
+        if len(steps) > 12:
+            raise KeyboardInterrupt
+        step(self)
+
+    monkeypatch.setattr(Chain, "step", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        load(tmp_path / "m").partial_fit(X[100:], y[100:], checkpoint=tmp_path / "c", checkpoint_every=0)
+    monkeypatch.undo()
+    again = load(tmp_path / "m").partial_fit(X[100:], y[100:], checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(again.predict_proba(X), whole.predict_proba(X))
+    with pytest.raises(ValueError, match="checkpoint of another fit"):
+        again.partial_fit(X[100:], y[100:], checkpoint=tmp_path / "c")
+
+
+def test_threads_and_sampler_of_batches():
+    X, y = corpus_of(SLDAClassifier)
+    for sampler in ("delayed", "drawn"):
+        models = [SLDAClassifier(3, sampler=sampler, n_jobs=n, **QUICK) for n in (1, 3)]
+        for model in models:
+            model.partial_fit(X[:200], y[:200]).partial_fit(X[200:], y[200:])
+        np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+
+
+def test_pseudo_counts_are_right_on_average():
+    X, _, _, _ = planted()
+    model = LDA(2, **QUICK).fit(X)
+    model.discount = 0.35
+    draws = []
+    for model.n_batches_ in range(400):
+        draws.append(pseudo_counts(model, 1, model, None))
+    mean = model._word_topic[1] / 5
+    score = (np.mean(draws, axis=0) - 0.35 * mean) / (0.5 / np.sqrt(400))
+    assert np.abs(score).max() < 5 and np.ptp(draws, axis=0).max() == 1
+
+
+def test_a_words_weight_is_carried():
+    rng = np.random.default_rng(0)
+    old, new = (
+        Dictionary(np.array([1, 3, 4]), np.array([1.0, 2.0, 3.0])),
+        Dictionary(np.array([0, 3, 4]), np.array([1.5, 4.0, 1.5])),
+    )
+    past = Past(rng.normal(size=(3, 2)), rng.exponential(size=(3, 2)), 5.0)
+    found = carry(past, old, new, 0.5)
+    np.testing.assert_allclose(found.theta[1:] * new.idf[1:, None], past.theta[1:] * old.idf[1:, None])
+    sd = [p**-0.5 for p in (found.precision[1:], past.precision[1:])]
+    np.testing.assert_allclose(sd[0] * new.idf[1:, None], sd[1] * old.idf[1:, None] * np.sqrt(2))
+    assert not found.theta[0].any() and not found.precision[0].any() and found.penalty == 5.0
+
+
+@pytest.mark.parametrize("response", [Gaussian(1.0, np.ones(2)), NegativeBinomial(1.0, np.ones(2))])
+def test_a_parameter_that_was_learned(response):
+    """Its prior has the mean and the spread of the draws."""
+    rng, draws = np.random.default_rng(0), np.random.default_rng(1).gamma(50.0, [0.1, 0.02], (4000, 2))
+    learned = response.learned(draws, 1.0)
+    values = rng.gamma(learned.shape, 1.0 / learned.rate, (40_000, 2))
+    if isinstance(response, Gaussian):
+        values = 1.0 / rng.gamma(learned.shape, 1.0 / learned.rate, (40_000, 2))
+    np.testing.assert_allclose(values.mean(axis=0), draws.mean(axis=0), rtol=0.02)
+    np.testing.assert_allclose(values.std(axis=0), draws.std(axis=0), rtol=0.05)
+    wide = response.learned(draws, 0.1)
+    assert (wide.shape < learned.shape).all()
+
+
+def test_count_words():
+    X, _, _, _ = planted()
+    from supertopic.corpus import check_counts, make_tokens
+    from supertopic.sampling.state import no_target
+
+    source = Arrays(make_tokens(check_counts(sp.csr_array(X))), no_target(len(X)))
+    np.testing.assert_array_equal(count_words(source, 20), X.sum(axis=0))
+
+
+CHOOSE = {"burn_in": 15, "n_draws": 5, "n_chains": 1}
+
+
+@pytest.mark.parametrize("kind", [LDA, *KINDS])
+def test_choose_topics(kind):
+    X, y = corpus_of(kind)
+    given = () if kind is LDA else (y,)
+    found = choose_topics(kind(), X, *given, n_topics=(8, 1, 4), **CHOOSE)
+    assert [row["n_topics"] for row in found.rows] == [1, 4, 8] and found.n_docs == 72
+    assert found.chosen in (4, 8) and found.chosen <= found.best
+    assert "chosen" in repr(found) and len(found.frame()) == 3
+    best = next(row for row in found.rows if row["n_topics"] == found.best)
+    assert best["loss_more"] == 0.0 and all(row["loss_more"] >= 0 for row in found.rows)
+    assert all(-1 <= row["coherence"] <= 1 and 0 <= row["exclusivity"] <= 1 for row in found.rows)
+    again = choose_topics(kind(), X, *given, n_topics=(4,), **CHOOSE)
+    assert again.rows[0]["loss"] == found.rows[1]["loss"]
+
+
+def test_the_smallest_within_one_standard_error():
+    from supertopic.estimators.choosing import Choice
+
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=100)
+    beside = rng.normal(size=100)
+    losses = {2: 1.0 + noise, 4: 0.05 + noise + beside - beside.mean(), 8: noise, 16: noise + 0.5}
+    rows = [{"n_topics": k, "loss": losses[k].mean()} for k in losses]
+    found = Choice(rows, losses, "accuracy", 100)
+    assert found.best == 8 and found.chosen == 4  # what all share is no error of the difference
+
+
+def test_choose_refuses_and_knows_what_is_unknown():
+    X, y = corpus_of(SLDAClassifier)
+    y = np.where(np.arange(360) < 200, y, None)
+    found = choose_topics(SLDAClassifier(), X, y, (2,), **CHOOSE)
+    assert found.n_docs == 40
+    for wrong, message in (
+        ({"n_topics": ()}, "whole numbers"),
+        ({"n_topics": (0,)}, ">= 1"),
+        ({"test_size": 1.5}, "between"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            choose_topics(SLDAClassifier(), X, y, **wrong)
+    with pytest.raises(ValueError, match="nothing to judge by"):
+        choose_topics(SLDAClassifier(), X, np.full(360, None), (2,))
+
+
+def test_the_figure_of_a_choice():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, y = corpus_of(SLDAClassifier)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        display = choose_topics(SLDAClassifier(), X, y, (1, 2), **CHOOSE).plot()
+    assert len(display.figure_.axes) == 2 and str(display.chosen) in display.ax_.get_legend_handles_labels()[1][0]
