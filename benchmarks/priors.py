@@ -1,14 +1,14 @@
 """Priors that know something, on 20 Newsgroups: seed words, a prior model, a stream of batches.
 
-python -m benchmarks.priors [seeds transfer stream drift] [--seeds 5] [--jobs 2] [--develop] [--out FILE]
+python -m benchmarks.priors [seeds transfer stream drift] [--seeds 5] [--jobs 2] [--develop]
 
 --develop judges a quarter of the training documents instead of the test documents: that is how settings were chosen.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks.corpora import DATA, Split, newsgroups
 from supertopic import LDA, SLDAClassifier
 
-K, WORDS, BATCHES, PASSES = 40, 10, 10, 3
+K, WORDS, BATCHES, PASSES = 40, 10, 10, 2
 Figures = dict[str, float]
 
 
@@ -56,21 +56,27 @@ def linear(X, y, data: Split) -> float:
     return model.fit(X[known], y[known].astype(str)).score(data.X_test, data.y_test.astype(str))
 
 
-def seeds(data: Split, seed: int) -> Figures:
-    words, figures = seed_words(data), {}
-    names, test = {"feature_names": data.words}, data.y_test.astype(str)
-    lda = LDA(K, seeds=words, random_state=seed).fit(data.X, **names)
+def seeds_alone(data: Split, seed: int) -> Figures:
+    """A document is of the group whose seeded topic has the largest share."""
+    words = seed_words(data)
+    lda = LDA(K, seeds=words, n_chains=4, random_state=seed).fit(data.X, feature_names=data.words)
     shares = lda.transform(data.X_test)[:, : len(words)]
-    figures["seeds alone"] = float(np.mean(np.array(list(words))[shares.argmax(axis=1)] == test))
-    for share in (0.01, 0.05):
-        y = few(data.y, share, seed)
-        figures[f"{share:.0%} of labels alone"] = (
-            SLDAClassifier(K, random_state=seed).fit(data.X, y).score(data.X_test, test)
-        )
-        both = SLDAClassifier(K, seeds=words, random_state=seed).fit(data.X, y, **names)
-        figures[f"{share:.0%} of labels and seeds"] = both.score(data.X_test, test)
-        figures[f"{share:.0%} of labels, logistic regression"] = linear(data.X, y, data)
-    return figures
+    return {"seeds alone": float(np.mean(np.array(list(words))[shares.argmax(axis=1)] == data.y_test.astype(str)))}
+
+
+def labels_alone(data: Split, seed: int, share: float) -> Figures:
+    y, test = few(data.y, share, seed), data.y_test.astype(str)
+    model = SLDAClassifier(K, random_state=seed).fit(data.X, y)
+    return {
+        f"{share:.0%} of labels alone": model.score(data.X_test, test),
+        f"{share:.0%} of labels, logistic regression": linear(data.X, y, data),
+    }
+
+
+def both(data: Split, seed: int, share: float) -> Figures:
+    model = SLDAClassifier(K, seeds=seed_words(data), random_state=seed)
+    model.fit(data.X, few(data.y, share, seed), feature_names=data.words)
+    return {f"{share:.0%} of labels and seeds": model.score(data.X_test, data.y_test.astype(str))}
 
 
 def transfer(data: Split, seed: int) -> Figures:
@@ -88,22 +94,25 @@ def transfer(data: Split, seed: int) -> Figures:
     }
 
 
-def stream(data: Split, seed: int) -> Figures:
-    """All documents in ten batches, once and several times."""
-    order = np.random.default_rng(seed).permutation(len(data.y))
+def full(data: Split, seed: int) -> Figures:
     began = time.perf_counter()
-    figures = {"full fit": SLDAClassifier(K, random_state=seed).fit(data.X, data.y).score(data.X_test, data.y_test)}
-    figures["full fit, seconds"] = time.perf_counter() - began
-    for name, discount, passes in (("one pass", 1.0, 1), ("three passes, discount 0.9", 0.9, PASSES)):
-        model, began = SLDAClassifier(K, discount=discount, random_state=seed), time.perf_counter()
-        for batch in np.array_split(np.tile(order, passes), passes * BATCHES):
+    score = SLDAClassifier(K, random_state=seed).fit(data.X, data.y).score(data.X_test, data.y_test)
+    return {"full fit": score, "full fit, seconds": time.perf_counter() - began}
+
+
+def passes(data: Split, seed: int, n: int, discount: float) -> Figures:
+    """All documents in ten batches, once or several times."""
+    order, began = np.random.default_rng(seed).permutation(len(data.y)), time.perf_counter()
+    model, figures = SLDAClassifier(K, discount=discount, random_state=seed), {}
+    for i in range(n):
+        for batch in np.array_split(order, BATCHES):
             model.partial_fit(data.X[batch], data.y[batch], classes=np.unique(data.y))
-        figures[name] = model.score(data.X_test, data.y_test)
-        figures[f"{name}, seconds"] = time.perf_counter() - began
+        figures[f"passes: {i + 1}, discount {discount:g}"] = model.score(data.X_test, data.y_test)
+    figures[f"{n} of discount {discount:g}, seconds"] = time.perf_counter() - began
     return figures
 
 
-def drift(data: Split, seed: int) -> Figures:
+def drift(data: Split, seed: int, discount: float) -> Figures:
     """Which branch (comp, rec, ...) a document is from; its groups are others in the second half of the stream."""
     names = group_names()
     branches = ("comp", "rec", "sci", "talk")
@@ -116,17 +125,20 @@ def drift(data: Split, seed: int) -> Figures:
     test = np.array([g in branch and place[g] % 2 == 1 for g in data.y_test])
     X_test, y_test = data.X_test[test], np.array([branch[g] for g in data.y_test[test]])
     y, figures = np.array([branch.get(g, "") for g in data.y]), {}
-    for discount in (1.0, 0.7):
-        model = SLDAClassifier(K, discount=discount, random_state=seed)
-        for i, batch in enumerate(parts):
-            model.partial_fit(data.X[batch], y[batch], classes=branches)
-            if i == BATCHES // 2 - 1:
-                figures["not updated"] = model.score(X_test, y_test)
-        figures[f"updated, discount {discount:g}"] = model.score(X_test, y_test)
-    return figures
+    model = SLDAClassifier(K, discount=discount, random_state=seed)
+    for i, batch in enumerate(parts):
+        model.partial_fit(data.X[batch], y[batch], classes=branches)
+        if i == BATCHES // 2 - 1 and discount == 1.0:
+            figures["not updated"] = model.score(X_test, y_test)
+    return figures | {f"updated, discount {discount:g}": model.score(X_test, y_test)}
 
 
-TASKS: dict[str, Callable[[Split, int], Figures]] = {f.__name__: f for f in (seeds, transfer, stream, drift)}
+TASKS: dict[str, list[Callable[[Split, int], Figures]]] = {
+    "stream": [partial(passes, n=PASSES, discount=0.9), partial(passes, n=1, discount=1.0), full],
+    "seeds": [partial(work, share=share) for share in (0.01, 0.05) for work in (labels_alone, both)] + [seeds_alone],
+    "drift": [partial(drift, discount=discount) for discount in (1.0, 0.7)],
+    "transfer": [transfer],
+}
 
 
 def read(develop: bool) -> Split:
@@ -137,31 +149,29 @@ def read(develop: bool) -> Split:
     return Split(data.X[train], data.y[train], data.X[held], data.y[held], data.words)
 
 
-def run(name: str, seed: int, develop: bool) -> tuple[str, Figures]:
-    return name, TASKS[name](read(develop), seed)
+def run(name: str, work: Callable[[Split, int], Figures], seed: int, develop: bool) -> tuple[str, Figures]:
+    figures = work(read(develop), seed)
+    print(name, seed, {row: round(value, 3) for row, value in figures.items()}, flush=True)
+    return name, figures
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("tasks", nargs="*", default=list(TASKS), choices=[*TASKS, []])
+    parser.add_argument("tasks", nargs="*", help=", ".join(TASKS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--develop", action="store_true")
-    parser.add_argument("--out")
     given = parser.parse_args()
-    work = [(name, seed) for name in given.tasks or TASKS for seed in range(given.seeds)]
-    found = Parallel(given.jobs)(delayed(run)(name, seed, given.develop) for name, seed in work)
+    work = [(name, f, seed) for name in given.tasks or TASKS for f in TASKS[name] for seed in range(given.seeds)]
+    found = Parallel(given.jobs)(delayed(run)(*some, given.develop) for some in work)
     table: dict[str, dict[str, list[float]]] = {}
     for name, figures in found:
         for row, value in figures.items():
-            table.setdefault(name, {}).setdefault(row, []).append(round(value, 4))
+            table.setdefault(name, {}).setdefault(row, []).append(value)
     for name, rows in table.items():
         print(f"\n| {name} | mean | sd |\n| --- | --- | --- |")
         for row, values in rows.items():
             print(f"| {row} | {np.mean(values):.3f} | {np.std(values, ddof=min(1, len(values) - 1)):.3f} |")
-    if given.out:
-        with open(given.out, "w", encoding="utf-8") as file:
-            json.dump(table, file, indent=1)
 
 
 if __name__ == "__main__":
