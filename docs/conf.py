@@ -1,0 +1,213 @@
+"""The documentation site: `pip install -e '.[docs]'`, then `sphinx-build -W --keep-going docs docs/_build`.
+
+Pages are Markdown that can be read on a code host as well. Two things are done to them here: pages that belong to a
+section are put into the table of contents (SECTIONS), and links that leave this folder get a place on the site. A page
+of the repository becomes a page of the site (PAGES), a file of code a page that shows it.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+sys.path.insert(0, str(DOCS))
+
+import command_page  # noqa: E402
+
+import supertopic  # noqa: E402
+
+project = "supertopic"
+author = "The supertopic developers"
+copyright = "The supertopic developers"
+version = release = supertopic.__version__
+
+SECTIONS = {  # the pages below a page
+    "guide": ["responses", "accuracy", "when-not"],
+    "model": ["reliability"],
+    "how-to": ["gpu", "cluster"],
+    "reference": ["command"],
+    "paper": ["baselines"],
+    "project": [
+        "repository/CONTRIBUTING", "repository/CHANGELOG", "repository/SECURITY", "releasing",
+        "repository/benchmarks/README", "repository/benchmarks/gpu",
+    ],
+}  # fmt: skip
+PAGES = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md", "benchmarks/gpu.md"]
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = [
+    "_build",
+    "auto_examples/**/*.ipynb",
+    "sg_execution_times.rst",
+    "auto_examples/sg_execution_times.rst",
+]
+templates_path = ["_templates"]
+default_role = "code"  # `name` in a docstring
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds a function
+
+autosummary_generate = True
+autodoc_typehints = "none"  # types are in the docstrings
+numpydoc_show_class_members = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "supertopic"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "logo": {"text": "supertopic"},
+}
+html_sidebars = {"index": [], "ten-minutes": [], "questions": []}
+
+os.environ.setdefault("SUPERTOPIC_DATA", str(ROOT.parent / "shared" / "data"))
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e9,
+    "plot_gallery": True,
+    "backreferences_dir": None,
+    "image_scrapers": ("matplotlib",),
+    "capture_repr": ("_repr_html_", "__repr__"),
+}
+
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+
+
+def place(target: str, origin: Path) -> tuple[str, str] | None:
+    """The path in the repository that a link of a file means, and its #part; None if it leads elsewhere."""
+    path, _, part = target.partition("#")
+    if not path or "://" in target or target.startswith(("mailto:", "/")):
+        return None
+    found = (origin.parent / path).resolve()
+    return (found.relative_to(ROOT).as_posix(), f"#{part}" if part else "") if found.is_relative_to(ROOT) else None
+
+
+def relink(text: str, origin: Path, docname: str) -> str:
+    """A page's text with links that work on the site."""
+
+    def change(match: re.Match) -> str:
+        image, label, target = match.groups()
+        found = place(target, origin)
+        if found is None:
+            return match[0]
+        path, part = found
+        if image:
+            return f"![{label}]({os.path.relpath(ROOT / path, (DOCS / docname).parent)})"
+        if path in PAGES:
+            return f"[{label}](/repository/{path}{part})"
+        if path.startswith("docs/") and path.endswith(".md"):
+            return f"[{label}](/{path.removeprefix('docs/')}{part})"
+        return f'<a href="{"../" * docname.count("/")}source/{path}.html">{label}</a>'
+
+    return LINK.sub(change, text)
+
+
+def linked_files() -> list[Path]:
+    """The files and folders of the repository that pages link to and that are no pages themselves."""
+    found: set[str] = set()
+    for origin in [*DOCS.glob("*.md"), *(ROOT / page for page in PAGES)]:
+        for image, _, target in LINK.findall(origin.read_text(encoding="utf-8")):
+            where = place(target, origin)
+            if where and not image and not where[0].endswith(".md"):
+                found.add(where[0])
+    return [ROOT / path for path in sorted(found)]
+
+
+def copy_pages(app: Sphinx, config: Any) -> None:
+    """Pages of the repository become pages of the site."""
+    for page in PAGES:
+        docname = f"repository/{page.removesuffix('.md')}"
+        text = relink((ROOT / page).read_text(encoding="utf-8"), ROOT / page, docname)
+        write(DOCS / f"{docname}.md", text)
+    write(DOCS / "command.md", command_page.make())
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, unless it is there already: what did not change is not read again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def change_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Links that work on the site, and the pages below a page."""
+    if (DOCS / f"{docname}.md").exists() and not docname.startswith("repository/"):
+        source[0] = relink(source[0], DOCS / f"{docname}.md", docname)
+    if docname in SECTIONS:
+        below = "\n".join(f"/{page}" for page in SECTIONS[docname])
+        source[0] += f"\n\n```{{toctree}}\n:hidden:\n\n{below}\n```\n"
+
+
+def show_files(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """A page for every linked file of code, and for a folder one that lists its files, each with a page."""
+    for path in linked_files():
+        files = [path] if path.is_file() else sorted(p for p in path.iterdir() if p.suffix in {".py", ".csv", ".svg"})
+        if path.is_dir():
+            name = path.relative_to(ROOT).as_posix()
+            rows = "".join(f'<li><a href="{path.name}/{p.name}.html">{escape(p.name)}</a></li>' for p in files)
+            yield f"source/{name}", {"title": name, "body": f"<h1>{escape(name)}</h1><ul>{rows}</ul>"}, "page.html"
+        for file in files:
+            name = file.relative_to(ROOT).as_posix()
+            text, language = file.read_text(encoding="utf-8"), "python" if file.suffix == ".py" else "text"
+            body = app.builder.highlighter.highlight_block(text, language, linenos=False)
+            yield f"source/{name}", {"title": name, "body": f"<h1>{escape(name)}</h1>{body}"}, "page.html"
+
+
+HEADER = re.compile(r"^\*{0,2}\w+(, \w+)* :|^-+$")
+PLAIN_NAME = re.compile(r"(?<![`\w.])([A-Za-z]\w*_)(?![`\w])((?:\[[^\]\n]*\])?)")
+
+
+def clean_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Names that end in _ and powers are meant as they are, not as reStructuredText."""
+    in_examples = False
+    for i, line in enumerate(lines):
+        in_examples = in_examples or line.strip() == "Examples"
+        if in_examples or HEADER.match(line):
+            continue
+        parts = line.split("`")  # what is between backticks stays
+        parts[::2] = [PLAIN_NAME.sub(r"``\1\2``", part).replace("*", r"\*").replace("|", r"\|") for part in parts[::2]]
+        lines[i] = "`".join(parts)
+
+
+def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Methods that scikit-learn gives every estimator are described there; attributes are in the class's own list."""
+    if isinstance(obj, property) or not (getattr(obj, "__module__", None) or "").startswith("supertopic"):
+        return True
+    return None
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("config-inited", copy_pages)
+    app.connect("source-read", change_source)
+    app.connect("html-collect-pages", show_files)
+    app.connect("autodoc-process-docstring", clean_docstring, priority=100)  # before numpydoc
+    app.connect("autodoc-skip-member", skip_foreign)
