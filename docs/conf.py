@@ -13,6 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parent
@@ -44,7 +46,6 @@ PAGES = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -65,6 +66,9 @@ suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds a function
 autosummary_generate = True
 autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False
+
+toc_object_entries_show_parents = "hide"
+html_math_renderer = "mathml"  # formulas are in the page: no other computer is asked for anything
 
 html_theme = "pydata_sphinx_theme"
 html_title = "supertopic"
@@ -122,6 +126,8 @@ def relink(text: str, origin: Path, docname: str) -> str:
         path, part = found
         if image:
             return f"![{label}]({os.path.relpath(ROOT / path, (DOCS / docname).parent)})"
+        if path == "examples":
+            return f"[{label}](/auto_examples/index.rst)"
         if path in PAGES:
             return f"[{label}](/repository/{path}{part})"
         if path.startswith("docs/") and path.endswith(".md"):
@@ -137,7 +143,7 @@ def linked_files() -> list[Path]:
     for origin in [*DOCS.glob("*.md"), *(ROOT / page for page in PAGES)]:
         for image, _, target in LINK.findall(origin.read_text(encoding="utf-8")):
             where = place(target, origin)
-            if where and not image and not where[0].endswith(".md"):
+            if where and not image and not where[0].endswith(".md") and where[0] != "examples":
                 found.add(where[0])
     return [ROOT / path for path in sorted(found)]
 
@@ -205,7 +211,16 @@ def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, option
     return None
 
 
+def show_formula(translator: Any, node: nodes.Element) -> None:
+    """A formula as MathML, which browsers know."""
+    block = isinstance(node, nodes.math_block)
+    shown = tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="math-block">{shown}</div>' if block else shown)
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
+    app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     app.connect("config-inited", copy_pages)
     app.connect("source-read", change_source)
     app.connect("html-collect-pages", show_files)
