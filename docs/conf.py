@@ -22,6 +22,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 
 import command_page  # noqa: E402
+import parameters  # noqa: E402
 
 import supertopic  # noqa: E402
 
@@ -61,6 +62,7 @@ templates_path = ["_templates"]
 default_role = "code"  # `name` in a docstring
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
+smartquotes = False  # two dashes of an option stay two
 suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds a function
 
 autosummary_generate = True
@@ -194,6 +196,7 @@ PLAIN_NAME = re.compile(r"(?<![`\w.])([A-Za-z]\w*_)(?![`\w])((?:\[[^\]\n]*\])?)"
 
 def clean_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Names that end in _ and powers are meant as they are, not as reStructuredText."""
+    parameters.complete(obj, what, lines)
     in_examples = False
     for i, line in enumerate(lines):
         in_examples = in_examples or line.strip() == "Examples"

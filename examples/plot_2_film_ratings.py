@@ -47,7 +47,7 @@ def made_up(n=600):
         yield {"text": " ".join([*text, genre]), "y": y, "author": rng.choice(["critic A", "critic B"])}
 
 
-file = Path(os.environ.get("SUPERTOPIC_DATA", "../../shared/data")) / "moviereview_scale.jsonl.gz"
+file = Path(os.environ.get("SUPERTOPIC_DATA", ".")) / "moviereview_scale.jsonl.gz"
 if file.exists():
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         reviews = pd.DataFrame(json.loads(line) for line in lines)
@@ -72,7 +72,7 @@ from sklearn.model_selection import train_test_split
 from supertopic import CoefficientDisplay, SLDARegressor
 
 vectorizer = CountVectorizer(stop_words=[*ENGLISH_STOP_WORDS, *GENRES], token_pattern=r"(?u)\b[a-z]{3,}\b", min_df=5)
-X, y = vectorizer.fit_transform(reviews.text), reviews.y.to_numpy()
+X, y = vectorizer.fit_transform(reviews.text), reviews.y.rename("rating")
 words = vectorizer.get_feature_names_out()
 train, test = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0)
 Z, Z_test = covariates.iloc[train], covariates.iloc[test]

@@ -46,7 +46,7 @@ class CoefficientDisplay(Display):
         cls, model: Any, feature_names: Any = None, *, column: int | str = 0, level: float = 0.9, n_words: int = 3,
         ax: Any = None,
     ) -> "CoefficientDisplay":  # fmt: skip
-        """`column` is the number or the name of a class, label or response."""
+        """A line for each topic. `column` is the number or the name of a class, label or response."""
         check_is_fitted(model, "coef_")
         columns = model._column_names()
         if isinstance(column, str):
@@ -62,6 +62,7 @@ class CoefficientDisplay(Display):
         return display.plot(ax=ax, title=columns[column])
 
     def plot(self, *, ax: Any = None, title: str = "") -> "CoefficientDisplay":
+        """Draw it, once more or elsewhere."""
         ax = axes(ax, figsize=(6, 0.3 * len(self.names) + 1))
         places = np.arange(len(self.names))
         colours = np.where(self.mean > 0, TOWARDS, AWAY)
@@ -87,7 +88,7 @@ class TopicDisplay(Display):
         cls, model: Any, feature_names: Any = None, *, topics: Sequence[int] | None = None, n_words: int = 8,
         by: str = "frex", ax: Any = None,
     ) -> "TopicDisplay":  # fmt: skip
-        """`topics` are the six largest by default; `ax` is a sequence of as many axes."""
+        """Bars for each topic. `topics` are the six largest by default; `ax` is a sequence of as many axes."""
         check_is_fitted(model, "_word_topic")
         shares = model._topic_shares[model.best_chain_]
         chosen = list(np.argsort(-shares)[:6] if topics is None else topics)
@@ -99,6 +100,7 @@ class TopicDisplay(Display):
         return cls(chosen, [words[k] for k in chosen], found, titles).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> "TopicDisplay":
+        """Draw it, once more or elsewhere."""
         n = len(self.topics)
         if ax is None:
             columns = min(n, 3)
@@ -130,10 +132,12 @@ class TraceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> "TraceDisplay":
+        """A line for each chain, and a dashed one where the burn-in ends."""
         check_is_fitted(model, "log_joint_")
         return cls(model.log_joint_iterations_, model.log_joint_, model.burn_in).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> "TraceDisplay":
+        """Draw it, once more or elsewhere."""
         ax = axes(ax, figsize=(6, 3))
         for chain, values in enumerate(self.log_joint):
             ax.plot(self.iterations, values, label=f"chain {chain}")
@@ -170,6 +174,7 @@ class ReliabilityDisplay(Display):
         return cls(foretold, true, lower, upper, name).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> "ReliabilityDisplay":
+        """Draw it, once more or elsewhere."""
         ax = axes(ax, figsize=(4, 4))
         ax.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=0.8)
         ax.vlines(self.foretold, self.lower, self.upper, color="#2457a6", alpha=0.6)

@@ -1,0 +1,83 @@
+"""Parameters of methods whose docstrings are a sentence: said once here, and shown with each of them on the site."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+SHARED = {
+    "X": ("array-like or sparse matrix of shape (n_docs, n_words)", "Word counts."),
+    "y": ("array-like of shape (n_docs,) or (n_docs, n_columns)", "The responses of these documents."),
+    "sample_weight": ("array-like of shape (n_docs,), optional", "The weight of each document."),
+    "covariates": (
+        "array-like of shape (n_docs, n_covariates), optional",
+        "The covariates of these documents; needed if the model was fitted with some.",
+    ),
+    "exposure": (
+        "array-like of shape (n_docs,), optional",
+        "The exposure of each document; needed if the model was fitted with one.",
+    ),
+    "level": ("float, default=0.9", "The probability inside the interval."),
+    "feature_names": (
+        "array-like of str, optional",
+        "The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the column names seen in `fit`.",
+    ),
+    "n": ("int", "How many to give."),
+    "points": ("float, default=0.1", "How much more of the topic; 0.1 is ten points of a hundred."),
+    "names": ("dict", "Names by the number of the topic."),
+    "topic": ("int", "Its number, as in `coef_` and `top_words`."),
+    "random_state": ("int, default=0", "Which half of each document is completed."),
+    "chains": ("sequence of int, optional", "The chains to average over; all by default."),
+    "return_std": ("bool, default=False", "Whether to give the standard deviation of a new rating, too."),
+    "beside": ("optional", "`covariates` and `exposure`, as for `predict`."),
+    "model": ("estimator", "A fitted one."),
+    "ax": ("matplotlib axes, optional", "Where to draw; new ones by default."),
+    "title": ("str", "What stands above the plot."),
+    "column": ("int or str, default=0", "The number or the name of a class, label or response."),
+    "n_words": ("int", "How many words stand for a topic."),
+    "by": ("{'frex', 'probability', 'lift'}", "What makes a word a top word, as for `top_words`."),
+    "obj": ("estimator or Pipeline", "A fitted estimator, or a fitted Pipeline of a CountVectorizer and one."),
+    "path": ("path", "The file."),
+    "CoefficientDisplay.topics": ("ndarray", "The topics' numbers, in the order of their weights."),
+    "CoefficientDisplay.names": ("list of str", "What stands beside each."),
+    "mean": ("ndarray", "The weights."),
+    "lower": ("ndarray", "The lower ends of the intervals."),
+    "upper": ("ndarray", "The upper ends of the intervals."),
+    "topics": ("sequence of int, optional", "The topics' numbers; the six largest by default."),
+    "words": ("list of lists of str", "The top words of each topic."),
+    "probabilities": ("list of ndarray", "Their probabilities."),
+    "titles": ("list of str", "What stands above each topic."),
+    "iterations": ("ndarray", "When the log joint was taken."),
+    "log_joint": ("ndarray of shape (n_chains, n)", "The log joint of each chain."),
+    "burn_in": ("int", "Where draws begin to be kept."),
+    "foretold": ("ndarray", "Mean probabilities of tenths of the documents."),
+    "true": ("ndarray", "The shares that came true."),
+    "name": ("str", "The class that is meant."),
+    "figures": ("dict", "Figures by what they are about, each a dict by their names."),
+    "advice": ("list of str", "What follows from them."),
+    "most": ("int, optional", "How many to give; all by default."),
+    "Explanation.column": ("int", "The number of the column."),
+}
+SECTIONS = {"Parameters", "Attributes"}
+
+
+def undescribed(function: Callable) -> list[str]:
+    """The parameters of a function or class whose docstring has no list of them."""
+    if {line.strip() for line in (inspect.getdoc(function) or "").splitlines()} & SECTIONS:
+        return []
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in parameters if name not in ("self", "cls", "args", "kwargs")]
+
+
+def complete(obj: Any, what: str, lines: list[str]) -> None:
+    """Add the list of parameters, in numpydoc's style, to a docstring that has none."""
+    if what not in ("class", "method", "function") or (isinstance(obj, type) and issubclass(obj, tuple)):
+        return
+    own, entries = getattr(obj, "__qualname__", "").split(".")[0], []
+    for name in undescribed(obj):
+        kind, text = SHARED.get(f"{own}.{name}") or SHARED[name]
+        entries += [f"{name} : {kind}", f"    {text}"]
+    if entries:
+        lines += ["", "Parameters", "----------", *entries, ""]
