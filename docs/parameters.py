@@ -1,6 +1,7 @@
 """Parameters of methods whose docstrings are a sentence: said once here, and shown with each of them on the site."""
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -73,7 +74,10 @@ def undescribed(function: Callable) -> list[str]:
 
 def complete(obj: Any, what: str, lines: list[str]) -> None:
     """Add the list of parameters, in numpydoc's style, to a docstring that has none."""
-    if what not in ("class", "method", "function") or (isinstance(obj, type) and issubclass(obj, tuple)):
+    if what not in ("class", "method", "function"):
+        return
+    if isinstance(obj, type) and issubclass(obj, tuple):
+        lines += ["", "Attributes", "----------", *fields(obj), ""]
         return
     own, entries = getattr(obj, "__qualname__", "").split(".")[0], []
     for name in undescribed(obj):
@@ -81,3 +85,12 @@ def complete(obj: Any, what: str, lines: list[str]) -> None:
         entries += [f"{name} : {kind}", f"    {text}"]
     if entries:
         lines += ["", "Parameters", "----------", *entries, ""]
+
+
+FIELD = re.compile(r"^    (\w+): ([^#\n=]+?)(?:  # (.*))?$", re.MULTILINE)
+
+
+def fields(kind: type) -> list[str]:
+    """The fields of a named tuple, with the comments beside them."""
+    head = inspect.getsource(kind).partition("    def ")[0]
+    return [line for name, type_, comment in FIELD.findall(head) for line in (f"{name} : {type_}", f"    {comment}")]

@@ -38,13 +38,14 @@ print(f"{len(y)} documents, {len(names)} classes, {len(swapped)} labels are wron
 # judged by a model of the other one. ``surprising`` gives rows in the order of surprise; to join the halves we need
 # the surprise itself, which is the negative log of the probability of the given label.
 
-surprise = np.zeros(len(y))
+surprise, judge = np.zeros(len(y)), {}
 for seen, unseen in StratifiedKFold(2, shuffle=True, random_state=0).split(X, y):
     model = SLDAClassifier(n_topics=20, n_chains=2, random_state=0).fit(X[seen], y[seen])
     p = model.predict_proba(X[unseen])
     surprise[unseen] = -np.log(p[np.arange(len(unseen)), y[unseen]])
-    first = unseen[model.surprising(X[unseen], y[unseen], 5)]
-    print("most surprising:", ", ".join(f"{corpus.names[i]} as {names[y[i]]}" for i in first))
+    judge |= dict.fromkeys(unseen, model)
+    for i in unseen[model.surprising(X[unseen], y[unseen], 5)]:
+        print(f"{corpus.names[i]:<45} labelled {names[y[i]]}")
 
 # %%
 # How many are found
@@ -76,8 +77,8 @@ for i in [i for i in order if i not in set(swapped)][:5]:
 
 i = next(i for i in order if i in set(swapped))
 print(f"{corpus.names[i]} is labelled {names[y[i]]}, and it is {names[corpus.target[i]]}")
-model.classes_ = names[model.classes_]
-model.explain(X[i : i + 1], vectorizer.get_feature_names_out())
+judge[i].classes_ = names[judge[i].classes_]  # names are easier to read than numbers
+judge[i].explain(X[i : i + 1], vectorizer.get_feature_names_out())
 
 # %%
 # What next
