@@ -217,7 +217,9 @@ def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, option
 def show_formula(translator: Any, node: nodes.Element) -> None:
     """A formula as MathML, which browsers know."""
     block = isinstance(node, nodes.math_block)
-    shown = tex2mathml(node.astext(), as_block=block)
+    # z with a bar is a letter of its own: not every browser draws the bar, and docutils puts its indices below it
+    tex = node.astext().replace(r"\bar z", "\\Xi ")
+    shown = tex2mathml(tex, as_block=block).replace("Ξ", "z\u0304")
     translator.body.append(f'<div class="math-block">{shown}</div>' if block else shown)
     raise nodes.SkipNode
 
