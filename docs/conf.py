@@ -15,6 +15,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from numpydoc.docscrape_sphinx import SphinxDocString
 from sphinx.application import Sphinx
 
 DOCS = Path(__file__).parent
@@ -222,6 +223,11 @@ def show_formula(translator: Any, node: nodes.Element) -> None:
     shown = tex2mathml(tex, as_block=block).replace("Ξ", "z\u0304")
     translator.body.append(f'<div class="math-block">{shown}</div>' if block else shown)
     raise nodes.SkipNode
+
+
+process_param = SphinxDocString._process_param
+# what a class says of an attribute is more than what the property says of itself, which numpydoc would take
+SphinxDocString._process_param = lambda self, name, text, _: process_param(self, name, text, False)
 
 
 def setup(app: Sphinx) -> None:

@@ -99,7 +99,8 @@ table.sort_values("truth").round(1)
 # %%
 # A word that decides by itself
 # -----------------------------
-# *production* is in no subject, so no topic can be about it. It has a weight of its own, beside the topics.
+# *production* is in no subject, so no topic can be about it. It has a weight of its own, beside the topics. That weight
+# is multiplied by the word's tf-idf in a ticket, so it is no log-odds by itself.
 
 for row in model.missed_words(words, 3):
     print("towards", row["column"], row["towards"], "away", row["away"])

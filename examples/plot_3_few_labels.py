@@ -46,7 +46,7 @@ X_new = vectorizer.transform(new_texts)
 
 
 def topics(**options):
-    return SLDAClassifier(n_topics=30, n_chains=2, random_state=0, **options)
+    return SLDAClassifier(n_topics=30, n_chains=2, n_jobs=-1, random_state=0, **options)
 
 
 models = {

@@ -40,7 +40,7 @@ print(f"{len(y)} documents, {len(names)} classes, {len(swapped)} labels are wron
 
 surprise, judge = np.zeros(len(y)), {}
 for seen, unseen in StratifiedKFold(2, shuffle=True, random_state=0).split(X, y):
-    model = SLDAClassifier(n_topics=20, n_chains=2, random_state=0).fit(X[seen], y[seen])
+    model = SLDAClassifier(n_topics=20, n_chains=2, n_jobs=-1, random_state=0).fit(X[seen], y[seen])
     p = model.predict_proba(X[unseen])
     surprise[unseen] = -np.log(p[np.arange(len(unseen)), y[unseen]])
     judge |= dict.fromkeys(unseen, model)
