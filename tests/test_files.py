@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor
@@ -170,13 +171,20 @@ def test_docword(tmp_path):
     assert model.vectorizer_.vocabulary_ == vectorizer.vocabulary_
     with pytest.raises(ValueError, match=r"docword\.a\.txt has words only, not 'team'"):
         SLDAClassifier(**run).fit_files(tmp_path, label="team")
-    whole = (tmp_path / "docword.a.txt").read_text()
+    whole = (tmp_path / "docword.a.txt").read_text(encoding="utf-8")
     (tmp_path / "docword.a.txt").write_text(whole[:-40])
     with pytest.raises(ValueError, match=r"docword\.a\.txt is n"):
         LDA(**run).fit_files(tmp_path)
     (tmp_path / "vocab.a.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"expected in .*vocab\.a\.txt, which is not there"):
         LDA(**run).fit_files(tmp_path)
+
+
+def test_a_file_none_of_whose_words_are_kept(tmp_path):
+    write_docword(tmp_path / "docword.a.txt", CORPUS.X.tocsr(), NAMES)
+    write_docword(tmp_path / "docword.b.txt", csr_array([[2, 1]]), np.array(["rare", "rarer"]))
+    model = LDA(3, burn_in=2, n_draws=1).fit_files(tmp_path, vectorizer=CountVectorizer(min_df=2))
+    assert len(model.doc_topic_) == CORPUS.X.shape[0] + 1
 
 
 def test_tokens_that_are_gone(files, tmp_path):

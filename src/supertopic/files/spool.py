@@ -85,7 +85,7 @@ def write_tokens(path: Path, text: str, vectorizer: CountVectorizer, place: Path
             known = [
                 (vectorizer.vocabulary_[term], i) for i, term in enumerate(terms) if term in vectorizer.vocabulary_
             ]
-            number, place_of = np.array(known).T
+            number, place_of = np.array(known, np.int64).reshape(-1, 2).T
             X = sp.csr_array(X[:, place_of])
             counts = sp.csr_array((X.data, number[X.indices], X.indptr), (X.shape[0], len(vectorizer.vocabulary_)))
         else:
