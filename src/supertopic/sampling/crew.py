@@ -4,7 +4,7 @@ import itertools
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 S = TypeVar("S")
 T = TypeVar("T")
+LISTEN = 0.2  # seconds after which a thread that waits for others looks whether there is a signal
 
 
 class Crew:
@@ -59,9 +60,12 @@ def each(verb: Callable[[int], T], n: int, n_threads: int, stop: threading.Event
         return [verb(index) for index in range(n)]
     with ThreadPoolExecutor(n_threads) as pool:
         futures = [pool.submit(verb, index) for index in range(n)]
+        waiting = set(futures)
         try:
-            for future in as_completed(futures):
-                future.result()
+            while waiting:  # no signal ends a wait on Windows: it has to end by itself for Ctrl-C to be heard
+                done, waiting = wait(waiting, timeout=LISTEN, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
         except BaseException:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
