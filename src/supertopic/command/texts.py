@@ -1,6 +1,5 @@
 """Where the command's documents are: in one table, or in many files."""
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -64,11 +63,12 @@ def open_texts(
     if not is_many(path):
         yield OneTable(path, text, names)
         return
+    from supertopic.files.checkpoint import temporary_folder
     from supertopic.files.spool import open_library
 
     with ExitStack() as inside:
         each = inside.enter_context(open_readers(engine, jobs))
         library = open_library(path, text, names, vectorizer, each)
-        place = folder or Path(inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-")))
+        place = folder or Path(inside.enter_context(temporary_folder()))
         place.mkdir(parents=True, exist_ok=True)
         yield ManyFiles(library, each, place)

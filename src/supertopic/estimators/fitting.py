@@ -2,7 +2,6 @@
 
 import logging
 import os
-import tempfile
 import threading
 import time
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from scipy.sparse import csr_array
 from supertopic.estimators.beliefs import Beliefs
 from supertopic.estimators.progress import progress
 from supertopic.estimators.validation import free_memory, warn_of_many_topics
-from supertopic.files.checkpoint import Checkpoint, identify
+from supertopic.files.checkpoint import Checkpoint, identify, temporary_folder
 from supertopic.kernels.draws import make_key
 from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
@@ -69,7 +68,7 @@ class Fitting(Beliefs):
             stop = inside.enter_context(interruptible())
             team = inside.enter_context(self._open_team(source, n_chains))
             if path is None and team.mortal:
-                path = inside.enter_context(tempfile.TemporaryDirectory(prefix="supertopic-"))
+                path = inside.enter_context(temporary_folder())
             checkpoint = self._open_checkpoint(plan, source, beliefs, path, every)
             hidden = self._hide(target)
             if hidden.any():

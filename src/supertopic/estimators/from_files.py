@@ -1,7 +1,6 @@
 """Fitting documents that are in files, of which no process needs to hold all."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
@@ -58,6 +57,7 @@ class FromFiles:
         """
         from sklearn.feature_extraction.text import CountVectorizer
 
+        from supertopic.files.checkpoint import temporary_folder
         from supertopic.files.spool import open_library
 
         self._check_parameters()
@@ -65,9 +65,7 @@ class FromFiles:
         with ExitStack() as inside:
             each = inside.enter_context(open_readers(self.engine, self.n_jobs))
             library = open_library(files, text, dict.fromkeys(names), vectorizer or CountVectorizer(), each)
-            place = (
-                Path(folder) if folder else Path(inside.enter_context(tempfile.TemporaryDirectory(prefix="tokens-")))
-            )
+            place = Path(folder) if folder else Path(inside.enter_context(temporary_folder()))
             place.mkdir(parents=True, exist_ok=True)
             documents = library.spool(place, each)
             wanted = {"sample_weight": weight, "exposure": exposure}

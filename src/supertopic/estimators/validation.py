@@ -135,7 +135,7 @@ def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
 
 
 def free_memory() -> float:
-    """Bytes that a program can still take, as the system tells it; infinite where it does not."""
+    """Bytes that a program can still take, as Linux tells it; infinite elsewhere, where nothing is refused for it."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             rows = dict(line.split(":", 1) for line in file)

@@ -5,9 +5,12 @@ import itertools
 import os
 import shutil
 import socket
+import tempfile
 import threading
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import partial
 from pathlib import Path
@@ -92,6 +95,20 @@ class Checkpoint:
                 "but n_jobs, engine, verbose and n_draws). Give another path, or delete it."
             )
         return header, tensors
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder for the time of a fit.
+
+    Windows removes no file that is still mapped, as it may be in the frames of an exception: that one is to be told,
+    not that a file stays.
+    """
+    path = tempfile.mkdtemp(prefix="supertopic-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def write_shard(shard: Any, folder: Path) -> None:
