@@ -68,6 +68,7 @@ from supertopic.command.steps import (
     read_all,
     read_seeds,
     save_somewhere,
+    speak_utf8,
     told_in_a_line,
 )
 from supertopic.command.texts import is_many, open_texts
@@ -498,8 +499,9 @@ def topics(
 
 def main() -> None:
     """Run the command. Bad input ends in one line on stderr and exit code 1, bad usage in 2, Ctrl-C in 130."""
+    speak_utf8()
     try:
-        app()
+        app(windows_expand_args=False)  # a pattern is ours, and no word of the shell's
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as error:
         err.print("[bold red]Error:[/bold red]", escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)

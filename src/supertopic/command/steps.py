@@ -1,6 +1,8 @@
 """What the commands have in common: reading and writing, and the estimator for what is asked for."""
 
+import io
 import os
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -21,6 +23,13 @@ from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 
 out, err = Console(), Console(stderr=True)
+
+
+def speak_utf8() -> None:
+    """Read and write UTF-8 and plain line ends, as files have them: Windows has a code page and CRLF for pipes."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", newline="" if stream is sys.stdout else None)
 
 
 @contextmanager
