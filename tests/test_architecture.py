@@ -68,7 +68,7 @@ def imports(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_file_imports_only_rooms_above_its_own(path):
-    own = str(path.relative_to(SOURCE).with_suffix("")).replace("/", ".").removesuffix(".__init__")
+    own = path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
     if path.name == "__init__.py" and own != "baselines":
         assert not imports(path)
         return

@@ -50,7 +50,7 @@ def test_results_are_written_and_not_measured_again(toy, tmp_path):
     table = run(tmp_path)
     assert table.splitlines() == ["| K | accuracy |", "| --- | --- |", "| 5 | 5.5 |", "| 10 | 10.5 |"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.csv", "toy.png", "toy.svg"]
-    assert f"{date.today()}, {os.cpu_count()} cores" in (tmp_path / "toy.svg").read_text()
+    assert f"{date.today()}, {os.cpu_count()} cores" in (tmp_path / "toy.svg").read_text(encoding="utf-8")
     before = (tmp_path / "toy.csv").read_bytes()
     assert run(tmp_path) == table
     assert len(toy.asked) == 4 and (tmp_path / "toy.csv").read_bytes() == before

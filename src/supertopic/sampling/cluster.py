@@ -108,7 +108,7 @@ class Worker:
 
 
 def kill_worker(process: int) -> None:
-    """Kill a process of this machine, if it is a worker."""
+    """Kill a process of this machine, if it is a worker; where there is no /proc, nobody can tell, and it is let be."""
     try:
         if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes():
             os.kill(process, signal.SIGKILL)
