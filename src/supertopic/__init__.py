@@ -2,7 +2,7 @@
 
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from supertopic.estimators.base import LDA
@@ -57,7 +57,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: scikit-learn and Numba take a second."""
     if name not in _HOMES:
         raise AttributeError(f"module 'supertopic' has no attribute {name!r}")

@@ -59,7 +59,9 @@ def load_docstrings(min_length: int = 200, min_documents: int = 30) -> Bunch:
     )
 
 
-def load_20newsgroups(subset: str = "train", *, categories: list[str] | None = None, remove: tuple = ()) -> Bunch:
+def load_20newsgroups(
+    subset: str = "train", *, categories: list[str] | None = None, remove: tuple[str, ...] = ()
+) -> Bunch:
     """Load 20 Newsgroups through scikit-learn, from its cache or by its download.
 
     Parameters
@@ -92,7 +94,7 @@ def make_corpus(
     alpha: float = 1.0,
     beta: float = 0.05,
     eta: ArrayLike | None = None,
-    random_state=None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
     """Generate documents and binary labels from the model itself, with the truth returned.
 

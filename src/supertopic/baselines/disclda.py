@@ -12,12 +12,14 @@ alone. The topics Phi maximise the bound of log p(w | y), as in the paper.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
@@ -28,7 +30,10 @@ from supertopic.kernels.compiled import kernel
 
 
 @kernel
-def bounds(indptr, word, count, psi, alpha, n_inner, tol, gamma):
+def bounds(
+    indptr: np.ndarray, word: np.ndarray, count: np.ndarray, psi: np.ndarray, alpha: float, n_inner: int, tol: float,
+    gamma: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """LDA's bound of every document under psi (V, L), each at its own best; gamma (D, L) is set. Shape (D,)."""
     n_places, values = psi.shape[1], np.zeros(len(indptr) - 1)
     weight, theta, new = np.empty(n_places), np.empty(n_places), np.empty(n_places)
@@ -69,7 +74,10 @@ def bounds(indptr, word, count, psi, alpha, n_inner, tol, gamma):
 
 
 @kernel
-def add_ratios(indptr, word, count, psi, gamma, weight, out):
+def add_ratios(
+    indptr: np.ndarray, word: np.ndarray, count: np.ndarray, psi: np.ndarray, gamma: np.ndarray, weight: np.ndarray,
+    out: np.ndarray,
+) -> None:  # fmt: skip
     """Add weight_d n_dw q_dw(l) / psi_wl to out (V, L): the gradient of the bounds in psi."""
     n_places = psi.shape[1]
     theta = np.empty(n_places)
@@ -110,7 +118,10 @@ class DiscLDA(ClassifierMixin, TransformerMixin, BaseEstimator):
     classes_, topic_word_ (n_topics, n_words), maps_ (n_classes, n_topics, n_places), objective_ (list of J), n_iter_
     """
 
-    def __init__(self, n_topics=20, *, alpha=1.0, beta=0.01, max_iter=50, step=0.1, inner_iter=30, random_state=None):
+    def __init__(
+        self, n_topics: int = 20, *, alpha: float = 1.0, beta: float = 0.01, max_iter: int = 50, step: float = 0.1,
+        inner_iter: int = 30, random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.alpha = alpha
         self.beta = beta
@@ -170,20 +181,20 @@ class DiscLDA(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _psi(self, y: int) -> np.ndarray:
         return self._phi @ self.maps_[y]
 
-    def _bounds(self, counts, y: int, n_inner: int, tol: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds(self, counts: csr_array, y: int, n_inner: int, tol: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
         """F(w, y) of every document, and its gamma."""
         psi, values = self._psi(y), counts.data.astype(float)
         gamma = np.empty((counts.shape[0], psi.shape[1]))
         alpha = self.alpha / psi.shape[1]
         return bounds(counts.indptr, counts.indices, values, psi, alpha, n_inner, tol, gamma), gamma
 
-    def _ratios(self, counts, y: int, gamma: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def _ratios(self, counts: csr_array, y: int, gamma: np.ndarray, weight: np.ndarray) -> np.ndarray:
         psi = self._psi(y)
         out = np.zeros_like(psi)
         add_ratios(counts.indptr, counts.indices, counts.data.astype(float), psi, gamma, weight, out)
         return out
 
-    def _learn_topics(self, counts, index) -> None:
+    def _learn_topics(self, counts: csr_array, index: np.ndarray) -> None:
         """One EM step of Phi on the bound of log p(w | y)."""
         expected = np.zeros_like(self._phi)
         for y in range(len(self.classes_)):
@@ -193,7 +204,9 @@ class DiscLDA(ClassifierMixin, TransformerMixin, BaseEstimator):
         topics = self._phi * expected + self.beta
         self._phi = topics / topics.sum(axis=0)
 
-    def _objective(self, counts, index, logits, tol: float = 1e-3) -> tuple[float, np.ndarray]:
+    def _objective(
+        self, counts: csr_array, index: np.ndarray, logits: np.ndarray, tol: float = 1e-3
+    ) -> tuple[float, np.ndarray]:
         """J, the mean of log p(y_d | w_d), and its gradient in the logits of the maps."""
         self.maps_ = softmax(logits, axis=1)
         found = [self._bounds(counts, y, self.inner_iter, tol) for y in range(len(self.classes_))]
@@ -208,7 +221,7 @@ class DiscLDA(ClassifierMixin, TransformerMixin, BaseEstimator):
             gradient[y] = self.maps_[y] * (G - (self.maps_[y] * G).sum(axis=0))
         return float(value), gradient
 
-    def _scores(self, X) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _scores(self, X: ArrayLike) -> tuple[np.ndarray, list[np.ndarray]]:
         check_is_fitted(self, "maps_")
         counts = check_counts(validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric"))
         found = [self._bounds(counts, y, self.inner_iter) for y in range(len(self.classes_))]
@@ -229,7 +242,7 @@ class DiscLDA(ClassifierMixin, TransformerMixin, BaseEstimator):
         parts = [p[:, [y]] * (g / g.sum(axis=1, keepdims=True)) @ self.maps_[y].T for y, g in enumerate(gammas)]
         return np.sum(parts, axis=0)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True

@@ -9,7 +9,7 @@ the term that it adds to log phi. Every update maximises the objective in one bl
 that it never falls.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +17,12 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.svm import SVC
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from supertopic.baselines.meanfield import add_words, infer, softmax_objective
-from supertopic.corpus import check_counts, make_tokens
+from supertopic.corpus import Tokens, check_counts, make_tokens
 
 NO_CLASSES = np.zeros((0, 0))
 
@@ -30,7 +30,7 @@ NO_CLASSES = np.zeros((0, 0))
 class Variational(ClassifierMixin, TransformerMixin, BaseEstimator):
     """What the two have in common: EM, and the topic shares of new documents."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn topics and weights from word counts X (n_docs, n_words) and classes y (n_docs,)."""
         check_parameters(self)
         X, y = check_X_y(X, y, accept_sparse="csr", dtype="numeric")
@@ -64,7 +64,9 @@ class Variational(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.topic_word_ = np.exp(log_topics.T)
         return self
 
-    def _objective(self, tokens, log_topics, index, phi, gamma) -> float:
+    def _objective(
+        self, tokens: Tokens, log_topics: np.ndarray, index: np.ndarray, phi: np.ndarray, gamma: np.ndarray
+    ) -> float:
         """What EM maximises, after a whole iteration: gamma is the best one for phi, so one more E-step of 0 sweeps."""
         bounds = np.empty(len(gamma))
         infer(tokens.word, tokens.doc_start, log_topics, self.alpha / self.n_topics, NO_CLASSES, NO_CLASSES, index, 0.0,
@@ -84,7 +86,7 @@ class Variational(ClassifierMixin, TransformerMixin, BaseEstimator):
               bounds)  # fmt: skip
         return shares(gamma - alpha)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -137,9 +139,9 @@ class VariationalSLDA(Variational):
     """
 
     def __init__(
-        self, n_topics=20, *, c=1.0, alpha=1.0, beta=0.01, nu2=1.0, max_iter=50, tol=1e-5, inner_iter=20,
-        random_state=None,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, c: float = 1.0, alpha: float = 1.0, beta: float = 0.01, nu2: float = 1.0,
+        max_iter: int = 50, tol: float = 1e-5, inner_iter: int = 20, random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.c = c
         self.alpha = alpha
@@ -150,15 +152,18 @@ class VariationalSLDA(Variational):
         self.inner_iter = inner_iter
         self.random_state = random_state
 
-    def _start(self, index, n_docs):
+    def _start(self, index: np.ndarray, n_docs: int) -> None:
         self.coef_ = np.zeros((len(self.classes_), self.n_topics))
 
-    def _e_step(self, tokens, log_topics, index, phi, gamma, bounds):
+    def _e_step(
+        self, tokens: Tokens, log_topics: np.ndarray, index: np.ndarray, phi: np.ndarray, gamma: np.ndarray,
+        bounds: np.ndarray,
+    ) -> None:  # fmt: skip
         infer(tokens.word, tokens.doc_start, log_topics, self.alpha / self.n_topics, NO_CLASSES, self.coef_, index,
               float(self.c), self.inner_iter, phi, gamma, bounds)  # fmt: skip
 
-    def _m_step(self, tokens, index, phi, counts):
-        def loss(flat):
+    def _m_step(self, tokens: Tokens, index: np.ndarray, phi: np.ndarray, counts: np.ndarray) -> None:
+        def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
             eta, gradient = flat.reshape(self.coef_.shape), np.empty_like(self.coef_)
             value = self.c * softmax_objective(tokens.doc_start, phi, index, eta, gradient)
             return 0.5 * (flat @ flat) / self.nu2 - value, flat / self.nu2 - self.c * gradient.ravel()
@@ -166,7 +171,7 @@ class VariationalSLDA(Variational):
         found = minimize(loss, self.coef_.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 20})
         self.coef_ = found.x.reshape(self.coef_.shape)
 
-    def _class_part(self, tokens, index, phi, gamma):
+    def _class_part(self, tokens: Tokens, index: np.ndarray, phi: np.ndarray, gamma: np.ndarray) -> float:
         value = softmax_objective(tokens.doc_start, phi, index, self.coef_, np.empty_like(self.coef_))
         return self.c * value - 0.5 * np.sum(self.coef_**2) / self.nu2
 
@@ -202,9 +207,9 @@ class VariationalMedLDA(Variational):
     """
 
     def __init__(
-        self, n_topics=20, *, c=16.0, margin=8.0, alpha=1.0, beta=0.01, max_iter=50, tol=1e-5, inner_iter=20,
-        random_state=None,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, c: float = 16.0, margin: float = 8.0, alpha: float = 1.0, beta: float = 0.01,
+        max_iter: int = 50, tol: float = 1e-5, inner_iter: int = 20, random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.c = c
         self.margin = margin
@@ -215,18 +220,21 @@ class VariationalMedLDA(Variational):
         self.inner_iter = inner_iter
         self.random_state = random_state
 
-    def _start(self, index, n_docs):
+    def _start(self, index: np.ndarray, n_docs: int) -> None:
         n_columns = 1 if len(self.classes_) == 2 else len(self.classes_)
         positive = [1] if n_columns == 1 else range(n_columns)
         self._sign = np.where(index[:, None] == np.array(positive), 1.0, -1.0)  # (n_docs, R)
         self._dual = np.zeros((n_docs, n_columns))
         self.coef_, self.intercept_ = np.zeros((n_columns, self.n_topics)), np.zeros(n_columns)
 
-    def _losses(self, zbar):
+    def _losses(self, zbar: np.ndarray) -> np.ndarray:
         scores = zbar @ self.coef_.T + self.intercept_
         return self.c * np.maximum(0.0, self.margin - self._sign * scores).sum(axis=1)
 
-    def _e_step(self, tokens, log_topics, index, phi, gamma, bounds):
+    def _e_step(
+        self, tokens: Tokens, log_topics: np.ndarray, index: np.ndarray, phi: np.ndarray, gamma: np.ndarray,
+        bounds: np.ndarray,
+    ) -> None:  # fmt: skip
         alpha, pull = self.alpha / self.n_topics, (self._sign * self._dual) @ self.coef_
         rest = NO_CLASSES, index, 0.0
         old_phi, old_gamma, old = phi.copy(), np.empty_like(gamma), np.empty_like(bounds)
@@ -238,7 +246,7 @@ class VariationalMedLDA(Variational):
             own = slice(tokens.doc_start[d], tokens.doc_start[d + 1])
             phi[own] = old_phi[own]
 
-    def _m_step(self, tokens, index, phi, counts):
+    def _m_step(self, tokens: Tokens, index: np.ndarray, phi: np.ndarray, counts: np.ndarray) -> None:
         zbar = shares(counts)
         for r, sign in enumerate(self._sign.T):
             # with margin l, |eta|**2 / 2 + c sum max(0, l - ...) is l**2 times the usual problem for eta / l with c / l
@@ -249,11 +257,11 @@ class VariationalMedLDA(Variational):
             self._dual[:, r] = 0.0
             self._dual[svm.support_, r] = self.margin * np.abs(svm.dual_coef_[0])
 
-    def _price(self, zbar, r, coef, intercept) -> float:
+    def _price(self, zbar: np.ndarray, r: int, coef: np.ndarray, intercept: float) -> float:
         hinge = np.maximum(0.0, self.margin - self._sign[:, r] * (zbar @ coef + intercept))
         return 0.5 * float(coef @ coef) + self.c * float(hinge.sum())
 
-    def _class_part(self, tokens, index, phi, gamma):
+    def _class_part(self, tokens: Tokens, index: np.ndarray, phi: np.ndarray, gamma: np.ndarray) -> float:
         zbar = shares(gamma - self.alpha / self.n_topics)
         return -sum(self._price(zbar, r, self.coef_[r], self.intercept_[r]) for r in range(len(self.coef_)))
 

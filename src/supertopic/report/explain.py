@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from supertopic.corpus import make_tokens
 from supertopic.kernels.draws import content_streams
@@ -22,7 +23,7 @@ SHOWN = 15  # words
 class Explanation(NamedTuple):
     """The parts of a document's omega, (..., R): means over all draws and chains, and intervals of some."""
 
-    columns: list  # the classes, labels or responses that omega has a column for
+    columns: list[Any]  # the classes, labels or responses that omega has a column for
     words: list[str]  # the document's words that the model knows
     times: np.ndarray  # (n_words,): how often each is there
     through_topics: np.ndarray  # (n_words, R)
@@ -34,7 +35,7 @@ class Explanation(NamedTuple):
     omega: np.ndarray  # (R,): the sum of all this
     mean: np.ndarray  # what is predicted: probabilities, scores, a rating or a count
     mean_interval: tuple[np.ndarray, np.ndarray]
-    mean_names: list
+    mean_names: list[Any]
     topics: np.ndarray  # (K, R): what each topic of the best chain, whose topics are shown, adds in that chain
     topic_shares: np.ndarray  # (K,): its share of the document
     topic_labels: list[str]
@@ -134,7 +135,9 @@ def explain(pipeline: Any, text: str, **more: Any) -> Explanation:
     return model.explain(X, before[-1][1].get_feature_names_out(), **more)
 
 
-def explain_counts(model, counts, names: np.ndarray, Z: np.ndarray, log_exposure: float, level: float) -> Explanation:
+def explain_counts(
+    model: Any, counts: csr_array, names: np.ndarray, Z: np.ndarray, log_exposure: float, level: float
+) -> Explanation:
     """The explanation of one document, a checked row of counts; Z (1, P) are its covariates, standardised."""
     tokens, (etas, scales), n_topics = make_tokens(counts), model._calibrated, model._n_features_out
     n_tokens, n_columns, word = len(tokens.word), etas.shape[2], counts.indices
@@ -182,7 +185,7 @@ def explain_counts(model, counts, names: np.ndarray, Z: np.ndarray, log_exposure
     )  # fmt: skip
 
 
-def label_topics(model, names: np.ndarray) -> list[str]:
+def label_topics(model: Any, names: np.ndarray) -> list[str]:
     """What topics are called: their numbers, with names or a few words."""
     words = model.top_words(names, 3)
     return [f"{k} {model.topic_name(k) or ' '.join(map(str, row))}" for k, row in enumerate(words)]
