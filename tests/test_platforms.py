@@ -19,7 +19,8 @@ def test_pipes_are_utf8_with_plain_line_ends(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252", newline="\r\n"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(read, encoding="cp1252"))
     steps.speak_utf8()
-    print(sys.stdin.read(), end="\r\n", flush=True)
+    assert sys.stdin.read() == "气 é"
+    print("气 é", end="\r\n", flush=True)  # as a CSV writer ends lines
     assert written.getvalue() == "气 é\r\n".encode()
 
 
