@@ -243,11 +243,10 @@ def test_a_document_without_words_has_what_such_documents_had():
 
 def test_a_guard_that_speaks(texts):
     y = np.random.default_rng(0).integers(0, 2, texts.shape[0])
-    with pytest.warns(UserWarning, match="126 documents .* foretell the response better"):
+    n_hidden = int(0.15 * len(y))  # the corpus differs from one SciPy to the next
+    with pytest.warns(UserWarning, match=f"{n_hidden} documents .* foretell the response better"):
         model = SLDAClassifier(hidden=0.15, **RUN).fit(texts, y)
-    assert (
-        model.hidden_["documents"] == int(0.15 * len(y)) and model.hidden_["loss"] > model.hidden_["base_loss"] - 0.01
-    )
+    assert model.hidden_["documents"] == n_hidden and model.hidden_["loss"] > model.hidden_["base_loss"] - 0.01
     corpus = make_corpus(n_docs=500, n_topics=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
