@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("supertopic", "tomotopy", "numba", "numpy", "scikit-learn")
+PACKAGES = ("supertopic", "tomotopy", "topica", "gensim", "numba", "numpy", "scikit-learn")
 
 
 def about() -> dict[str, Any]:
