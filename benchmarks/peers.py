@@ -3,7 +3,7 @@
 Everyone gets the same counts or the same lists of words, the same split and the same number of topics. Seconds are of
 the whole `fit`, from counts or lists of words to a model that predicts, and of the prediction of all test documents.
 Each fit is a process of its own with a time limit. The file is written after every fit, and what it has already is not
-run again. `--show FILE.json` prints the tables. `pip install '.[benchmark]' topica` installs the peers.
+run again, unless it failed with a smaller limit. `--show FILE.json` prints the tables. `pip install '.[benchmark]' topica` installs the peers.
 """
 
 import argparse
@@ -340,6 +340,7 @@ def main() -> None:
     if results.get("quick", options.quick) != options.quick:
         parser.error(f"{options.out} has quick looks or whole runs: take another file for the others")
     results = history.about() | {"quick": options.quick, "rows": results["rows"]}
+    results["rows"] = [row for row in results["rows"] if "score" in row or row["limit"] >= options.limit]
     done = {(row["task"], row["system"], row["seed"]) for row in results["rows"]}
     lock, chosen = Lock(), [name for name in SYSTEMS if name.startswith(tuple(options.only.split(",")))]
     for package in sorted({SYSTEMS[name].package for name in chosen}):
@@ -349,7 +350,9 @@ def main() -> None:
 
     def work(path: str, task: str, name: str, seed: int) -> None:
         row = {"task": task, "system": name, "settings": SYSTEMS[name].settings, "seed": seed}
-        row |= {"threads": options.threads} | run(path, name, seed, options.threads, options.limit)
+        row |= {"threads": options.threads, "limit": options.limit} | run(
+            path, name, seed, options.threads, options.limit
+        )
         with lock:
             results["rows"].append(row)
             options.out.write_text(json.dumps(results, indent=1) + "\n")
