@@ -3,7 +3,8 @@
 Everyone gets the same counts or the same lists of words, the same split and the same number of topics. Seconds are of
 the whole `fit`, from counts or lists of words to a model that predicts, and of the prediction of all test documents.
 Each fit is a process of its own with a time limit. The file is written after every fit, and what it has already is not
-run again, unless it failed with a smaller limit. `--show FILE.json` prints the tables. `pip install '.[benchmark]' topica` installs the peers.
+run again, unless it failed with a smaller limit. `--show FILE.json` prints the tables.
+`pip install '.[benchmark]' topica` installs the peers.
 """
 
 import argparse
