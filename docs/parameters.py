@@ -56,6 +56,8 @@ SHARED = {
     "figures": ("dict", "Figures by what they are about, each a dict by their names."),
     "advice": ("list of str", "What follows from them."),
     "most": ("int, optional", "How many to give; all by default."),
+    "ChoiceDisplay.columns": ("dict", "The columns of the table."),
+    "ChoiceDisplay.chosen": ("int", "The number of topics that is marked."),
     "Explanation.column": ("int", "The number of the column."),
 }
 SECTIONS = {"Parameters", "Attributes"}

@@ -179,10 +179,11 @@ def test_identity_is_in_the_bytes(corpus, tmp_path):
         model.seed_, model.n_features_in_ = 0, corpus.X.shape[1]
         source = source or Arrays(make_tokens(check_counts(corpus.X)), no_target(corpus.X.shape[0]))
         plan = model._plan(source, Logistic(1.0))
-        return checkpoints.identify(plan, source, {"alpha": value})
+        return checkpoints.identify(plan, source, [None], {"alpha": value})
 
     assert identity(alpha) == identity(alpha.copy()) != identity(other)
-    assert checkpoints.identify(plan, source, {"c": 1.0}) != checkpoints.identify(plan, source, {"c": 1})
+    one, other = (checkpoints.identify(plan, source, [None], {"c": c}) for c in (1.0, 1))
+    assert one != other
 
 
 def test_a_tick_writes_its_own_chain_only(corpus, tmp_path, monkeypatch):

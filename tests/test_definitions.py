@@ -24,7 +24,7 @@ from supertopic.sampling.chain import Chain
 from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.state import Belief, Priors, Statistics, make_target
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 1, "random_state": 0}
 
@@ -267,12 +267,12 @@ def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
     tokens, y = make_tokens(check_counts(corpus.X)), corpus.y[:, None].astype(float)
     target = make_target(y, np.ones((300, 1)), np.zeros((300, 1)), np.zeros((300, 1)))
 
-    def identity(target=target, response=None, alpha=0.1, tokens=tokens, **parameters):
+    def identity(target=target, response=None, alpha=0.1, tokens=tokens, belief=None, **parameters):
         source = Arrays(tokens, target)
         plan = make_plan(
             source, 60, response or Logistic(1.0), Priors(np.full(3, alpha), 0.1, 1.0), False, "delayed", 7, 3
         )
-        return identify(plan, source, parameters)
+        return identify(plan, source, [None, belief], parameters)
 
     other = {name: getattr(target, name) + (np.arange(300) == 200)[:, None] for name in target._fields}
     changed = [identity(target._replace(**{name: array})) for name, array in other.items()]
@@ -280,6 +280,11 @@ def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
     word = tokens.word.copy()
     word[77] += 1
     changed += [identity(tokens=tokens._replace(word=word)), identity(burn_in=4), identity(hidden=0.1)]
+    for place in range(7):  # pseudo-counts, and what is known of three kinds of weights
+        known = [np.zeros((60, 3), np.int32), *(np.zeros((n, 1)) for n in (6, 3) * 3)]
+        known[place][1] = 1
+        pairs = [Statistics(*known[i : i + 2]) for i in (1, 3, 5)]
+        changed.append(identity(belief=Belief(known[0], *pairs)))
     assert len({identity(), *changed}) == len(changed) + 1 and identity() == identity()
     assert storage.FACTS.keys() >= {"hidden_", "exposed_", "seed_"}
 

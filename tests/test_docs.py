@@ -165,7 +165,9 @@ def test_options_in_the_text_exist():
     known = {"--help", "--version"}
     for command in typer.main.get_command(app).commands.values():
         known |= {option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]}
-    for path in [path for path in PAGES if path.name not in ("releasing.md", "paper.md", "reliability.md")]:
+    for path in [
+        path for path in PAGES if path.name not in ("releasing.md", "paper.md", "reliability.md", "compared.md")
+    ]:
         text = FENCE.sub("", path.read_text(encoding="utf-8"))
         for option in re.findall(r"`(--[a-z][a-z-]*)", text):
             assert option in known, f"{path.name}: {option}"
@@ -222,6 +224,8 @@ def test_links_lead_somewhere(path):
             continue
         place, _, part = target.partition("#")
         found = (path.parent / place).resolve() if place else path
+        if place in MADE:
+            continue
         assert found.exists(), f"{path.name}: {target}"
         if part:
             assert part in set(anchors(found)), f"{path.name}: {target}"

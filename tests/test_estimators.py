@@ -72,8 +72,8 @@ class RoundedRegressor(Rounding, SLDARegressor):
 
 
 class RoundedCounts(Rounding, SLDACountRegressor):
-    def _check_y(self, y, weight):
-        y, weight = super()._check_y(y, weight)
+    def _check_y(self, y, weight, going_on):
+        y, weight = super()._check_y(y, weight, going_on)
         return np.round(np.abs(y)), weight
 
 

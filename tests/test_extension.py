@@ -36,8 +36,8 @@ class Laplace(Response):
 class MedianRegressor(SLDARegressor):
     """Ratings, of which a few are far out."""
 
-    def _encode(self, y, weight, exposure):
-        _, target = super()._encode(y, weight, exposure)
+    def _encode(self, y, weight, exposure, *more):
+        _, target = super()._encode(y, weight, exposure, *more)
         return Laplace(float(self.c), 0.3), target
 
 

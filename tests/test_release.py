@@ -13,11 +13,6 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def pages() -> list[Path]:
-    """The documentation."""
-    return [path for folder in (ROOT, ROOT / "docs", ROOT / "benchmarks") for path in folder.glob("*.md")]
-
-
 def test_the_version_is_said_once():
     """The package asks its metadata; where they are older than pyproject.toml, it has to be installed again."""
     assert supertopic.__version__ == version("supertopic") == PROJECT["version"]
@@ -42,13 +37,3 @@ def test_an_extra_that_is_named_is_there(extra):
     assert extra in PROJECT["optional-dependencies"]
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     assert any(f"supertopic[{extra}]" in text for text in texts)
-
-
-@pytest.mark.parametrize("page", sorted(path.relative_to(ROOT).as_posix() for path in pages()))
-def test_links_lead_somewhere(page):
-    """Files and pictures that a page points to are there."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
-        if not target.startswith(("http://", "https://", "mailto:")):
-            path = target.partition("#")[0]
-            assert not path or (ROOT / page).parent.joinpath(path).exists(), f"{page} points to {target}"

@@ -18,8 +18,8 @@ from supertopic.sampling.state import Belief, Statistics, add, no_statistics
 
 KEPT = ("eta", "weights", "shown")  # the weights of which statistics are kept
 MOST_STRENGTH = 1000.0
-# what a seeded topic that points at a class adds to it: in the chain, and for predictions, whose weights are larger; and
-# the part of the latter that is its standard deviation. Topics that point nowhere are then believed to say little.
+# what a seeded topic that points at a class adds to it: in the chain, and for predictions, whose weights are larger;
+# and the part of the latter that is its standard deviation. Topics that point nowhere are then believed to say little.
 POINT, POINT_WEIGHT, POINT_SD, FREE_NU2 = 6.0, 40.0, 0.1, 4.0
 NUMBER_SD = 0.5  # the same part, where somebody has said by how much
 SHOWN = 5  # words that a message names
@@ -42,7 +42,7 @@ class Beliefs:
     n_blocks_: int
     n_features_in_: int
     seed_: int
-    n_batches_: int
+    n_batches_: int = 0
     _learned: dict[str, np.ndarray]
 
     def _check_beliefs(self) -> None:

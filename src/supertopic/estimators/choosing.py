@@ -35,12 +35,16 @@ class Choice:
     chosen : int
         The smallest number whose loss is within one standard error of the best one's; the error is that of the
         difference, over the same documents.
+    losses : dict
+        The loss of every held-out document, by the number of topics.
     score : str
         What the score is: "accuracy", "R2", "log density" or "perplexity".
+    n_docs : int
+        How many documents were held out.
     """
 
     def __init__(self, rows: list[dict[str, Any]], losses: dict[int, np.ndarray], score: str, n_docs: int):
-        self.rows, self.score, self.n_docs = rows, score, n_docs
+        self.rows, self.losses, self.score, self.n_docs = rows, losses, score, n_docs
         mean = {k: loss.mean() for k, loss in losses.items()}
         self.best = min(mean, key=lambda k: mean[k])
         self.chosen = self.best

@@ -1,0 +1,76 @@
+"""
+Learn topics from many texts, then classes from few
+===================================================
+
+Often there are many texts without a label, from an archive, say, and few with one. The archive may even be gone when
+the labels come: what is left of it is a model. Its topics can be the prior of another model.
+
+The corpus is one that every installation has, the docstrings of SciPy.
+"""
+
+# %%
+# An archive
+# ----------
+# Topics of all docstrings but those that we test on. No label is used.
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from supertopic import LDA, SLDAClassifier
+from supertopic.datasets import load_docstrings
+
+corpus = load_docstrings()
+labels = np.array(corpus.target_names, dtype=object)[corpus.target]
+texts, new_texts, y, y_new = train_test_split(corpus.data, labels, test_size=0.25, random_state=0, stratify=labels)
+
+
+def vectorizer():
+    return CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{3,}\b", min_df=2)
+
+
+archive = make_pipeline(vectorizer(), LDA(n_topics=30, n_chains=2, n_jobs=-1, random_state=0)).fit(texts)
+
+# %%
+# Sixty documents with a label
+# ----------------------------
+# They have a vocabulary of their own, which is smaller: words are matched by their names. What the archive has counted
+# are pseudo-counts now, tokens that never move, so that the new model knows that "eigenvalue" and "matrix" belong
+# together although none of its sixty documents may have both.
+
+some, _ = train_test_split(np.arange(len(y)), train_size=60, random_state=0, stratify=y)
+few_texts, few_labels = [texts[i] for i in some], y[some]
+own = vectorizer().set_params(min_df=1)
+X = own.fit_transform(few_texts)
+words, X_new = own.get_feature_names_out(), own.transform(new_texts)
+known = set(archive[0].get_feature_names_out())
+print(f"{len(words)} words in sixty documents, {sum(word in known for word in words)} of them in the archive, too")
+
+options = {"n_topics": 30, "n_chains": 2, "n_jobs": -1, "random_state": 0}
+for name, more in {
+    "alone": {},
+    "with the archive": {"prior": archive},
+    "with half of it": {"prior": archive, "discount": 0.5},
+}.items():
+    model = SLDAClassifier(**options, **more).fit(X, few_labels, feature_names=words)
+    print(f"sixty documents {name:<18} accuracy {model.score(X_new, y_new):.3f}")
+
+# %%
+# The vocabulary of the archive is larger, and its words are known to its topics. A model with the archive's own
+# vectorizer can use them in new documents, although it has not seen them in labelled ones. Try both: words that no
+# labelled document has cannot speak for themselves, only through their topics.
+
+X, X_new = archive[0].transform(few_texts), archive[0].transform(new_texts)
+model = SLDAClassifier(prior=archive, **options).fit(X, few_labels, feature_names=archive[0].get_feature_names_out())
+print(f"with the archive's vocabulary      accuracy {model.score(X_new, y_new):.3f}")
+
+# %%
+# ``discount`` says what a document of the archive counts for beside one of these, from 0 to 1. Where the archive is of
+# another kind of text, less is more. ``prior_weights=True`` takes over what the prior knows of a response, too; it has to
+# be the same response. On the command line it is ``supertopic fit few.csv ... --prior archive.model --discount 0.5``.
+#
+# What next
+# ---------
+# If the documents without labels are still there, give them to ``fit`` with the others, with ``None`` as their label:
+# :doc:`/auto_examples/plot_3_few_labels`. If labelled ones keep coming: :doc:`/auto_examples/plot_7_stream`.
