@@ -47,7 +47,7 @@ for k, top in enumerate(model.top_words(n=8)[: len(seeds)]):
 
 # %%
 # Topics beyond the seeded ones are free. A seed is not a rule: it is as if the topic had seen the word before, as often
-# as all documents have it (``seed_strength=1``), and other words come to it because they share documents with the seeds.
+# as all documents have it (``seed_strength=1``). Other words come to it because they share documents with the seeds.
 #
 # Few labels, and seeds that point at classes
 # -------------------------------------------
@@ -74,7 +74,7 @@ print(f"40 labels and seeds   {seeded.score(X_new, y_new):.3f}")
 # For a rating or a count, ``seed_weights={"praise": 1.5, "complaint": -1.5}`` says how far a document that is all of
 # this topic is from the mean.
 #
-# On the command line seeds are a table with the columns ``topic`` and ``word``, and ``class`` if the name is not enough:
+# On the command line seeds are a table with the columns ``topic`` and ``word``, and ``class`` if names differ:
 # ``supertopic fit tickets.csv --text body --label team --seeds seeds.csv -o tickets.model``.
 #
 # What next

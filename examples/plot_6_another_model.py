@@ -67,8 +67,8 @@ print(f"with the archive's vocabulary      accuracy {model.score(X_new, y_new):.
 
 # %%
 # ``discount`` says what a document of the archive counts for beside one of these, from 0 to 1. Where the archive is of
-# another kind of text, less is more. ``prior_weights=True`` takes over what the prior knows of a response, too; it has to
-# be the same response. On the command line it is ``supertopic fit few.csv ... --prior archive.model --discount 0.5``.
+# another kind of text, less may be more. ``prior_weights=True`` takes over what the prior knows of a response, too, if
+# it is the same response. On the command line: ``supertopic fit few.csv ... --prior archive.model --discount 0.5``.
 #
 # What next
 # ---------

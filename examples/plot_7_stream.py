@@ -2,8 +2,8 @@
 Documents that keep coming
 ==========================
 
-Tickets come every day, and a model of last year does not know this year's words. ``partial_fit`` lets a model go on: what
-it knows is the prior of the next batch, and a batch costs the time of its own documents only.
+Tickets come every day, and a model of last year does not know this year's words. ``partial_fit`` lets a model go on:
+what it knows is the prior of the next batch, and a batch costs the time of its own documents only.
 
 The corpus is one that every installation has, the docstrings of SciPy.
 """
@@ -41,10 +41,10 @@ for batch in np.array_split(np.arange(len(y)), 5):
 print(f"all at once:{'':27} accuracy {SLDAClassifier(**options).fit(X, y).score(X_new, y_new):.3f}")
 
 # %%
-# A batch may lack labels altogether (``partial_fit(X)``): it teaches words then. ``supertopic.save`` keeps what is needed
-# to go on, and the same batches in the same order give the same model, bit for bit. A batch that fails or is stopped
-# leaves the model as it was. On the command line: ``supertopic update tickets.model monday.csv --text body --label team
-# -o tickets.model``.
+# A batch may lack labels altogether (``partial_fit(X)``): it teaches words then. ``supertopic.save`` keeps what is
+# needed to go on, and the same batches in the same order give the same model, bit for bit. A batch that fails or is
+# stopped leaves the model as it was. On the command line: ``supertopic update tickets.model monday.csv --text body
+# --label team -o tickets.model``.
 #
 # What changes
 # ------------
