@@ -45,8 +45,19 @@ def paper_system(
         raise ValueError(f"task must be 'binary' or 'multiclass', got {task!r}.")
     binary = task == "binary"
     alpha, burn_in, n_draws = (1.0, 80, 20) if binary else (5.6, 30, 10)
-    gibbs = {"alpha": alpha, "burn_in": burn_in, "n_draws": n_draws, "random_state": random_state, "n_jobs": n_jobs}
-    ours = {"calibrate": False, "words": False, "start": "paper", "n_chains": 1}  # none of what came after the paper
+    gibbs: dict[str, Any] = {
+        "alpha": alpha,
+        "burn_in": burn_in,
+        "n_draws": n_draws,
+        "random_state": random_state,
+        "n_jobs": n_jobs,
+    }
+    ours: dict[str, Any] = {
+        "calibrate": False,
+        "words": False,
+        "start": "paper",
+        "n_chains": 1,
+    }  # none of what came after the paper
     c = (25.0 if binary else 256.0) if name.endswith("+") else 1.0
     if "gSLDA" in name:
         sampler = "delayed" if name.startswith("parallel") else "collapsed"

@@ -78,7 +78,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
         self._frozen: dict[tuple[int, int, str], Any] = {}
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = super().__getstate__()
         if "_frozen" in state:  # made again when it is needed
             state = state | {"_frozen": {}}
@@ -131,7 +131,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
             zbar[np.diff(tokens.doc_start) == 0] = self._topic_shares[index]
         return shares
 
-    def _new_counts(self, X) -> csr_array:
+    def _new_counts(self, X: Any) -> csr_array:
         """The counts of new documents."""
         check_is_fitted(self, "_word_topic")
         self._check_parameters()
@@ -261,7 +261,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
             **{name: value if name == "prior" else clone(value, safe=False) for name, value in parameters.items()}
         )
 
-    def _validate_counts(self, X, reset: bool) -> csr_array:
+    def _validate_counts(self, X: Any, reset: bool) -> csr_array:
         refuse_text(X)
         return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
@@ -311,7 +311,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
         return f"{shown}<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -338,16 +338,18 @@ class LDA(TopicModel):
     """
 
     def __init__(
-        self, n_topics=20, *, alpha=None, beta=0.01, optimize_priors=False, seeds=None, seed_strength=1.0, prior=None,
-        discount=1.0, burn_in=100, n_draws=20, n_chains=1, sampler="auto", predict_sweeps=40, n_jobs=None, device="cpu",
-        engine="threads", random_state=None, verbose=False,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, alpha: ArrayLike | None = None, beta: float = 0.01, optimize_priors: bool = False,
+        seeds: Any = None, seed_strength: float = 1.0, prior: Any = None, discount: float = 1.0, burn_in: int = 100,
+        n_draws: int = 20, n_chains: int = 1, sampler: str = "auto", predict_sweeps: int = 40,
+        n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:  # fmt: skip
         self._store(locals())
 
     @documented_fit
     def fit(
         self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> "LDA":  # fmt: skip
         """Learn topics from word counts.
 
@@ -361,7 +363,7 @@ class LDA(TopicModel):
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> "LDA":  # fmt: skip
         """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
 
@@ -373,14 +375,16 @@ class LDA(TopicModel):
         with self._or_as_before():
             return self._fit(X, feature_names, checkpoint, checkpoint_every, hasattr(self, "_word_topic"))
 
-    def _fit(self, X, feature_names, checkpoint, checkpoint_every, going_on: bool) -> "LDA":
+    def _fit(self, X: Any, feature_names: Any, checkpoint: Any, checkpoint_every: float, going_on: bool) -> "LDA":
         self._check_parameters()
         counts = self._validate_counts(X, reset=not going_on)
         self._set_vocabulary(feature_names, going_on)
         documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
         return self._fit_documents(documents, counts, checkpoint, checkpoint_every, going_on)
 
-    def _fit_documents(self, documents: Corpus, X, checkpoint, checkpoint_every, going_on: bool = False) -> "LDA":
+    def _fit_documents(
+        self, documents: Corpus, X: Any, checkpoint: Any, checkpoint_every: float, going_on: bool = False
+    ) -> "LDA":
         self._open_learned(going_on)
         self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every, going_on=going_on)
         return self

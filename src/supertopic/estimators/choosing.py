@@ -156,7 +156,7 @@ def split(estimator: TopicModel, n_docs: int, y: Any, test_size: float, seed: in
     return np.setdiff1d(np.arange(n_docs), test), test
 
 
-def judge(model: Any, X, y, known: dict[str, Any]) -> tuple[np.ndarray, float, str]:
+def judge(model: Any, X: Any, y: Any, known: dict[str, Any]) -> tuple[np.ndarray, float, str]:
     """The loss of each document, a score of all of them, and its name."""
     if not isinstance(model, SupervisedTopicModel):
         logs, tokens = model._complete(X)

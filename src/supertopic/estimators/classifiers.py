@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +35,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     multilabel_: bool
     classes_: np.ndarray
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.start not in ("mean", "paper"):
             raise ValueError(f"start must be 'mean' or 'paper', got {self.start!r}.")
@@ -44,8 +44,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         classes: ArrayLike | None = None, covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
-    ):  # fmt: skip
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+    ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
 
         The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
@@ -61,7 +61,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "classes": classes}
         return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _encode(self, y, weight, exposure, classes=None, going_on=False) -> tuple[Response, Target]:
+    def _encode(
+        self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
+    ) -> tuple[Response, Target]:
         """Set classes_ and turn y into columns of 0 and 1."""
         n_docs, names = len(weight), getattr(y, "columns", None)
         fixed: Any = self.classes_ if going_on else None if classes is None else np.unique(classes)
@@ -94,7 +96,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self.c:g}.")
         return self._response(), make_target(columns, weights)
 
-    def _can_be_hidden(self, target):
+    def _can_be_hidden(self, target: Target) -> np.ndarray:
         known = super()._can_be_hidden(target)
         if self.multilabel_:
             return known
@@ -102,18 +104,18 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         known[known] = size[place.ravel()] >= LEAST_OF_A_CLASS
         return known
 
-    def _link(self, mean):
+    def _link(self, mean: np.ndarray) -> np.ndarray:
         exclusive = not self.multilabel_ and len(mean) == len(self.classes_)
         return np.log(mean) if exclusive else logit(mean)
 
-    def _encode_labels(self, y, unknown, names) -> np.ndarray:
+    def _encode_labels(self, y: Any, unknown: np.ndarray, names: Any) -> np.ndarray:
         values = set(np.unique(y[~unknown].astype(object)).tolist())
         if not values <= {0, 1}:
             raise ValueError(f"A 2-D y must be a 0/1 indicator matrix, got values {sorted(values, key=str)[:5]}.")
         self.classes_ = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
         return np.where(unknown, 0, y).astype(float)
 
-    def _points(self, n_columns):
+    def _points(self, n_columns: int) -> np.ndarray | None:
         if self.seeds is None or self.seed_weights is None:
             return None
         labels = {str(label): j for j, label in enumerate(self.classes_)}
@@ -135,7 +137,9 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             points[:, :, places[topic]] = np.array([POINT, POINT_WEIGHT])[:, None] * pull
         return points
 
-    def _encode_classes(self, y, known, weight, fixed) -> tuple[np.ndarray, np.ndarray]:
+    def _encode_classes(
+        self, y: Any, known: np.ndarray, weight: np.ndarray, fixed: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
         labels = y[~is_unknown(y, self.missing_label)]
         if not len(labels):
             self.classes_ = fixed
@@ -176,7 +180,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The score of each document: (n_docs,) for two classes, else a column for each class or label."""
 
-    def _where_known(self, surprise: np.ndarray, y) -> np.ndarray:
+    def _where_known(self, surprise: np.ndarray, y: Any) -> np.ndarray:
         """The sum over labels, or the only number of each document; NaN where nothing is known."""
         unknown = is_unknown(np.asarray(without_na(y)), self.missing_label).reshape(len(surprise), -1)
         known = np.where(unknown, 0.0, surprise).sum(axis=1)
@@ -207,12 +211,12 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             return (score > 0).astype(int)
         return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
 
-    def _truth(self, y) -> np.ndarray:
+    def _truth(self, y: Any) -> np.ndarray:
         """The columns of 0 and 1, one a class or label, that y stands for."""
         y = np.asarray(y)
         return (y if self.multilabel_ else y[:, None] == self.classes_).astype(float)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
@@ -264,24 +268,25 @@ class SLDAClassifier(TopicClassifier):
     multiclass: str
 
     def __init__(
-        self, n_topics=20, *, c=25.0, multiclass="shared", class_weight=None, calibrate=True, words=True, hidden="auto",
-        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0,
-        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
-        start="mean", burn_in=60, n_draws=20, n_chains=4,
-        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu",
-        engine="threads", random_state=None, verbose=False,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, c: float = 25.0, multiclass: str = "shared", class_weight: Any = None,
+        calibrate: bool = True, words: bool = True, hidden: float | str = "auto", alpha: ArrayLike | None = None,
+        beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None,
+        seed_strength: float = 1.0, seed_weights: Any = "auto", prior: Any = None, prior_weights: bool = False,
+        discount: float = 1.0, start: str = "mean", burn_in: int = 60, n_draws: int = 20, n_chains: int = 4,
+        sampler: str = "auto", predict_sweeps: int = 40, missing_label: Any = None, n_jobs: int | None = None,
+        device: str = "cpu", engine: str = "threads", random_state: Any = None, verbose: bool = False,
+    ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.multiclass not in ("shared", "separate", "stick_breaking"):
             raise ValueError(f"multiclass must be 'shared', 'separate' or 'stick_breaking', got {self.multiclass!r}.")
 
-    def _count_blocks(self, n_columns):
+    def _count_blocks(self, n_columns: int) -> int:
         return n_columns if self.multiclass == "separate" else 1
 
-    def _response(self):
+    def _response(self) -> Response:
         exclusive = not self.multilabel_ and self.multiclass != "stick_breaking" and len(self.classes_) > 2
         return Logistic(float(self.c), exclusive, paper_start=self.start == "paper")
 
@@ -290,7 +295,7 @@ class SLDAClassifier(TopicClassifier):
         """Whether the columns are sticks: one less than the classes."""
         return not self.multilabel_ and 2 <= self._eta.shape[2] == len(self.classes_) - 1
 
-    def _columns(self, index, weight):
+    def _columns(self, index: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.multiclass != "stick_breaking" or len(self.classes_) == 2:
             return super()._columns(index, weight)
         stick = np.arange(len(self.classes_) - 1)  # a document reaches the sticks up to its own class
@@ -307,10 +312,10 @@ class SLDAClassifier(TopicClassifier):
             return np.hstack([expit(omega), ones]) * np.hstack([ones, np.cumprod(expit(-omega), axis=1)])
         return softmax(omega, axis=1)  # if exactly one column is 1, each is the one in proportion to its odds
 
-    def _means(self, omegas, scales):
+    def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         return np.array(list(map(self._probabilities, omegas))), self.classes_.tolist()
 
-    def _surprise(self, X, y, beside):
+    def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         p, truth = self.predict_proba(X, **beside), self._truth(y)
         chosen = np.where(truth > 0.5, p, 1.0 - p) if self.multilabel_ else np.sum(p * truth, axis=1)[:, None]
         return self._where_known(-np.log(chosen + 1e-300), y)
@@ -336,11 +341,11 @@ class SLDAClassifier(TopicClassifier):
             lambda omegas, *_: interval(np.array(list(map(self._probabilities, omegas))), level), X, covariates
         )
 
-    def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
+    def _losses(self, X: Any, y: Any, covariates: Any = None) -> tuple[np.ndarray, list[float]]:
         """The log-loss of each draw, (chain, draw), and the accuracy of each chain."""
         truth, n_chains = self._truth(y), len(self._eta)
 
-        def sum_up(omegas, _, docs):
+        def sum_up(omegas: np.ndarray, _: Any, docs: slice) -> Any:
             p = np.array(list(map(self._probabilities, omegas)))
             chosen = (
                 np.where(truth[docs] > 0.5, p, 1.0 - p)
@@ -397,24 +402,25 @@ class MedLDAClassifier(TopicClassifier):
     margin: float
 
     def __init__(
-        self, n_topics=20, *, c=1.0, margin=16.0, class_weight=None, calibrate=True, words=True, hidden="auto",
-        alpha=None, beta=0.01, optimize_priors=False, nu2=1.0,
-        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
-        start="mean", burn_in=60, n_draws=20, n_chains=4,
-        sampler="auto", predict_sweeps=40, missing_label=None, n_jobs=None, device="cpu",
-        engine="threads", random_state=None, verbose=False,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, c: float = 1.0, margin: float = 16.0, class_weight: Any = None,
+        calibrate: bool = True, words: bool = True, hidden: float | str = "auto", alpha: ArrayLike | None = None,
+        beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None,
+        seed_strength: float = 1.0, seed_weights: Any = "auto", prior: Any = None, prior_weights: bool = False,
+        discount: float = 1.0, start: str = "mean", burn_in: int = 60, n_draws: int = 20, n_chains: int = 4,
+        sampler: str = "auto", predict_sweeps: int = 40, missing_label: Any = None, n_jobs: int | None = None,
+        device: str = "cpu", engine: str = "threads", random_state: Any = None, verbose: bool = False,
+    ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _response(self):
+    def _response(self) -> Response:
         return Hinge(float(self.c), float(self.margin), paper_start=self.start == "paper")
 
-    def _losses(self, X, y, covariates=None) -> tuple[np.ndarray, list[float]]:
+    def _losses(self, X: Any, y: Any, covariates: Any = None) -> tuple[np.ndarray, list[float]]:
         """The hinge loss of each draw, (chain, draw), and the accuracy of each chain."""
         truth, (n_chains, _, n_columns) = self._truth(y), self._eta.shape[:3]
         sign = 2.0 * truth[:, -n_columns:] - 1.0
 
-        def sum_up(omegas, _, docs):
+        def sum_up(omegas: np.ndarray, _: Any, docs: slice) -> Any:
             return np.maximum(1.0 - sign[docs] * omegas, 0.0).sum(axis=2).T, by_chain(omegas, n_chains)
 
         losses, means = self._foretell(sum_up, X, covariates)
@@ -424,7 +430,7 @@ class MedLDAClassifier(TopicClassifier):
             axis=(0, 2)
         ).tolist()
 
-    def _surprise(self, X, y, beside):
+    def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         score, truth = self.decision_function(X, **beside), self._truth(y)
         if self.multilabel_ or score.ndim == 1:
             sign = 2.0 * (truth if self.multilabel_ else truth[:, 1:]) - 1.0

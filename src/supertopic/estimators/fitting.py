@@ -46,8 +46,8 @@ class Fitting(Beliefs):
     topic_names_: dict[str, str]
 
     def _fit_chains(
-        self, source: Corpus, X: csr_array | None, response: Response, path: str | os.PathLike | None, every: float,
-        before: tuple[np.ndarray, np.ndarray] = (np.zeros(0), np.ones(0)), going_on: bool = False,
+        self, source: Corpus, X: csr_array | None, response: Response, path: str | os.PathLike[str] | None,
+        every: float, before: tuple[np.ndarray, np.ndarray] = (np.zeros(0), np.ones(0)), going_on: bool = False,
     ) -> None:  # fmt: skip
         """Run the chains and set what is fitted; `path` and `every` are those of a checkpoint.
 

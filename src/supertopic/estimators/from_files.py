@@ -29,7 +29,7 @@ class FromFiles:
     def fit_files(
         self, files: "Files", *, text: str = "text", label: str | None = None, weight: str | None = None,
         exposure: str | None = None, covariates: Sequence[str] = (), vectorizer: "CountVectorizer | None" = None,
-        folder: str | os.PathLike | None = None, checkpoint: str | os.PathLike | None = None,
+        folder: str | os.PathLike[str] | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ):  # fmt: skip
         """Learn from the documents of files: CSV, TSV, JSON lines or Parquet, a document a row, or UCI docword files.

@@ -20,7 +20,7 @@ from supertopic.estimators.supervised import SupervisedTopicModel, by_chain, lar
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
 from supertopic.report.diagnostics import average
 from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response
-from supertopic.sampling.state import make_target
+from supertopic.sampling.state import Target, make_target
 
 SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in small steps only
 
@@ -31,7 +31,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
     multioutput_: bool
     response_names_: np.ndarray
 
-    def _check_y(self, y, weight: np.ndarray, going_on: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _check_y(self, y: Any, weight: np.ndarray, going_on: bool) -> tuple[np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         if y is None:
             y = np.full((len(weight), len(self.response_names_)), np.nan)
@@ -63,7 +63,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
             raise ValueError("Input y contains NaN only (or weights of 0) in some column; some of it must be known.")
         return np.nan_to_num(y), weight
 
-    def _points(self, n_columns):
+    def _points(self, n_columns: int) -> np.ndarray | None:
         if self.seeds is None or not isinstance(self.seed_weights, dict):
             return None
         points, places = np.zeros((2, n_columns, self.n_topics)), seed_places(self.seeds, self.seed_weights)
@@ -81,7 +81,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
     def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
         """The response, whose own parameter is any, and the mean that follows from omega."""
 
-    def _log_predictive(self, X, y, covariates, exposure=None) -> np.ndarray:
+    def _log_predictive(self, X: Any, y: Any, covariates: Any, exposure: Any = None) -> np.ndarray:
         response, y = self._likelihood()[0], np.asarray(y, dtype=float).reshape(len(y), -1)
         return self._shaped(
             self._foretell(
@@ -89,12 +89,12 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
             )
         )
 
-    def _losses(self, X, y, covariates=None, exposure=None) -> tuple[np.ndarray, list[float]]:
+    def _losses(self, X: Any, y: Any, covariates: Any = None, exposure: Any = None) -> tuple[np.ndarray, list[float]]:
         """The negative log density of each draw, (chain, draw), and R2 of each chain."""
         response, mean_of = self._likelihood()
         y, n_chains = np.asarray(y, dtype=float).reshape(len(y), -1), len(self._eta)
 
-        def sum_up(omegas, scales, docs):
+        def sum_up(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> Any:
             pairs = zip(omegas, scales, strict=True)
             losses = [-response.with_scale(scale).log_density(y[docs], omega).sum(axis=1) for omega, scale in pairs]
             return np.array(losses).T, by_chain(mean_of(omegas), n_chains)
@@ -103,7 +103,7 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         scores = [float(r2_score(y, means[:, chain])) for chain in range(n_chains)]
         return losses.mean(axis=0).reshape(n_chains, -1), scores
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.regressor_tags.poor_score = True  # the checks' data are not counts of words
@@ -146,20 +146,23 @@ class SLDARegressor(TopicRegressor):
     sigma2: Any
 
     def __init__(
-        self, n_topics=20, *, c=8.0, sigma2="variance", calibrate=True, words=True, hidden="auto", alpha=None,
-        beta=0.01, optimize_priors=False, nu2=1.0,
-        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
-        burn_in=60, n_draws=20, n_chains=4, sampler="auto",
-        predict_sweeps=40, n_jobs=None, device="cpu",
-        engine="threads", random_state=None, verbose=False,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, c: float = 8.0, sigma2: float | str = "variance", calibrate: bool = True,
+        words: bool = True, hidden: float | str = "auto", alpha: ArrayLike | None = None, beta: float = 0.01,
+        optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, seed_strength: float = 1.0,
+        seed_weights: Any = "auto", prior: Any = None, prior_weights: bool = False, discount: float = 1.0,
+        burn_in: int = 60, n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
+        n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("sigma2", self.sigma2, ("variance", "drawn"))
 
-    def _encode(self, y, weight, exposure, classes=None, going_on=False):
+    def _encode(
+        self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
+    ) -> tuple[Response, Target]:
         y, weight = self._check_y(y, weight, going_on)
         if not going_on:
             self.intercept_ = np.average(y, axis=0, weights=weight)
@@ -174,16 +177,16 @@ class SLDARegressor(TopicRegressor):
         response = Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", given=given)
         return response, make_target(standard, weight)
 
-    def _mean(self, target, sums):
+    def _mean(self, target: Target, sums: np.ndarray) -> np.ndarray:
         return np.zeros(target.y.shape[1])  # y is standardised
 
-    def _link(self, mean):
+    def _link(self, mean: np.ndarray) -> np.ndarray:
         return mean
 
-    def _constant_in_units(self, constant):
+    def _constant_in_units(self, constant: np.ndarray) -> np.ndarray:
         return self.intercept_ + self.unit_ * constant
 
-    def _in_units(self, eta, scale):
+    def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return eta * self.unit_[:, None], np.maximum(
             scale * self.unit_**2, np.finfo(float).tiny
         )  # never 0, however small the unit
@@ -193,7 +196,7 @@ class SLDARegressor(TopicRegressor):
         check_is_fitted(self, "_word_topic")
         return self._calibrated[1]
 
-    def _surprise(self, X, y, beside):
+    def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         mean, std = self.predict(X, return_std=True, **beside)
         return (np.abs(np.asarray(y, dtype=float) - mean) / std).reshape(len(mean), -1).max(axis=1)
 
@@ -208,7 +211,7 @@ class SLDARegressor(TopicRegressor):
         if not return_std:
             return self._shaped(self._foretell(lambda omegas, *_: average(omegas), X, covariates))
 
-        def sum_up(omegas, sigma2, _):
+        def sum_up(omegas: np.ndarray, sigma2: np.ndarray, _: Any) -> Any:
             mean = average(omegas)
             return mean, np.sqrt(average([(omega - mean) ** 2 for omega in omegas]) + average(sigma2))
 
@@ -239,7 +242,7 @@ class SLDARegressor(TopicRegressor):
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
         return self._log_predictive(X, y, covariates)
 
-    def _likelihood(self):
+    def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
         return Gaussian(1.0, np.ones(1)), np.positive
 
 
@@ -276,16 +279,17 @@ class SLDACountRegressor(TopicRegressor):
     dispersion: Any
 
     def __init__(
-        self, n_topics=20, *, c=1.0, dispersion="drawn", calibrate=True, words=True, hidden="auto", alpha=None,
-        beta=0.01, optimize_priors=False, nu2=1.0,
-        seeds=None, seed_strength=1.0, seed_weights="auto", prior=None, prior_weights=False, discount=1.0,
-        burn_in=60, n_draws=20, n_chains=4, sampler="auto",
-        predict_sweeps=40, n_jobs=None, device="cpu",
-        engine="threads", random_state=None, verbose=False,
-    ):  # fmt: skip
+        self, n_topics: int = 20, *, c: float = 1.0, dispersion: float | str = "drawn", calibrate: bool = True,
+        words: bool = True, hidden: float | str = "auto", alpha: ArrayLike | None = None, beta: float = 0.01,
+        optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, seed_strength: float = 1.0,
+        seed_weights: Any = "auto", prior: Any = None, prior_weights: bool = False, discount: float = 1.0,
+        burn_in: int = 60, n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
+        n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("dispersion", self.dispersion, ("drawn",))
 
@@ -293,7 +297,7 @@ class SLDACountRegressor(TopicRegressor):
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
         covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> "SLDACountRegressor":  # fmt: skip
         """Learn topics and weights from word counts and a count, a whole number >= 0, for each document.
 
@@ -303,14 +307,14 @@ class SLDACountRegressor(TopicRegressor):
             What the mean is proportional to, such as the time for which each document was counted.
         ...
         """
-        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "exposure": exposure}
+        more: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "exposure": exposure}
         return self._fit(X, y, sample_weight, covariates, feature_names, **more)
 
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         exposure: ArrayLike | None = None, covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> "SLDACountRegressor":  # fmt: skip
         """Learn from one more batch of documents, as the other estimators do.
 
@@ -320,10 +324,12 @@ class SLDACountRegressor(TopicRegressor):
             As in `fit`.
         ...
         """
-        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "exposure": exposure}
+        more: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every, "exposure": exposure}
         return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _encode(self, y, weight, exposure, classes=None, going_on=False):
+    def _encode(
+        self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
+    ) -> tuple[Response, Target]:
         y, weight = self._check_y(y, weight, going_on)
         if (y < 0).any() or (y != np.floor(y)).any():
             wrong = y[(y < 0) | (y != np.floor(y))][0]
@@ -337,7 +343,7 @@ class SLDACountRegressor(TopicRegressor):
         response = NegativeBinomial(float(self.c), r, drawn=drawn, given=not drawn)
         return response, make_target(y, weight, offset)
 
-    def _mean(self, target, sums):
+    def _mean(self, target: Target, sums: np.ndarray) -> np.ndarray:
         half = 0.5 * largest(target.weight)  # half a count, so that all counts may be 0
         mean = (sums[0] + half) / sums[1]
         if mean.max() > SLOW:
@@ -348,7 +354,7 @@ class SLDACountRegressor(TopicRegressor):
             )
         return mean
 
-    def _link(self, mean):
+    def _link(self, mean: np.ndarray) -> np.ndarray:
         return np.log(mean)
 
     @property
@@ -356,10 +362,10 @@ class SLDACountRegressor(TopicRegressor):
         check_is_fitted(self, "_word_topic")
         return self._calibrated[1]
 
-    def _means(self, omegas, scales):
+    def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         return np.exp(omegas), self._column_names()
 
-    def _surprise(self, X, y, beside):
+    def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         lower, upper = self.predict_interval(X, 0.683, **beside)  # about a standard deviation to each side
         mean = self.predict(X, **beside)
         away = np.asarray(y, dtype=float) - mean
@@ -408,27 +414,29 @@ class SLDACountRegressor(TopicRegressor):
         self._check_exposed(exposure)
         return self._log_predictive(X, y, covariates, exposure)
 
-    def _check_exposed(self, exposure) -> None:
+    def _check_exposed(self, exposure: Any) -> None:
         check_is_fitted(self, "_word_topic")
         if getattr(self, "exposed_", False) and exposure is None:  # a file of version 0.1 does not tell
             raise ValueError(
                 "The model was fitted with an exposure; pass exposure= here, too (1 for each document gives rates)."
             )
 
-    def _losses(self, X, y, covariates=None, exposure=None):
+    def _losses(self, X: Any, y: Any, covariates: Any = None, exposure: Any = None) -> Any:
         self._check_exposed(exposure)
         return super()._losses(X, y, covariates, exposure)
 
-    def _likelihood(self):
+    def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
         return NegativeBinomial(1.0, np.ones(1)), np.exp
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
 
-def ends(quantile: Callable, means: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+def ends(
+    quantile: Callable[..., np.ndarray], means: np.ndarray, scales: np.ndarray, level: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The ends of the central interval of a mixture, whose draws have these means (n_draws, n_docs, R) and scales."""
     draws = list(zip(means, scales, strict=True))
     return quantile(draws, (1 - level) / 2), quantile(draws, (1 + level) / 2)
@@ -449,7 +457,7 @@ def normal_quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.
 def quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:
     """The smallest counts (n_docs, R) that are not exceeded with probability q, on average over the draws."""
 
-    def below(count):
+    def below(count: Any) -> Any:
         return average([betainc(r, count + 1.0, r / (r + mean)) for mean, r in draws])
 
     low, high = np.full(draws[0][0].shape, -1.0), np.ones(draws[0][0].shape)

@@ -42,7 +42,7 @@ GONE = ("c_", "c_path_")  # facts of version 0.1
 MAX_JOBS = 4096
 
 
-def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
+def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator, or a Pipeline of a CountVectorizer and an estimator, to one file.
 
     The file holds parameters, topics, weights and the vocabulary; no training documents. It is written beside its
@@ -75,7 +75,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike) -> None:
     write_file(path, header, tensors)
 
 
-def load(path: str | os.PathLike) -> TopicModel | Pipeline:
+def load(path: str | os.PathLike[str]) -> TopicModel | Pipeline:
     """Read what `save` wrote; predictions are the same, bit for bit. A file that is not whole and sound is refused."""
     header, tensors = read_file(path, "supertopic model")
     if header.get("format") != FORMAT:
@@ -228,7 +228,7 @@ def _expect(sound: Any, what: str) -> None:
         raise ValueError(f"{what} cannot be right.")
 
 
-def _parts(obj) -> tuple[CountVectorizer | None, TopicModel, list[str] | None]:
+def _parts(obj: Any) -> tuple[CountVectorizer | None, TopicModel, list[str] | None]:
     if isinstance(obj, TopicModel) and KINDS.get(type(obj).__name__) is type(obj):
         return None, obj, None
     if isinstance(obj, Pipeline):
@@ -240,7 +240,7 @@ def _parts(obj) -> tuple[CountVectorizer | None, TopicModel, list[str] | None]:
     raise TypeError(f"Can save a supertopic estimator or a Pipeline with one, got {type(obj).__name__}.")
 
 
-def _put(tensors, header, name, array) -> None:
+def _put(tensors: dict[str, np.ndarray], header: dict[str, Any], name: str, array: Any) -> None:
     """Numbers as they are; names and other labels as JSON in a byte tensor."""
     array = np.asarray(array)
     if array.dtype.kind in "iufb":
@@ -253,7 +253,7 @@ def _put(tensors, header, name, array) -> None:
     header.setdefault("json", {})[name] = array.dtype.kind
 
 
-def _get(tensors, header, name) -> np.ndarray:
+def _get(tensors: dict[str, np.ndarray], header: dict[str, Any], name: str) -> np.ndarray:
     kind = header.get("json", {}).get(name)
     if kind is None:
         return tensors[name]
@@ -261,7 +261,7 @@ def _get(tensors, header, name) -> np.ndarray:
     return np.array(values, dtype=object if kind == "O" else None)
 
 
-def _plain(value, name):
+def _plain(value: Any, name: str) -> Any:
     """A parameter as JSON; what JSON has no word for is wrapped, what cannot be written is refused."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -284,7 +284,7 @@ def _plain(value, name):
     raise TypeError(f"{name}={value!r} cannot be kept in a model file.")
 
 
-def _unplain(value):
+def _unplain(value: Any) -> Any:
     if isinstance(value, dict):
         ((kind, content),) = value.items()
         kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}

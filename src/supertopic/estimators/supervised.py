@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -61,23 +61,23 @@ class SupervisedTopicModel(TopicModel, ABC):
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
         covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
-    ):  # fmt: skip
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+    ) -> Self:  # fmt: skip
         """Learn topics and weights from word counts and what is known of each document.
 
         Parameters
         ----------
         ...
         """
-        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        more: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         return self._fit(X, y, sample_weight, covariates, feature_names, **more)
 
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike | None = None, checkpoint_every: float = 60,
-    ):  # fmt: skip
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+    ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
 
         The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
@@ -90,15 +90,26 @@ class SupervisedTopicModel(TopicModel, ABC):
             As in `fit`. From the second call on it may be left out, or unknown throughout.
         ...
         """
-        more = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
+        more: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
         return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _partial_fit(self, X, y, sample_weight, covariates, feature_names, **more):
+    def _partial_fit(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, **more: Any
+    ) -> Self:
         more["going_on"] = hasattr(self, "_word_topic")
         with self._or_as_before():
             return self._fit(X, y, sample_weight, covariates, feature_names, **more)
 
-    def _fit(self, X, y, sample_weight, covariates, feature_names, going_on=False, **more):
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        covariates: Any,
+        feature_names: Any,
+        going_on: bool = False,
+        **more: Any,
+    ) -> Self:
         self._check_parameters()
         counts = self._validate_counts(X, reset=not going_on)
         self._set_vocabulary(feature_names, going_on)
@@ -108,9 +119,9 @@ class SupervisedTopicModel(TopicModel, ABC):
         return self._fit_documents(documents, counts, y, sample_weight, covariates, going_on=going_on, **more)
 
     def _fit_documents(
-        self, documents: Corpus, X, y, sample_weight, covariates, checkpoint, checkpoint_every, exposure=None,
-        classes=None, going_on=False,
-    ):  # fmt: skip
+        self, documents: Corpus, X: Any, y: Any, sample_weight: Any, covariates: Any, checkpoint: Any,
+        checkpoint_every: float, exposure: Any = None, classes: Any = None, going_on: bool = False,
+    ) -> Self:  # fmt: skip
         """Fit documents; X are their counts, if these are in memory."""
         self._open_learned(going_on)
         lengths = np.diff(documents.doc_start)
@@ -167,7 +178,9 @@ class SupervisedTopicModel(TopicModel, ABC):
         """Which documents may be hidden, (n_docs,)."""
         return np.any(target.weight > 0, axis=1)
 
-    def _trusted(self, plan, X, source, aside, hidden, chains):
+    def _trusted(
+        self, plan: Any, X: Any, source: Any, aside: Any, hidden: Any, chains: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
         eta, scale = super()._trusted(plan, X, source, aside, hidden, chains)
         self._learned["scale"] = np.concatenate(scale)
         if hidden.any() or not self.n_batches_:
@@ -284,13 +297,15 @@ class SupervisedTopicModel(TopicModel, ABC):
             raise ValueError(f"hidden must be 'auto' or a share from 0 to {MOST_SHARE}, got {self.hidden!r}.")
 
     @abstractmethod
-    def _encode(self, y, weight: np.ndarray, exposure, classes=None, going_on=False) -> tuple[Response, Target]:
+    def _encode(
+        self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
+    ) -> tuple[Response, Target]:
         """The response, and y as a target: columns of numbers, with weight 0 where y is unknown.
 
         Where the model goes on, classes and units are those that it has.
         """
 
-    def _set_covariates(self, covariates, n_docs: int) -> np.ndarray:
+    def _set_covariates(self, covariates: Any, n_docs: int) -> np.ndarray:
         """Learn what the covariates look like; they are standardised, so that one prior is fair to all units."""
         Z = np.zeros((n_docs, 0)) if covariates is None else check_covariates(covariates, n_docs)
         self.n_covariates_ = Z.shape[1]
@@ -307,7 +322,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             )
         return (Z - self.covariate_mean_) / self.covariate_scale_
 
-    def _covariates(self, covariates, n_docs: int) -> np.ndarray:
+    def _covariates(self, covariates: Any, n_docs: int) -> np.ndarray:
         """The covariates of new documents, standardised as those of the fit."""
         if covariates is None and self.n_covariates_ == 0:
             return np.zeros((n_docs, 0))
@@ -320,7 +335,13 @@ class SupervisedTopicModel(TopicModel, ABC):
             )
         return (Z - self.covariate_mean_) / self.covariate_scale_
 
-    def _foretell(self, sum_up: Callable[[np.ndarray, np.ndarray, slice], Any], X, covariates=None, exposure=None):
+    def _foretell(
+        self,
+        sum_up: Callable[[np.ndarray, np.ndarray, slice], Any],
+        X: Any,
+        covariates: Any = None,
+        exposure: Any = None,
+    ) -> Any:
         """What follows from omega of new documents: an array, or a tuple of some, over the documents.
 
         `sum_up` gets omega (n_draws, n_docs, R) of all chains, where shares of topics are drawn as the weights are, so
@@ -406,7 +427,7 @@ class SupervisedTopicModel(TopicModel, ABC):
         return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
 
     def report(
-        self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike | None = None, *,
+        self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
         vectorizer: Any = None, title: str = "", unseen: bool = False, **beside: Any,
     ) -> str:  # fmt: skip
         """One page, in one file, that shows what was fitted, what topics do, how well it predicts, and why.
@@ -468,7 +489,7 @@ class SupervisedTopicModel(TopicModel, ABC):
         return np.argsort(-doubt, kind="stable")[:n]
 
     @abstractmethod
-    def _surprise(self, X, y, beside: dict[str, Any]) -> np.ndarray:
+    def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         """How far each known response is from what is predicted, (n_docs,): the larger, the more surprising."""
 
     def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
@@ -497,7 +518,7 @@ class SupervisedTopicModel(TopicModel, ABC):
             raise ValueError(f"X has {self._new_counts(X).shape[0]} documents but y has {len(surprise)}.")
         return np.argsort(-surprise, kind="stable")[:n]
 
-    def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list]:
+    def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""
         return omegas, self._column_names()
 
