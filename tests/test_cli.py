@@ -464,3 +464,50 @@ def test_a_single_draw_has_no_interval(command, tmp_path):
     run = ["--topics", "3", "--burn-in", "5", "--draws", "1", "--chains", "1", "--min-df", "1", "--hidden", "0"]
     found = command("fit", write(tmp_path, "csv"), "--text", "text", "--label", "label", "-o", tmp_path / "m", *run)
     assert "nan" not in found and " - " in found
+
+
+def test_seeds_and_a_prior(command, tmp_path):
+    data, model, again = write(tmp_path, "csv"), tmp_path / "a.model", tmp_path / "b.model"
+    seeds = tmp_path / "seeds.csv"
+    seeds.write_text("topic,word,class\nballs,goal,sport\nballs,match,\nlaws,vote,politics\n", encoding="utf-8")
+    columns = "--text", "text", "--label", "label"
+    command("fit", data, *columns, "-o", model, "--seeds", seeds, "--seed-strength", 2, *FAST)
+    fitted = supertopic.load(model)[-1]
+    assert fitted.topic_names_ == {"0": "balls", "1": "laws"} and fitted.seed_strength == 2
+    assert fitted.seed_weights == {"balls": "sport", "laws": "politics"}
+    assert "balls" in command("topics", model)
+    command("fit", data, *columns, "-o", again, "--prior", model, "--prior-weights", "--discount", 0.5, *FAST)
+    assert supertopic.load(again)[-1]._word_topic.sum() > fitted._word_topic.sum()
+    for text, message in (
+        ("topic,words\na,b\n", "word"),
+        ("topic,word\na,\n", "Row 1 of"),
+        ("topic,word,class\na,goal,sport\na,vote,politics\n", "pull to"),
+        ("topic,word\n", "no rows"),
+        ("topic,word\na,goal\nb,goal\nc,goal\nd,goal\n", "more than n_topics=3"),
+    ):
+        seeds.write_text(text, encoding="utf-8")
+        assert message in command("fit", data, *columns, "-o", again, "--seeds", seeds, *FAST, code=1)
+
+
+def test_update(command, tmp_path):
+    data, model = write(tmp_path, "csv"), tmp_path / "a.model"
+    command("fit", data, "--text", "text", "--label", "label", "-o", model, *FAST)
+    told = json.loads(command("update", model, data, "--text", "text", "--label", "label", "-o", model, "--json"))
+    assert told["batches"] == 2 and told["documents"] == 24 and told["without_known_words"] == 0
+    assert "batches: 3" in command("update", model, data, "--text", "text", "-o", model, "--discount", 0.5)
+    rows = list(csv.DictReader(command("predict", model, data, "--text", "text").splitlines()))
+    assert [row["prediction"] for row in rows] == [label for _, label in ROWS]
+    assert supertopic.load(model)[-1].discount == 0.5
+    labels = write(tmp_path, "jsonl", [(text, [label, "all"]) for text, label in ROWS])
+    command("fit", labels, "--text", "text", "--label", "label", "-o", model, "--response", "labels", *FAST)
+    command("update", model, labels, "--text", "text", "--label", "label", "-o", model)
+
+
+def test_choose(command, tmp_path):
+    data = write(tmp_path, "csv", ROWS * 4)
+    call = ["choose", data, "--text", "text", "--label", "label", "--min-df", 1, "--burn-in", 5, "--draws", 3]
+    found = json.loads(command(*call, "--topics", "1,3", "--json"))
+    assert [row["n_topics"] for row in found["rows"]] == [1, 3] and found["chosen"] in (1, 3)
+    assert "within one standard error" in command(*call, "--topics", "2", "--figure", tmp_path / "k.png")
+    assert (tmp_path / "k.png").stat().st_size > 1000
+    assert "whole numbers" in command(*call, "--topics", "2,many", code=1)

@@ -9,8 +9,9 @@ import pyarrow.parquet
 import pytest
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
 
-from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, save
 from supertopic.datasets import make_corpus
 from supertopic.estimators import from_files
 from supertopic.files.spool import open_library
@@ -205,3 +206,26 @@ def test_files_on_a_cluster(files, ray_cluster, monkeypatch):
     model = SLDAClassifier(**run).fit_files(files, text="body", label="team")
     other = SLDAClassifier(**run, engine="ray", n_jobs=1).fit_files(files, text="body", label="team")
     same(model, other)
+
+
+def test_predictions_of_two_files_have_two_places(tmp_path):
+    from typer.testing import CliRunner
+
+    from supertopic.command.cli import app
+
+    model = make_pipeline(CountVectorizer(), LDA(2, burn_in=2, n_draws=1, random_state=0)).fit(["a1 b1", "b1 c1"])
+    save(model, tmp_path / "m")
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "part.csv").write_text("body\na1\n", encoding="utf-8")
+    call = [
+        "predict",
+        str(tmp_path / "m"),
+        str(tmp_path / "*" / "part.csv"),
+        "--text",
+        "body",
+        "-o",
+        str(tmp_path / "o"),
+    ]
+    found = CliRunner().invoke(app, call)
+    assert isinstance(found.exception, ValueError) and "would have the same name" in str(found.exception)

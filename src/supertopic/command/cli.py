@@ -390,8 +390,16 @@ def predict(
 
         assert output is not None
         output.mkdir(parents=True, exist_ok=True)
+        places: dict[Path, Path] = {}
         for path in find_files(data):
             place = output / f"{path.name.partition('.')[0]}.parquet"
+            if place in places:
+                raise ValueError(
+                    f"The predictions of {places[place]} and of {path} would have the same name, {place}; give them "
+                    "other names, or predict them into folders of their own."
+                )
+            places[place] = path
+        for place, path in places.items():
             if place.exists():
                 err.print(f"{escape(str(place))} is there already.", highlight=False)
                 continue

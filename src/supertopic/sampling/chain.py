@@ -158,6 +158,9 @@ class Chain:
 
     def restore(self, state: dict[str, np.ndarray], read: Callable) -> None:
         """Be where a chain with this state was; `read` restores a shard, given a response and eta."""
+        kept, plan = state["word_topic"], self.plan
+        if kept.shape != (plan.n_words, plan.n_topics) or kept.dtype.kind not in "iu" or (kept < 0).any():
+            raise ValueError("The checkpoint does not fit these documents.")  # kernels check no bounds
         self.iteration = state["iteration"].item()
         self.priors = self.priors._replace(alpha=state["alpha"], beta=state["beta"].item())
         self.response = replace(self.plan.response.with_scale(state["response"]), c=state["c"].item())
@@ -166,7 +169,7 @@ class Chain:
         self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
         self.engine.ask(read, self.response, self.last_eta)
         self.engine.count()
-        self.engine.counts.restore(state["word_topic"], len(self.eta), state["dense"].item())
+        self.engine.counts.restore(kept, len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()
 
