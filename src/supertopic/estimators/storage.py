@@ -58,7 +58,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
     tensors |= {LEARNED + name: array for name, array in model._learned.items()}
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
     header["parameters"] = {
-        name: _plain(value, name) for name, value in model.get_params().items() if name not in ELSEWHERE
+        name: _plain(value, name) for name, value in model.get_params(deep=False).items() if name not in ELSEWHERE
     }
     header["fitted"] = {name: getattr(model, name) for name in FACTS if hasattr(model, name)}
     for name in ARRAYS:
