@@ -18,16 +18,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.corpora import DATA, Split, newsgroups
+from benchmarks.corpora import Split, group_names, newsgroups
 from supertopic import LDA, SLDAClassifier
 
 K, WORDS, BATCHES, PASSES = 40, 10, 10, 2
 Figures = dict[str, float]
-
-
-def group_names() -> dict[int, str]:
-    lines = (DATA / "20news-bydate-matlab" / "newsgroups.map").read_text().split("\n")
-    return {int(line.split()[1]): line.split()[0] for line in lines if line.strip()}
 
 
 def seed_words(data: Split) -> dict[str, list[str]]:
