@@ -13,9 +13,10 @@ from small import CARD, engine_of, plan_of, z_of
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key
+from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import SWEEP
 from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.state import Belief, Priors, make_target, no_statistics
 
 pytestmark = pytest.mark.gpu
 needs_card = pytest.mark.skipif(CARD != "card", reason="there is no graphics card")
@@ -101,3 +102,33 @@ def test_every_response_and_the_same_bits_twice(name, sampler):
         cpu = kind(**run).fit(corpus.X, y).score(corpus.X, y)
         assert again.score(corpus.X, y) > cpu - 0.1
         assert again.set_params(device="cpu").score(corpus.X, y) > cpu - 0.1
+
+
+@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_card_knows_pseudo_counts(sampler):
+    """They are in the counts and stay, the words' density is given them, and documents start from them."""
+    rng, n_words = np.random.default_rng(0), 6
+    docs = [
+        sorted(rng.integers(0, 3, 6).tolist()) if d % 2 else sorted(rng.integers(3, 6, 6).tolist()) for d in range(6)
+    ]
+    believed = np.zeros((n_words, 2), np.int32)
+    believed[:3, 0] = believed[3:, 1] = 200
+    nothing, y = no_statistics(2, 1), np.arange(6.0)[:, None] % 2
+    known = Belief(believed, nothing, nothing, nothing)
+    target, priors = make_target(y, np.ones_like(y)), Priors(np.full(2, 0.1), 0.1, 1.0)
+    plan, source = plan_of(docs, n_words, Logistic(1.0), target, priors, sampler, 1, device="cuda", belief=known)
+    engine = Threads(plan, source, 1)
+    engine.start(make_key(1))
+    started = z_of(engine).reshape(6, 6)
+    assert (started == 1 - y).mean() > 0.9  # words decide
+    for i in range(2):
+        engine.sweep(np.zeros((1, 2)), priors, make_key(2, i), False)
+        z = z_of(engine)
+        count = believed.copy()
+        np.add.at(count, (np.concatenate(docs), z), 1)
+        np.testing.assert_array_equal(engine.counts.word_topic, count)
+        np.testing.assert_array_equal(engine.counts.tokens, count.sum(axis=0))
+        expected = naive.log_words(docs, z.reshape(6, 6).tolist(), n_words, 2, 0.1, believed)
+        assert engine.counts.log_words(0.1) == pytest.approx(expected, rel=1e-9)

@@ -297,13 +297,14 @@ def taught(
     (constant, unit), (old_constant, old_unit) = ((c[columns], u[columns]) for c, u in (constants(model), before))
     scale, shift = old_unit / unit, (old_constant - constant) / unit
     place = np.r_[:n_theirs, n_topics : n_topics + n_beside]
-    chain = index if len(teacher._learned.get("eta_shift", ())) > index else index % max(len(teacher._word_topic), 1)
+    (block, chain), n_theirs_chains = divmod(index, model.n_chains), len(teacher._word_topic)
+    at_theirs = block * n_theirs_chains + chain % n_theirs_chains  # the chain whose topics it has
     found = []
     for name, nothing in zip(KEPT, known, strict=True):
         if f"{name}_shift" not in teacher._learned:  # a file of an older version
             found.append(nothing)
             continue
-        packed, shifts = (teacher._learned[f"{name}_{part}"][chain].astype(float) for part in Statistics._fields)
+        packed, shifts = (teacher._learned[f"{name}_{part}"][at_theirs].astype(float) for part in Statistics._fields)
         precision, moved = nothing.precision.copy(), nothing.shift.copy()
         rows, cols = np.tril_indices(len(place))
         at = place[rows] * (place[rows] + 1) // 2 + place[cols]

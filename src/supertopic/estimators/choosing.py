@@ -16,7 +16,7 @@ from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import TopicClassifier
 from supertopic.estimators.regressors import SLDACountRegressor
 from supertopic.estimators.supervised import SupervisedTopicModel
-from supertopic.estimators.validation import is_unknown, without_na
+from supertopic.estimators.validation import is_unknown, refuse_text, without_na
 from supertopic.report.plots import ChoiceDisplay
 
 TOP = 10  # words of a topic that should go together
@@ -100,7 +100,7 @@ def choose_topics(
     random_state : int
         The seed of the split and of the fits.
     **beside
-        `sample_weight`, `covariates` and `exposure`, as for `fit`.
+        `sample_weight`, `covariates`, `exposure` and `feature_names`, as for `fit`.
 
     Returns
     -------
@@ -115,7 +115,8 @@ def choose_topics(
         raise ValueError(f"n_topics must be whole numbers >= 1, got {n_topics!r}.")
     if not 0 < test_size < 1:
         raise ValueError(f"test_size must be between 0 and 1, got {test_size!r}.")
-    X = sp.csr_array(X)
+    refuse_text(X)
+    X, names = sp.csr_array(X), {name: beside.pop(name) for name in ("feature_names",) if name in beside}
     train, test = split(estimator, X.shape[0], y, test_size, random_state)
     parts = [{name: rows_of(values, at) for name, values in beside.items()} for at in (train, test)]
     known = parts[1].copy()
@@ -126,7 +127,7 @@ def choose_topics(
             n_topics=int(k), burn_in=burn_in, n_draws=n_draws, n_chains=n_chains, random_state=random_state
         )
         began = time.perf_counter()
-        model.fit(X[train], *([] if y is None else [rows_of(y, train)]), **parts[0])
+        model.fit(X[train], *([] if y is None else [rows_of(y, train)]), **names, **parts[0])
         seconds = time.perf_counter() - began
         loss, value, score = judge(model, X[test], None if y is None else rows_of(y, test), known)
         losses[int(k)] = loss
