@@ -68,7 +68,9 @@ def disturbed(model, path, rng, n_kills):
     raise AssertionError(err)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [*MODELS[1::2], *(pytest.param(model, marks=pytest.mark.slow) for model in MODELS[::2])]
+)
 def test_killed_at_random_moments(tmp_path, model):
     rng, n_kills = np.random.default_rng(len(model)), 0
     undisturbed, _ = run(model, "").communicate(timeout=120)

@@ -49,6 +49,7 @@ MODELS = {
     "ratings": (SLDARegressor, CORPUS.doc_topic @ [1.0, 2.0, 4.0], {"sampler": "drawn"}),
     "counts": (SLDACountRegressor, np.rint(CORPUS.doc_topic @ [1.0, 5.0, 20.0]), {"optimize_priors": True}),
     "topics": (LDA, None, {"sampler": "collapsed"}),
+    "seeds": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"seeds": [[3, 7], [5]], "optimize_priors": True}),
 }
 
 
@@ -61,6 +62,8 @@ def test_the_model_is_that_of_threads(name, ray_cluster):
     if y is not None:
         np.testing.assert_array_equal(model.predict(CORPUS.X[:50]), other.predict(CORPUS.X[:50]))
     assert other.timings_["exchange"] >= 0
+    if name in ("seeds", "ratings"):  # and a batch more
+        same(model.partial_fit(CORPUS.X[:90], y[:90]), other.partial_fit(CORPUS.X[:90], y[:90]))
 
 
 def test_a_checkpoint_goes_on_anywhere(ray_cluster, tmp_path):

@@ -12,7 +12,7 @@ def accuracy(data, n_topics, c, seeds, **parameters):
     return np.mean([model.score(X_test, y_test) for model in models])
 
 
-@pytest.mark.parametrize("n_topics", [10, 20])
+@pytest.mark.parametrize("n_topics", [pytest.param(10, marks=pytest.mark.slow), 20])
 def test_binary_task(newsgroups_pair, n_topics):
     """The paper's point: c = 25 is far better than plain sLDA. 100 iterations, three and six seeds."""
     settings = {"alpha": 1.0, "burn_in": 80, "n_draws": 20, "n_chains": 1, "words": False}

@@ -100,11 +100,8 @@ CASES = [
         log_uniform(0.02, 8, 25, stats.gamma(4.0, scale=1 / 3.0)) | {"offset": OFFSET}),
     ("none", Logistic(1.0), naive.logistic(1.0), ALPHA, {"believed": BELIEVED}),
     ("binary", Logistic(4.0), naive.logistic(4.0), ALPHA, {"believed": BELIEVED, "known": KNOWN}),
-    ("weighted", Hinge(0.7, 1.5), naive.hinge(0.7, 1.5), ALPHA, {"believed": BELIEVED}),
     ("real", Gaussian(2.0, 0.6 * ONE, False), naive.gaussian(2.0), ALPHA,
         {"scales": [0.6], "believed": BELIEVED, "known": KNOWN}),
-    ("counts", NegativeBinomial(1.5, 2.0 * ONE, False), naive.negative_binomial(1.5), ALPHA,
-        {"scales": [2.0], "offset": OFFSET, "believed": BELIEVED}),
 ]  # fmt: skip
 
 
@@ -117,7 +114,7 @@ def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
     check_exactly(sampler, case, response, log_psi, alpha, more)
 
 
-def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=4000):
+def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=3000):
     """Start replicates from exact draws, run a few iterations, and compare with the enumeration."""
     y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
     target = make_target(y, weight, more.get("offset"), more.get("covariates"))
