@@ -219,3 +219,13 @@ def test_control_c_while_weights_are_calibrated(corpus, monkeypatch):
     with pytest.raises(KeyboardInterrupt, match="stopped"):
         SLDAClassifier(3, burn_in=2, n_draws=2, random_state=0).fit(corpus.X, corpus.y)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_every_shard_finds_its_own_state(tmp_path, monkeypatch):
+    monkeypatch.setattr("supertopic.sampling.plan.SHARD_TOKENS", 1000)
+    corpus = make_corpus(n_docs=120, n_topics=3, n_words=100, random_state=0)
+    run = {"n_topics": 4, "n_chains": 1, "burn_in": 5, "sampler": "delayed", "random_state": 0}
+    for n_draws in (2, 5):
+        model = LDA(n_draws=n_draws, **run).fit(corpus.X, checkpoint=tmp_path / "c")
+    assert len(list((tmp_path / "c").glob("chain-0-*/*"))) > 3
+    np.testing.assert_array_equal(model._word_topic, LDA(n_draws=5, **run).fit(corpus.X)._word_topic)

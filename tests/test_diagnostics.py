@@ -180,3 +180,12 @@ def test_raw_texts_have_no_coherence():
     model = LDA(2, burn_in=2, n_draws=2, random_state=0).fit(corpus.X)
     with pytest.raises(TypeError, match="build_analyzer"):
         model.coherence(["x0 x1 x2", "x3"])
+
+
+def test_wilsons_interval():
+    """Its ends are the shares from which what was seen is 1.645 standard deviations away."""
+    from supertopic.report.page import wilson
+
+    for hits, n in ((8, 10), (0, 5), (199, 200)):
+        for end in wilson(np.arange(n) < hits):
+            assert (hits / n - end) ** 2 == pytest.approx(1.645**2 * end * (1 - end) / n, abs=1e-12)

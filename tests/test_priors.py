@@ -35,7 +35,7 @@ from supertopic.sampling.plan import Arrays
 from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
 from supertopic.sampling.state import Belief, Priors, Statistics, make_target, no_statistics
 from supertopic.sampling.trust import Foretold, find_trust
-from supertopic.sampling.words import Dictionary, Past, carry
+from supertopic.sampling.words import Dictionary, Past, carry, learn_words
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -566,7 +566,7 @@ def test_the_smallest_within_one_standard_error():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=100)
     beside = rng.normal(size=100)
-    losses = {2: 1.0 + noise, 4: 0.05 + noise + beside - beside.mean(), 8: noise, 16: noise + 0.5}
+    losses = {2: 1.0 + noise, 3: 0.05 + noise, 4: 0.05 + noise + beside - beside.mean(), 8: noise, 16: noise + 0.5}
     rows = [{"n_topics": k, "loss": losses[k].mean()} for k in losses]
     found = Choice(rows, losses, "accuracy", 100)
     assert found.best == 8 and found.chosen == 4  # what all share is no error of the difference
@@ -625,6 +625,10 @@ def test_seeds_do_not_fade():
     expected = np.zeros(20)
     expected[[0, 5]] = X[:10].sum(axis=0)[[0, 5]]
     np.testing.assert_allclose(extra, expected)
+    model = LDA(2, seeds=[["a0"], ["b0"]], **QUICK).partial_fit(X, feature_names=names).partial_fit(X)
+    tokens = model._word_topic.sum(axis=2)[0] / 5  # of both batches, and the seeds once
+    total = X.sum(axis=0)
+    np.testing.assert_allclose(tokens[[0, 5, 6]], [3 * total[0], 3 * total[5], 2 * total[6]], atol=2)
 
 
 def test_a_checkpoint_with_other_counts_is_refused(tmp_path):
@@ -638,3 +642,20 @@ def test_a_checkpoint_with_other_counts_is_refused(tmp_path):
         write_file(tmp_path / "c" / "chain-0", header, tensors | {"word_topic": np.ascontiguousarray(wrong)})
         with pytest.raises(ValueError, match="does not fit"):
             SLDAClassifier(3, **QUICK).fit(X, y, **options)
+
+
+def test_words_that_a_batch_lacks_stay_as_they_were():
+    rng = np.random.default_rng(0)
+    x = sp.csr_array(np.hstack([rng.random((40, 2)), np.zeros((40, 1))]))
+    y = rng.normal(size=(40, 1))
+    target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
+    past = Past(np.array([[0.3], [-0.2], [1.5]]), np.array([[2.0], [3.0], [4.0]]), 5.0)
+    copies, _, now = learn_words(
+        x, target, 0.0 * y, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), [0],
+        lambda verb, n: [verb(i) for i in range(n)], past, None,
+    )  # fmt: skip
+    assert now.theta[2] == 1.5 and now.precision[2] == 4.0 and (copies[:, 0, 2] == 1.5).all()
+    np.testing.assert_allclose(now.precision[:2, 0], past.precision[:2, 0] + (x.toarray()[:, :2] ** 2).sum(axis=0))
+    dense, pull = x.toarray()[:, :2], past.precision[:2, 0] + 1.0 / now.penalty
+    exact = np.linalg.solve(dense.T @ dense + np.diag(pull), dense.T @ y[:, 0] + pull * past.theta[:2, 0])
+    np.testing.assert_allclose(now.theta[:2, 0], exact, atol=0.01)
