@@ -33,8 +33,8 @@ INSIDE = {
     "files": ["container", "checkpoint", "tables", "spool"],
     "report": ["diagnostics", "explain", "summary", "page", "plots"],
     "estimators": [
-        "docs", "progress", "validation", "beliefs", "fitting", "from_files", "base", "supervised", "classifiers",
-        "regressors", "choosing", "storage",
+        "docs", "progress", "validation", "beliefs", "fitting", "from_files", "base", "trusting", "looking",
+        "supervised", "classifiers", "regressors", "choosing", "storage",
     ],
     "command": ["cells", "options", "show", "steps", "texts", "pages", "growing", "cli"],
     "baselines": ["meanfield", "variational", "disclda", "__init__"],

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import load_docstrings, make_corpus
-from supertopic.estimators import supervised
+from supertopic.estimators import trusting
 from supertopic.estimators.supervised import SupervisedTopicModel
 from supertopic.report.summary import describe_topics
 from supertopic.sampling import chain, trust
@@ -366,7 +366,7 @@ def test_each_part_of_omega_has_its_own_factor(monkeypatch):
     z, fits = np.random.default_rng(0).normal(size=(200, 1)), []
     for factors in ((1.0, 1.0, 1.0), (0.5, 2.0, 3.0)):
         monkeypatch.setattr(
-            supervised, "draw_factors", lambda trust, n, rng, usual, f=factors: [np.full((n, 1), x) for x in f]
+            trusting, "draw_factors", lambda trust, n, rng, usual, f=factors: [np.full((n, 1), x) for x in f]
         )
         model = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.doc_topic[:, 0] + z[:, 0], covariates=z)
         fits.append(model._calibrated)

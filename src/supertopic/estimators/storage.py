@@ -15,7 +15,8 @@ from supertopic.estimators.base import TopicModel
 from supertopic.estimators.beliefs import KEPT
 from supertopic.estimators.classifiers import TopicClassifier
 from supertopic.estimators.regressors import TopicRegressor
-from supertopic.estimators.supervised import NO_THETA, NO_WORDS, SupervisedTopicModel
+from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.estimators.trusting import NO_THETA, NO_WORDS
 from supertopic.files.container import read_file, write_file
 from supertopic.sampling.words import Dictionary
 

@@ -4,21 +4,21 @@ import os
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Real
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.special import expit
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from supertopic.corpus import Tokens, cut, make_tokens, take
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.beliefs import constants
 from supertopic.estimators.docs import documented_fit
+from supertopic.estimators.looking import Looking
+from supertopic.estimators.trusting import Trusting
 from supertopic.estimators.validation import MOST, check_covariates, check_level, check_number, log_exposure
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
@@ -28,34 +28,17 @@ from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOK
 from supertopic.sampling.plan import Arrays, Corpus
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target, no_target
-from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Surfaces, Trust, draw_factors, enough, find_trust
-from supertopic.sampling.words import (
-    COPIES,
-    Dictionary,
-    Past,
-    carry,
-    count_documents,
-    learn_words,
-    make_dictionary,
-    pick,
-)
 
-HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 MOST_SHARE = 0.5
-LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
-NO_THETA, NO_WORDS = np.zeros((0, 0, 0), np.float32), Dictionary(np.zeros(0, int), np.zeros(0))
 FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
 
 
-class SupervisedTopicModel(TopicModel, ABC):
+class SupervisedTopicModel(Trusting, Looking, ABC):
     """A topic model with a response. A subclass says how y becomes a target, and what is predicted from omega."""
 
     _numbers = (*TopicModel._numbers, "nu2")
     c: float
     nu2: float
-    calibrate: bool
-    words: bool
-    hidden: Any
 
     @documented_fit
     def fit(
@@ -163,131 +146,6 @@ class SupervisedTopicModel(TopicModel, ABC):
     def _constant_in_units(self, constant: np.ndarray) -> np.ndarray:
         return constant
 
-    def _hide(self, target: Target) -> np.ndarray:
-        """Documents whose responses are known: every so-many-th in the order of these, so that all kinds are there."""
-        hidden, known = np.zeros(len(target.y), bool), np.flatnonzero(self._can_be_hidden(target))
-        share = np.clip(ENOUGH / max(len(known), 1), *HIDDEN) if self.hidden == "auto" else float(self.hidden)
-        n = min(int(share * len(known)), MOST_HIDDEN)
-        if self.calibrate and n >= LEAST_HIDDEN:
-            rng = np.random.default_rng([self.seed_, 1, *self._round()])
-            order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
-            hidden[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
-        return hidden
-
-    def _can_be_hidden(self, target: Target) -> np.ndarray:
-        """Which documents may be hidden, (n_docs,)."""
-        return np.any(target.weight > 0, axis=1)
-
-    def _trusted(
-        self, plan: Any, X: Any, source: Any, aside: Any, hidden: Any, chains: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        eta, scale = super()._trusted(plan, X, source, aside, hidden, chains)
-        self._learned["scale"] = np.concatenate(scale)
-        if hidden.any() or not self.n_batches_:
-            self.hidden_: dict[str, Any] = {"documents": 0}
-        dictionary, self._theta, self._dictionary = getattr(self, "_dictionary", NO_WORDS), NO_THETA, NO_WORDS
-        if not self.calibrate:
-            return eta, scale
-        alone, asked, scales = None, np.zeros(0, int), scale[0, :0]
-        foretold, before = [chain.foretold for chain in chains if chain.foretold], self._surfaces("alone")
-        if not foretold and before:  # nothing is hidden this time, but was before
-            told = np.zeros((self._n_told(eta)[1], 0, plan.n_columns))
-            foretold = [Foretold(told, told[: len(told) * bool(plan.n_covariates)])] * len(chains)
-            aside = source.pick(np.zeros(len(source.target.y), bool)).load()
-        if foretold:
-            pairs, some = np.arange(len(foretold[0].topics)) % eta.shape[1], enough(aside.target, *self._n_told(eta))
-            aside, asked, scales = aside.pick(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
-            alone = find_trust(plan.response.plain(), aside.target, foretold, scales, before=before)
-        trust, believed = alone, 0.0
-        if self.words and X is not None:
-            told = np.mean([chain.left_out for chain in chains], axis=0)
-            known = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
-            target = source.target._replace(offset=source.target.offset + known)
-            n_docs, past, discount = count_documents(X), None, float(self.discount)
-            if "theta" in self._learned:
-                n_docs = n_docs + discount * self._learned["documents"]
-            self._learned["documents"], self._dictionary = n_docs, make_dictionary(n_docs, plan.n_columns)
-            if "theta" in self._learned:
-                theta, precision, penalty = (self._learned[name] for name in ("theta", "theta_precision", "penalty"))
-                past = carry(Past(theta, precision, penalty.item()), dictionary, self._dictionary, discount)
-            x, n_threads = self._dictionary.rows(X), effective_n_jobs(self.n_jobs)
-            theta, trust, past = learn_words(
-                x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
-                plan.response.plain().with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
-                lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()), past, self._surfaces("beside"),
-            )  # fmt: skip
-            self._learned |= {"theta": past.theta.astype(np.float32), "penalty": np.array([past.penalty])}
-            self._learned["theta_precision"] = past.precision.astype(np.float32)
-            believed = float(theta.any())
-            if trust and alone:
-                believed = round(COPIES * expit(trust.evidence - alone.evidence)) / COPIES
-                self._learned |= {f"beside_{i}": surface for i, surface in enumerate(trust.surfaces)}
-            trust = trust or alone
-            theta[round(COPIES * believed) :] = 0.0
-            self._theta = self._in_units(theta, scale)[0].astype(np.float32)
-        if alone:
-            self._learned |= {f"alone_{i}": surface for i, surface in enumerate(alone.surfaces)}
-        if trust and alone and hidden.any():
-            self._told(trust, alone, believed, int(hidden.sum()))
-        shape, n_topics = eta.shape[:3], plan.n_topics
-        rng = np.random.default_rng([self.seed_, 2, *self._round()])
-        n_draws = shape[0] * shape[1]
-        worded = (np.arange(n_draws) % COPIES < COPIES * believed)[:, None]
-        topics, beside, of_scale = (
-            np.broadcast_to(np.where(worded, *pair).reshape(*shape[:2], -1), shape)
-            for pair in zip(
-                draw_factors(trust, n_draws, rng, BESIDE_WORDS), draw_factors(alone, n_draws, rng, 1.0), strict=True
-            )
-        )
-        eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
-        return eta, scale * of_scale[..., : scale.shape[2]]
-
-    def _surfaces(self, name: str) -> Surfaces | None:
-        """What hidden documents of batches before have told, of topics alone or beside words."""
-        if f"{name}_0" not in self._learned:
-            return None
-        return [float(self.discount) * self._learned[f"{name}_{i}"] for i in range(3)]
-
-    def _told(self, trust: Trust, alone: Trust, believed: float, n_hidden: int) -> None:
-        """Keep what the hidden documents have told, and warn if it was that the topics say nothing.
-
-        `alone` is the trust in topics without words beside them, `believed` the share of draws that words speak in.
-        """
-        weight, n = trust.weight, trust.weight.sum()
-        with np.errstate(divide="ignore"):
-            loss = -np.logaddexp(np.log(believed) - trust.loss, np.log1p(-believed) - alone.loss)
-        gain = (weight * (alone.base_loss - loss)).sum(axis=1) * (len(weight) / n)
-        parts = {"loss": loss, "base_loss": alone.base_loss}
-        if trust is not alone:
-            parts |= {"topics_loss": alone.loss, "words_loss": trust.base_loss}
-        factors, mass = alone.posteriors[0]
-        self.hidden_ = {"documents": n_hidden} | {
-            name: float((weight * loss).sum() / n) for name, loss in parts.items()
-        }
-        self.hidden_ |= {
-            "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference of loss and base_loss
-            "factor": (factors @ (believed * trust.posteriors[0][1] + (1.0 - believed) * mass)).tolist(),
-            "nothing": mass[0].tolist(),
-        }
-        if trust is not alone and self.hidden_["loss"] < self.hidden_["base_loss"]:
-            base, topics, words, both = (self.hidden_[f"{name}loss"] for name in ("base_", "topics_", "words_", ""))
-            share = 0.5 * ((base - topics) + (words - both)) / (base - both)  # topics first, or words first
-            self.hidden_["topics_share"] = float(np.clip(share, 0.0, 1.0))
-        better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
-        lost = np.flatnonzero(~better | (mass[0] > 0.5))
-        if len(lost):
-            names = getattr(self, "classes_", getattr(self, "response_names_", ()))
-            what = "the response" if len(better) == 1 else "columns " + ", ".join(str(names[i]) for i in lost[:5])
-            what += f" and {len(lost) - 5} more of {len(better)}" if len(lost) > 5 else ""
-            alone_loss = self.hidden_.get("topics_loss", self.hidden_["loss"])
-            warnings.warn(
-                f"{n_hidden} documents that the topics have not seen do not show that topics foretell {what} better "
-                f"than its base rate does (loss {alone_loss:.4g}, that of the base rate "
-                f"{self.hidden_['base_loss']:.4g}). Predictions leave the topics out of it. Is there a relation to be "
-                "found, and are there enough documents to find it?",
-                stacklevel=8,
-            )
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("c", self.c)
@@ -393,10 +251,6 @@ class SupervisedTopicModel(TopicModel, ABC):
         topics, key = self._topics(chain, block), self._key(chain, block)
         return draw_omegas(tokens, topics, self.predict_sweeps, np.ascontiguousarray(eta), key)
 
-    def _n_told(self, etas: np.ndarray) -> tuple[int, int]:
-        """How many draws of eta there are, and of a new document's topics; predictions use as many as the more."""
-        return etas.shape[1], self.predict_sweeps - self.predict_sweeps // 2
-
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
         exposure: ArrayLike | None = None, level: float = 0.9,
@@ -425,98 +279,6 @@ class SupervisedTopicModel(TopicModel, ABC):
         check_level(level)
         Z, known = self._covariates(covariates, 1), log_exposure(exposure, 1)
         return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
-
-    def report(
-        self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
-        vectorizer: Any = None, title: str = "", unseen: bool = False, **beside: Any,
-    ) -> str:  # fmt: skip
-        """One page, in one file, that shows what was fitted, what topics do, how well it predicts, and why.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents to judge and to explain, of which some are shown.
-        y : array-like, optional
-            Their responses; without them nothing is judged.
-        path : path, optional
-            Where the page is written.
-        vectorizer : CountVectorizer, optional
-            The fitted vectorizer; `vectorizer_` by default, which `fit_files` sets.
-        title : str
-            The heading.
-        unseen : bool
-            Whether the model has not learned from these documents, so that they show how well it predicts.
-        **beside
-            covariates and exposure of the documents.
-
-        Returns
-        -------
-        str
-            The page, as HTML.
-        """
-        from sklearn.pipeline import make_pipeline
-
-        from supertopic.report.page import make_page
-
-        check_is_fitted(self, "_word_topic")
-        vectorizer = vectorizer or getattr(self, "vectorizer_", None)
-        if vectorizer is None:
-            raise ValueError("report shows texts: vectorizer is the fitted one that made the counts of the fit.")
-        page = make_page(make_pipeline(vectorizer, self), list(texts), y, title=title, unseen=unseen, **beside)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
-
-    def unsure(self, X: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
-        """The documents that the model is least sure of, row numbers of shape (n,): the best to ask somebody about.
-
-        Classes: the largest probability is smallest; labels: the mean distance from a half; numbers: the widest 90 %
-        interval. `beside` are covariates and exposure, as for `predict`.
-        """
-        if hasattr(self, "predict_proba"):
-            p = self.predict_proba(X, **beside)
-            doubt = -np.abs(p - 0.5).mean(axis=1) if self.multilabel_ else -p.max(axis=1)
-        elif hasattr(self, "decision_function"):
-            score = np.asarray(self.decision_function(X, **beside))
-            if score.ndim == 2 and not self.multilabel_:
-                best = np.sort(score, axis=1)
-                doubt = best[:, -2] - best[:, -1]
-            else:
-                doubt = -np.abs(score.reshape(len(score), -1)).mean(axis=1)
-        else:
-            lower, upper = self.predict_interval(X, 0.9, **beside)
-            doubt = (upper - lower).reshape(len(lower), -1).mean(axis=1)
-        return np.argsort(-doubt, kind="stable")[:n]
-
-    @abstractmethod
-    def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
-        """How far each known response is from what is predicted, (n_docs,): the larger, the more surprising."""
-
-    def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
-        """The documents whose responses surprise the model most: candidates for wrong labels, or for a closer look.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts. Of documents that the model was fitted on it has seen the responses; others surprise it more.
-        y : array-like of shape (n_docs,) or (n_docs, n_columns)
-            Their responses; documents whose response is unknown come last.
-        n : int, default=10
-            How many documents.
-        beside : optional
-            `covariates` and `exposure`, as for `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Row numbers, the most surprising first: by the probability of what is true, or by how many standard
-            deviations a number is away from what was predicted.
-        """
-        surprise = self._surprise(X, y, beside)
-        surprise = np.where(np.isnan(surprise), -np.inf, surprise)  # of what is unknown there is none
-        if len(surprise) != self._new_counts(X).shape[0]:
-            raise ValueError(f"X has {self._new_counts(X).shape[0]} documents but y has {len(surprise)}.")
-        return np.argsort(-surprise, kind="stable")[:n]
 
     def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""
