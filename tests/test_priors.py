@@ -659,3 +659,14 @@ def test_words_that_a_batch_lacks_stay_as_they_were():
     dense, pull = x.toarray()[:, :2], past.precision[:2, 0] + 1.0 / now.penalty
     exact = np.linalg.solve(dense.T @ dense + np.diag(pull), dense.T @ y[:, 0] + pull * past.theta[:2, 0])
     np.testing.assert_allclose(now.theta[:2, 0], exact, atol=0.01)
+
+
+def test_the_page_tells_of_seeds_and_batches():
+    from supertopic.report.page import facts
+
+    X, y, _, names = planted()
+    model = SLDAClassifier(2, seeds={"first": ["a0"], "last": ["c0"]}, **QUICK).fit(X, y, feature_names=names)
+    total = X[:, [0, 10]].sum()
+    assert facts(model, 9)["Known before"] == f"{total:,} pseudo-counts in each chain, of seeds for first, last"
+    assert "Batches" not in facts(model, 9) and facts(model.partial_fit(X, y), 9)["Batches"].startswith("2, ")
+    assert "Known before" not in facts(SLDAClassifier(2, **QUICK).fit(X, y), 9)

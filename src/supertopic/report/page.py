@@ -87,6 +87,12 @@ def facts(model: Any, n_docs: int) -> dict[str, str]:
         "Seed": str(model.seed_),
         "This page": f"{n_docs:,} documents",
     }  # fmt: skip
+    imagined = model._learned["imagined"].sum(axis=1).mean()
+    if imagined > 0:
+        names = ", ".join(model._seed_names().values())
+        found["Known before"] = f"{imagined:,.0f} pseudo-counts in each chain" + f", of seeds for {names}" * bool(names)
+    if model.n_batches_ > 1:
+        found["Batches"] = f"{model.n_batches_}, of which the last one is told of here"
     if told.get("documents"):
         found["Weights rest on"] = (
             f"{told['documents']:,} documents that no topic has seen: their loss is {told['loss']:.4g}, that of the "
