@@ -89,6 +89,7 @@ class Beliefs:
             made_up = pseudo.sum(axis=0, dtype=float)
             if going_on or self.prior is not None:
                 learned = pseudo_counts(teacher, index, self, None if seeds is None or not going_on else seeds)
+                check_total(source, pseudo, learned)
                 pseudo[place[place >= 0], : learned.shape[1]] += learned[place >= 0]
                 if going_on:
                     made_up += float(self.discount) * (self._learned["imagined"][index] - made_up)
@@ -100,12 +101,6 @@ class Beliefs:
                 known = pointing(known, points[:, columns], self._spread, float(self.nu2))
             beliefs.append(Belief(pseudo, *known))
             imagined.append(made_up)
-        n_tokens = int(source.doc_start[-1]) + max(int(b.word_topic.sum(dtype=np.int64)) for b in beliefs if b)
-        if n_tokens >= 2**31:
-            raise ValueError(
-                f"Tokens and pseudo-counts are {n_tokens:,} in all, more than {2**31 - 1:,}: lower seed_strength or "
-                "discount."
-            )
         return beliefs, np.array(imagined)
 
     def _round(self) -> list[int]:
@@ -163,7 +158,8 @@ class Beliefs:
                 f"Topics none of whose seed words are in the vocabulary are left to the data: {', '.join(empty)}.",
                 stacklevel=7,
             )
-        return np.minimum(table, 2**31 - 1).astype(np.int32)
+        check_total(source, table)
+        return table.astype(np.int32)
 
     def _seed_names(self) -> dict[str, str]:
         """The names of seeded topics, by their numbers."""
@@ -250,6 +246,16 @@ def count_words(source: Corpus, n_words: int) -> np.ndarray:
         tokens, _ = source.read(slice(first, min(first + READ_DOCS, n_docs)))
         total += np.bincount(tokens.word, minlength=n_words)
     return total
+
+
+def check_total(source: Corpus, *counts: np.ndarray) -> None:
+    """Refuse what would not fit into a count of 32 bits, before it is added."""
+    n_tokens = int(source.doc_start[-1]) + sum(int(count.sum(dtype=np.int64)) for count in counts)
+    if n_tokens >= 2**31:
+        raise ValueError(
+            f"Tokens and pseudo-counts are {n_tokens:,} in all, more than {2**31 - 1:,}: lower seed_strength or "
+            "discount."
+        )
 
 
 def constants(model: Any) -> tuple[np.ndarray, np.ndarray]:
