@@ -11,6 +11,7 @@ from scipy.special import digamma
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import Bunch
 
 import naive
 from small import plan_of, z_of
@@ -670,3 +671,35 @@ def test_the_page_tells_of_seeds_and_batches():
     assert facts(model, 9)["Known before"] == f"{total:,} pseudo-counts in each chain, of seeds for first, last"
     assert "Batches" not in facts(model, 9) and facts(model.partial_fit(X, y), 9)["Batches"].startswith("2, ")
     assert "Known before" not in facts(SLDAClassifier(2, **QUICK).fit(X, y), 9)
+
+
+def test_ratings_without_noise_in_batches():
+    """Statistics of y without noise are large, and nearly singular: what is kept of them must stay positive."""
+    X, _ = corpus_of(SLDARegressor)
+    y = np.asarray(X[:, 0].todense()).ravel() * 1.0
+    model = SLDARegressor(12, hidden=0, words=False, **QUICK)
+    for _ in range(4):
+        model.partial_fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    rng = np.random.default_rng(0)
+    x = rng.dirichlet(np.ones(3), 50)
+    moment = 1e9 * x.T @ x
+    moment[:, 2] = moment[:, 0] + moment[:, 1]  # one direction of which nothing is known
+    moment[2] = moment[0] + moment[1]
+    moment[2, 2] = moment[:2, :2].sum()
+    packed = moment[np.tril_indices(3)][:, None]
+    chain = Bunch(learned=[Statistics(packed, np.zeros((3, 1)))] * 3)
+    model._keep_learned([chain])
+    kept = Statistics(*(model._learned[f"weights_{part}"][0] for part in Statistics._fields))
+    assert np.isfinite(draw_eta(kept, 100.0, make_key(1))).all()
+    np.testing.assert_array_equal(kept.precision, packed)
+
+
+@pytest.mark.parametrize("number", [1e-200, 0.0, 500.0, -500.0])
+def test_numbers_that_seeds_may_point_at(number):
+    X, _, _, names = planted()
+    y = np.where(np.arange(150) < 5, RNG.normal(size=150), np.nan)
+    model = SLDARegressor(2, seeds={"a": ["a0"]}, seed_weights={"a": number}, hidden=0, words=False, **QUICK)
+    assert np.isfinite(model.fit(X, y, feature_names=names).predict(X)).all()
+    with pytest.raises(ValueError, match="standard deviations"):
+        model.set_params(seed_weights={"a": 1e300}).fit(X, y, feature_names=names)

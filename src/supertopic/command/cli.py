@@ -66,6 +66,7 @@ from supertopic.command.steps import (
     out,
     pick,
     read_all,
+    read_beside,
     read_seeds,
     save_somewhere,
     speak_utf8,
@@ -469,13 +470,7 @@ def report(
     pipeline = load(model)
     estimator = pipeline[-1]
     table = read_all(data)
-    beside: dict[str, np.ndarray] = {}
-    covariates = covariate or list(getattr(estimator, "covariate_names_", ()))
-    if covariates:
-        numbers = [as_numbers(pick(table, data, name), name) for name in covariates]
-        beside["covariates"] = np.column_stack(numbers)
-    if exposure:
-        beside["exposure"] = as_numbers(pick(table, data, exposure), exposure)
+    beside = read_beside(estimator, table, data, covariate, exposure=exposure)
     y = known_response(estimator, pick(table, data, label), label, ";") if label else None
     texts = np.array([as_text(cell) for cell in pick(table, data, text)], dtype=object)
     write_page(pipeline, texts, y, output, title or f"{model.stem}: {data.stem}", unseen, None, beside)

@@ -2,14 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from supertopic.command.cells import as_numbers, as_text, read_response, without_missing
+from supertopic.command.cells import as_text, read_response, without_missing
 from supertopic.command.options import (
     WORD,
     AsJson,
@@ -38,6 +38,7 @@ from supertopic.command.steps import (
     out,
     pick,
     read_all,
+    read_beside,
     save_somewhere,
     told_in_a_line,
 )
@@ -73,13 +74,7 @@ def update(
     pipeline = load(model)
     vectorizer, estimator = pipeline[0], pipeline[-1]
     table = read_all(data)
-    beside: dict[str, Any] = {}
-    covariates = covariate or list(getattr(estimator, "covariate_names_", ()))
-    if covariates:
-        beside["covariates"] = np.column_stack([as_numbers(pick(table, data, name), name) for name in covariates])
-    for name, wanted in (("sample_weight", weight), ("exposure", exposure)):
-        if wanted:
-            beside[name] = as_numbers(pick(table, data, wanted), wanted)
+    beside = read_beside(estimator, table, data, covariate, sample_weight=weight, exposure=exposure)
     y = known_response(estimator, pick(table, data, label), label, separator) if label else None
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     if discount is not None:

@@ -133,6 +133,15 @@ def read_seeds(path: Path) -> dict[str, Any]:
     return {"seeds": seeds} | ({"seed_weights": pulls} if pulls else {})
 
 
+def read_beside(estimator: Any, table: Any, path: Path, covariate: list[str] | None, **columns: str | None) -> dict:
+    """The covariates of a fitted model, by their own names or by those given, and other columns of numbers."""
+    beside = {name: as_numbers(pick(table, path, wanted), wanted) for name, wanted in columns.items() if wanted}
+    covariates = covariate or list(getattr(estimator, "covariate_names_", ()))
+    if covariates:
+        beside["covariates"] = np.column_stack([as_numbers(pick(table, path, name), name) for name in covariates])
+    return beside
+
+
 def known_response(estimator: Any, cells: list, label: str, separator: str) -> np.ndarray:
     """The cells as the response of a fitted model; what it does not know is unknown."""
     if not hasattr(estimator, "classes_"):

@@ -22,6 +22,7 @@ MOST_STRENGTH = 1000.0
 # and the part of the latter that is its standard deviation. Topics that point nowhere are then believed to say little.
 POINT, POINT_WEIGHT, POINT_SD, FREE_NU2 = 6.0, 40.0, 0.1, 4.0
 NUMBER_SD = 0.5  # the same part, where somebody has said by how much
+LEAST_NU2, MOST_POINT = 1e-6, 1000.0  # what a variance and a number may be, in standard units
 SHOWN = 5  # words that a message names
 READ_DOCS = 100_000  # documents that are read at a time
 
@@ -112,7 +113,7 @@ class Beliefs:
         for i, name in enumerate(KEPT):
             for part in Statistics._fields:
                 values = [getattr(chain.learned[i], part) for chain in chains]
-                self._learned[f"{name}_{part}"] = np.array(values, np.float32)
+                self._learned[f"{name}_{part}"] = np.array(values)  # not float32: rounded, they may not be positive
 
     def _known_names(self) -> np.ndarray | None:
         """The vocabulary, if it is known: what `fit` was given, a DataFrame's columns, or that of files."""
@@ -335,7 +336,7 @@ def pointing(known: list[Statistics], points: np.ndarray, spread: float, nu2: fl
     pull, firm = (no_statistics(width, points.shape[1]) for _ in range(2))
     pull.shift[:n_topics] = points[0].T / nu2
     largest = np.abs(points[1]).max(axis=0)  # a topic that points somewhere does not point elsewhere
-    precision = 1.0 / np.where(largest > 0, (spread * largest) ** 2, FREE_NU2)[:, None]
+    precision = 1.0 / np.where(largest > 0, np.maximum((spread * largest) ** 2, LEAST_NU2), FREE_NU2)[:, None]
     place = np.arange(n_topics)
     firm.precision[place * (place + 1) // 2 + place] = precision - 1.0 / NU2
     firm.shift[:n_topics] = points[1].T * precision

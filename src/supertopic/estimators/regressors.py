@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from supertopic.estimators.beliefs import constants, seed_places
+from supertopic.estimators.beliefs import MOST_POINT, constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain, largest
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
@@ -70,7 +70,13 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         for topic, number in self.seed_weights.items():
             if not isinstance(number, Real) or isinstance(number, bool) or not np.isfinite(float(number)):
                 raise ValueError(f"seed_weights of topic {topic!r} must be a number, got {number!r}.")
-            points[:, :, places[topic]] = float(number) / constants(self)[1]
+            point = float(number) / constants(self)[1]
+            if np.abs(point).max() > MOST_POINT:
+                raise ValueError(
+                    f"seed_weights of topic {topic!r} is {number!r}, more than {MOST_POINT:g} standard deviations of y "
+                    "(of a count, on the log scale)."
+                )
+            points[:, :, places[topic]] = point
         return points
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
