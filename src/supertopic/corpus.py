@@ -22,6 +22,8 @@ def check_counts(X) -> sp.csr_array:
 
     Shares memory with X where X is that already, and never writes to it.
     """
+    if sp.issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
+        X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
     X = sp.csr_array(X) if sp.issparse(X) else sp.csr_array(np.asarray(X))
     values = X.data
     if values.dtype.kind == "b":

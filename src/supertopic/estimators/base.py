@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -54,9 +54,9 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
-    def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The draws in the units of the user's y."""
-        return eta, scale
+    def _in_units(self, eta: np.ndarray) -> np.ndarray:
+        """Draws of weights in the units of the user's y."""
+        return eta
 
     def _set_draws(
         self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray, new_eta: np.ndarray, new_scale: np.ndarray,
@@ -263,6 +263,8 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
 
     def _validate_counts(self, X: Any, reset: bool) -> csr_array:
         refuse_text(X)
+        if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
+            X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
         return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
     def _check_parameters(self) -> None:
@@ -277,6 +279,9 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
             check_number(name, getattr(self, name))
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
+        n_jobs = self.n_jobs
+        if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
         self._priors()
         self._check_beliefs()
         check_engine(self.engine)
@@ -295,7 +300,9 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
     def _seed(self) -> int:
         if self.random_state is None:
             return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
-        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
+        if isinstance(self.random_state, bool | np.bool_):
+            raise ValueError(f"random_state must be a whole number, a RandomState or None, got {self.random_state!r}.")
+        if isinstance(self.random_state, Integral):
             if not 0 <= int(self.random_state) < 2**63:
                 raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {self.random_state}.")
             return int(self.random_state)

@@ -260,8 +260,11 @@ def check_total(source: Corpus, *counts: np.ndarray) -> None:
 
 
 def constants(model: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The constant and the unit in which a model's weights are, (R,) each; without a response there are none."""
-    constant = getattr(model, "intercept_", np.zeros(0))
+    """The constant and the unit in which a model's weights are, (R,) each; without a response there are none.
+
+    The constant is that of regressions. Files of older versions have none that differs from that of predictions.
+    """
+    constant = getattr(model, "_learned", {}).get("level", getattr(model, "intercept_", np.zeros(0)))
     return constant, getattr(model, "unit_", np.ones_like(constant))
 
 

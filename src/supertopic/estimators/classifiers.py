@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.class_weight import compute_class_weight
@@ -17,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from supertopic.estimators.beliefs import POINT, POINT_SD, POINT_WEIGHT, named, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
-from supertopic.estimators.validation import MOST, check_level, is_unknown, without_na
-from supertopic.report.diagnostics import average, interval
-from supertopic.sampling.responses import Hinge, Logistic, Response
+from supertopic.estimators.validation import MOST, check_level, is_unknown, plain, without_na
+from supertopic.report.diagnostics import interval
+from supertopic.sampling.responses import Hinge, Logistic, Response, average
 from supertopic.sampling.state import Target, make_target
 
+MANY = 8  # classes that a message names
 LEAST_OF_A_CLASS = 4  # documents; the topics need those of a smaller class
 
 
@@ -104,10 +105,6 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         known[known] = size[place.ravel()] >= LEAST_OF_A_CLASS
         return known
 
-    def _link(self, mean: np.ndarray) -> np.ndarray:
-        exclusive = not self.multilabel_ and len(mean) == len(self.classes_)
-        return np.log(mean) if exclusive else logit(mean)
-
     def _encode_labels(self, y: Any, unknown: np.ndarray, names: Any) -> np.ndarray:
         values = set(np.unique(y[~unknown].astype(object)).tolist())
         if not values <= {0, 1}:
@@ -153,8 +150,8 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         seen, stray = y[known].astype(labels.dtype), np.setdiff1d(labels, self.classes_)
         if len(stray):
             raise ValueError(
-                f"y has the class {stray[0]!r}, which was not there at first; the first partial_fit takes all of them "
-                "as classes=."
+                f"y has the class {plain(stray[0])!r}, which was not there at first; the first partial_fit takes "
+                "all of them as classes=."
             )
         if fixed is None and len(np.unique(seen)) < 2:
             raise ValueError(f"y has one class only ({self.classes_[0]}); a classifier needs at least two.")
@@ -211,10 +208,31 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             return (score > 0).astype(int)
         return self.classes_[(score > 0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
 
-    def _truth(self, y: Any) -> np.ndarray:
-        """The columns of 0 and 1, one a class or label, that y stands for."""
-        y = np.asarray(y)
-        return (y if self.multilabel_ else y[:, None] == self.classes_).astype(float)
+    def _truth(self, y: Any, n_docs: int) -> np.ndarray:
+        """The columns of 0 and 1, one a class or label, that y stands for; 0 where it is unknown."""
+        y = y.toarray() if issparse(y) else np.asarray(without_na(y))
+        if len(y) != n_docs:
+            raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")
+        if self.multilabel_ != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes_)):
+            raise ValueError(f"y has shape {y.shape}, but the model was fitted with {self._shape_of_y()}.")
+        unknown = is_unknown(y, self.missing_label)
+        if self.multilabel_:
+            return np.where(unknown, 0, y).astype(float)
+        known = y[~unknown]
+        stray = known[~np.isin(known, self.classes_)]
+        if len(stray):
+            raise ValueError(
+                f"y has the class {plain(stray[0])!r}, which the model does not know: it has {self._names()}."
+            )
+        return (y[:, None] == self.classes_).astype(float)
+
+    def _names(self) -> str:
+        """The classes, for a message."""
+        names = ", ".join(repr(name) for name in self.classes_[:MANY].tolist())
+        return names + (f" and {len(self.classes_) - MANY} more" if len(self.classes_) > MANY else "")
+
+    def _shape_of_y(self) -> str:
+        return f"{len(self.classes_)} labels" if self.multilabel_ else "one class for each document"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -316,7 +334,8 @@ class SLDAClassifier(TopicClassifier):
         return np.array(list(map(self._probabilities, omegas))), self.classes_.tolist()
 
     def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
-        p, truth = self.predict_proba(X, **beside), self._truth(y)
+        p = self.predict_proba(X, **beside)
+        truth = self._truth(y, len(p))
         chosen = np.where(truth > 0.5, p, 1.0 - p) if self.multilabel_ else np.sum(p * truth, axis=1)[:, None]
         return self._where_known(-np.log(chosen + 1e-300), y)
 
@@ -343,7 +362,7 @@ class SLDAClassifier(TopicClassifier):
 
     def _losses(self, X: Any, y: Any, covariates: Any = None) -> tuple[np.ndarray, list[float]]:
         """The log-loss of each draw, (chain, draw), and the accuracy of each chain."""
-        truth, n_chains = self._truth(y), len(self._eta)
+        truth, n_chains = self._truth(y, self._new_counts(X).shape[0]), len(self._eta)
 
         def sum_up(omegas: np.ndarray, _: Any, docs: slice) -> Any:
             p = np.array(list(map(self._probabilities, omegas)))
@@ -417,7 +436,7 @@ class MedLDAClassifier(TopicClassifier):
 
     def _losses(self, X: Any, y: Any, covariates: Any = None) -> tuple[np.ndarray, list[float]]:
         """The hinge loss of each draw, (chain, draw), and the accuracy of each chain."""
-        truth, (n_chains, _, n_columns) = self._truth(y), self._eta.shape[:3]
+        truth, (n_chains, _, n_columns) = self._truth(y, self._new_counts(X).shape[0]), self._eta.shape[:3]
         sign = 2.0 * truth[:, -n_columns:] - 1.0
 
         def sum_up(omegas: np.ndarray, _: Any, docs: slice) -> Any:
@@ -431,7 +450,8 @@ class MedLDAClassifier(TopicClassifier):
         ).tolist()
 
     def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
-        score, truth = self.decision_function(X, **beside), self._truth(y)
+        score = self.decision_function(X, **beside)
+        truth = self._truth(y, len(score))
         if self.multilabel_ or score.ndim == 1:
             sign = 2.0 * (truth if self.multilabel_ else truth[:, 1:]) - 1.0
             return self._where_known(np.maximum(-sign * score.reshape(sign.shape), 0.0), y)

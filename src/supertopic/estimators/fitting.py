@@ -101,6 +101,7 @@ class Fitting(Beliefs):
                             pause(chain, name, chain.iteration == last, checkpoint, stop)
                         advance(f"chain {index}: calibration", last - furthest)
                         furthest = last
+                        chain.remember()
                         if getattr(self, "calibrate", False):
                             for _ in chain.calibrate(self.predict_sweeps, unseen, asked):
                                 # the chain itself is finished, and in the checkpoint
@@ -158,10 +159,10 @@ class Fitting(Beliefs):
         self.alpha_ = np.array([chain.priors.alpha for chain in chains])
         self.beta_ = np.array([chain.priors.beta for chain in chains])
         eta, scale, shown = (np.array([getattr(chain, name) for chain in chains]) for name in ("eta", "scale", "shown"))
-        calibrated = self._trusted(plan, X, source, aside, hidden, chains)
+        new_eta, new_scale = self._trusted(plan, X, source, aside, hidden, chains)
         word_topic = np.stack([chain.word_topic for chain in chains])
-        shown = self._in_units(shown, scale)[0]
-        self._set_draws(word_topic, *self._in_units(eta, scale), *self._in_units(*calibrated), shown)
+        eta, new_eta, shown = map(self._in_units, (eta, new_eta, shown))
+        self._set_draws(word_topic, eta, scale, new_eta, new_scale, shown)
         lengths = np.diff(source.doc_start)
         whole = np.maximum(lengths, 1) * float(eta.shape[1] * self.n_blocks_)
         shares = chains[self.best_chain_].doc_topic / whole[:, None]
@@ -224,8 +225,10 @@ class Fitting(Beliefs):
         target, n_docs, n_words = source.target, len(source.doc_start) - 1, self.n_features_in_
         n_tokens = int(source.doc_start[-1])
         n_columns, beside = target.y.shape[1], target.covariates.shape[1]
-        shares = 4 * n_docs * self.n_topics
-        state = 4 * n_tokens + 4 * n_words * self.n_topics + 4 * (self.n_topics + beside) ** 2 * n_columns
+        shares, width = 4 * n_docs * self.n_topics, self.n_topics + beside
+        # packed statistics of all columns, twice while they are added up; a matrix and its factor while eta is drawn
+        moments = 8 * width**2 * (n_columns + 2) if n_columns else 0
+        state = 4 * n_tokens + 4 * n_words * self.n_topics + moments
         kept = 4 * n_words * self.n_topics + shares + 16 * self.n_draws * n_columns * (self.n_topics + beside)
         needed = 4 * n_tokens + workers * state + self.n_blocks_ * (self.n_chains * kept + 2 * shares)
         if self.seeds is not None or self.prior is not None or self.n_batches_:

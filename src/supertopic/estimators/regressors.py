@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, ndtr
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from supertopic.estimators.beliefs import MOST_POINT, constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
-from supertopic.estimators.supervised import SupervisedTopicModel, by_chain, largest
+from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
-from supertopic.report.diagnostics import average
-from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response
+from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response, average
 from supertopic.sampling.state import Target, make_target
 
 SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in small steps only
@@ -84,29 +82,70 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         return values if self.multioutput_ else values[:, 0]
 
     @abstractmethod
-    def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
-        """The response, whose own parameter is any, and the mean that follows from omega."""
+    def _response(self, n_columns: int) -> Response:
+        """The response with the estimator's parameters, in the units in which y is modelled."""
+
+    def _constants(self) -> tuple[np.ndarray | float, np.ndarray | float]:
+        """What is taken from y, and what it is divided by, before it is modelled."""
+        return 0.0, 1.0
+
+    def _given(self, y: Any, n_docs: int) -> np.ndarray:
+        """Responses that predictions are compared with, (n_docs, R), in the units in which they are modelled."""
+        y = check_array(
+            without_na(y), dtype=np.float64, ensure_2d=False, ensure_all_finite="allow-nan", ensure_min_samples=0,
+            input_name="y",
+        )  # fmt: skip
+        if len(y) != n_docs:
+            raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")
+        y, n_columns = y.reshape(len(y), -1), len(self.response_names_)
+        if y.shape[1] != n_columns:
+            raise ValueError(f"y has {y.shape[1]} columns, but the model was fitted with {n_columns}.")
+        centre, unit = self._constants()
+        return (y - centre) / unit
+
+    def _compare(self, sum_up: Callable[..., Any], X: Any, covariates: Any, exposure: Any) -> Any:
+        """What follows from a response and draws of its omega and its own parameter, in the units of the model."""
+        check_is_fitted(self, "_word_topic")
+        response, (centre, unit) = self._response(len(self.response_names_)).plain(), self._constants()
+
+        def standard(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> Any:
+            return sum_up(response, (omegas - centre) / unit, scales, docs)
+
+        return self._foretell(standard, X, covariates, exposure)
 
     def _log_predictive(self, X: Any, y: Any, covariates: Any, exposure: Any = None) -> np.ndarray:
-        response, y = self._likelihood()[0], np.asarray(y, dtype=float).reshape(len(y), -1)
-        return self._shaped(
-            self._foretell(
-                lambda omegas, scales, docs: response.log_predictive(y[docs], omegas, scales), X, covariates, exposure
-            )
-        )
+        given = self._given(y, self._new_counts(X).shape[0])
+        found = self._compare(
+            lambda response, omegas, scales, docs: response.log_predictive(given[docs], omegas, scales),
+            X, covariates, exposure,
+        )  # fmt: skip
+        return self._shaped(found - np.log(self._constants()[1]))
+
+    def _predict_interval(self, X: Any, level: float, covariates: Any, exposure: Any = None) -> tuple:
+        check_is_fitted(self, "_word_topic")
+        check_level(level)
+        ends = self._compare(
+            lambda response, omegas, scales, _: tuple(
+                response.quantile(q, omegas, scales) for q in ((1 - level) / 2, (1 + level) / 2)
+            ),
+            X, covariates, exposure,
+        )  # fmt: skip
+        centre, unit = self._constants()
+        lower, upper = (self._shaped(centre + unit * end) for end in ends)
+        return lower, upper
 
     def _losses(self, X: Any, y: Any, covariates: Any = None, exposure: Any = None) -> tuple[np.ndarray, list[float]]:
         """The negative log density of each draw, (chain, draw), and R2 of each chain."""
-        response, mean_of = self._likelihood()
-        y, n_chains = np.asarray(y, dtype=float).reshape(len(y), -1), len(self._eta)
+        given, n_chains = self._given(y, self._new_counts(X).shape[0]), len(self._eta)
 
-        def sum_up(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> Any:
+        def sum_up(response: Response, omegas: np.ndarray, scales: np.ndarray, docs: slice) -> Any:
             pairs = zip(omegas, scales, strict=True)
-            losses = [-response.with_scale(scale).log_density(y[docs], omega).sum(axis=1) for omega, scale in pairs]
-            return np.array(losses).T, by_chain(mean_of(omegas), n_chains)
+            losses = [-response.with_scale(scale).log_density(given[docs], omega).sum(axis=1) for omega, scale in pairs]
+            return np.array(losses).T, by_chain(response.mean(omegas), n_chains)
 
-        losses, means = self._foretell(sum_up, X, covariates, exposure)
-        scores = [float(r2_score(y, means[:, chain])) for chain in range(n_chains)]
+        losses, means = self._compare(sum_up, X, covariates, exposure)
+        losses = losses + np.sum(np.log(self._constants()[1]))
+        scores = [float(r2_score(given, means[:, chain])) for chain in range(n_chains)]
         return losses.mean(axis=0).reshape(n_chains, -1), scores
 
     def __sklearn_tags__(self) -> Any:
@@ -170,41 +209,60 @@ class SLDARegressor(TopicRegressor):
         self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
     ) -> tuple[Response, Target]:
         y, weight = self._check_y(y, weight, going_on)
-        if not going_on:
+        if going_on:
+            self._move_centre(y, weight)
+        else:
             self.intercept_ = np.average(y, axis=0, weights=weight)
             deviation = np.abs(y - self.intercept_).max(axis=0, where=weight > 0, initial=0.0)  # squares might overflow
             unit = np.where(deviation > 0, deviation, 1.0)
             sd = unit * np.sqrt(np.average(((y - self.intercept_) / unit) ** 2, axis=0, weights=weight))
             self.unit_ = np.where(sd > 0, sd, 1.0)
-        given = not isinstance(self.sigma2, str)
-        sigma2 = self.sigma2 / self.unit_ / self.unit_ if given else np.ones(len(self.unit_))
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
-        sigma2 = np.clip(sigma2, LEAST_SCALE, MOST_SCALE)
-        response = Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", given=given)
-        return response, make_target(standard, weight)
+        return self._response(y.shape[1]), make_target(standard, weight)
 
-    def _mean(self, target: Target, sums: np.ndarray) -> np.ndarray:
-        return np.zeros(target.y.shape[1])  # y is standardised
+    def _constants(self) -> tuple[np.ndarray | float, np.ndarray | float]:
+        return self.intercept_, self.unit_
 
-    def _link(self, mean: np.ndarray) -> np.ndarray:
-        return mean
+    def _response(self, n_columns: int) -> Response:
+        given = not isinstance(self.sigma2, str)
+        sigma2 = self.sigma2 / self.unit_ / self.unit_ if given else np.ones(n_columns)
+        if given and not ((sigma2 >= LEAST_SCALE) & (sigma2 <= MOST_SCALE)).all():
+            least, most = LEAST_SCALE * self.unit_.max() ** 2, MOST_SCALE * self.unit_.min() ** 2
+            raise ValueError(
+                f"sigma2 is in y's units squared. y has a standard deviation of {self.unit_.max():.4g}, so sigma2 must "
+                f"be from {least:.4g} to {most:.4g}, got {self.sigma2!r}."
+            )
+        return Gaussian(float(self.c), sigma2, drawn=self.sigma2 == "drawn", given=given)
+
+    def _move_centre(self, y: np.ndarray, weight: np.ndarray) -> None:
+        """Let the centre be the mean of all batches, and what is known of those before be about the new one."""
+        sums = self._learned["sums"]
+        n_past, n = float(self.discount) * sums[1], weight.sum(axis=0)
+        away = np.where(n + n_past > 0, (weight * ((y - self.intercept_) / self.unit_)).sum(axis=0), 0.0)
+        away /= np.where(n + n_past > 0, n + n_past, 1.0)
+        self.intercept_ = self.intercept_ + self.unit_ * away
+        moved = self._learned["sums"] = sums.copy()
+        moved[[0, 2]] -= away * sums[[1, 3]]
+
+    def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
+        return (sums[0] / np.where(sums[1] > 0, sums[1], 1.0)).round(12)  # y has been centred: what is left is rounding
 
     def _constant_in_units(self, constant: np.ndarray) -> np.ndarray:
         return self.intercept_ + self.unit_ * constant
 
-    def _in_units(self, eta: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return eta * self.unit_[:, None], np.maximum(
-            scale * self.unit_**2, np.finfo(float).tiny
-        )  # never 0, however small the unit
+    def _in_units(self, eta: np.ndarray) -> np.ndarray:
+        return eta * self.unit_[:, None]
 
     @property
     def sigma2_draws_(self) -> np.ndarray:
         check_is_fitted(self, "_word_topic")
-        return self._calibrated[1]
+        with np.errstate(over="ignore"):
+            return self._calibrated[1] * self.unit_ * self.unit_
 
     def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
-        mean, std = self.predict(X, return_std=True, **beside)
-        return (np.abs(np.asarray(y, dtype=float) - mean) / std).reshape(len(mean), -1).max(axis=1)
+        given = self._given(y, self._new_counts(X).shape[0])
+        mean, std = (side.reshape(given.shape) for side in self.predict(X, return_std=True, **beside))
+        return (np.abs(given - (mean - self.intercept_) / self.unit_) / (std / self.unit_)).max(axis=1)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None
@@ -217,12 +275,13 @@ class SLDARegressor(TopicRegressor):
         if not return_std:
             return self._shaped(self._foretell(lambda omegas, *_: average(omegas), X, covariates))
 
-        def sum_up(omegas: np.ndarray, sigma2: np.ndarray, _: Any) -> Any:
-            mean = average(omegas)
-            return mean, np.sqrt(average([(omega - mean) ** 2 for omega in omegas]) + average(sigma2))
+        def sum_up(response: Response, omegas: np.ndarray, scales: np.ndarray, _: Any) -> Any:
+            mean, pairs = average(omegas), zip(omegas, scales, strict=True)
+            inside = average([response.with_scale(scale).variance(omega) for omega, scale in pairs])
+            return mean, np.sqrt(average([(omega - mean) ** 2 for omega in omegas]) + inside)
 
-        mean, std = self._foretell(sum_up, X, covariates)
-        return self._shaped(mean), self._shaped(std)
+        mean, std = self._compare(sum_up, X, covariates, None)
+        return self._shaped(self.intercept_ + self.unit_ * mean), self._shaped(self.unit_ * std)
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
@@ -231,12 +290,7 @@ class SLDARegressor(TopicRegressor):
 
         They are quantiles of the mixture of the normals of all draws and chains.
         """
-        check_is_fitted(self, "_word_topic")
-        check_level(level)
-        lower, upper = self._foretell(
-            lambda omegas, sigma2, _: ends(normal_quantile, omegas, sigma2, level), X, covariates
-        )
-        return self._shaped(lower), self._shaped(upper)
+        return self._predict_interval(X, level, covariates)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
@@ -247,9 +301,6 @@ class SLDARegressor(TopicRegressor):
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
         return self._log_predictive(X, y, covariates)
-
-    def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
-        return Gaussian(1.0, np.ones(1)), np.positive
 
 
 @documented
@@ -297,7 +348,7 @@ class SLDACountRegressor(TopicRegressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("dispersion", self.dispersion, ("drawn",))
+        check_number("dispersion", self.dispersion, ("drawn",), LEAST_SCALE, MOST_SCALE)
 
     @documented_fit
     def fit(
@@ -337,21 +388,29 @@ class SLDACountRegressor(TopicRegressor):
         self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
     ) -> tuple[Response, Target]:
         y, weight = self._check_y(y, weight, going_on)
-        if (y < 0).any() or (y != np.floor(y)).any():
-            wrong = y[(y < 0) | (y != np.floor(y))][0]
-            raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong:g}; SLDARegressor takes any number.")
-        if (y * weight).max() * self.c > MOST:
-            raise ValueError(f"Counts times weight times c must be at most {MOST:g}, got {(y * weight).max():g}.")
+        check_whole(y)
+        most = (np.maximum(y, 1.0) * weight).max() * float(self.c)
+        if most > MOST:
+            raise ValueError(
+                f"Counts times weight times c must be at most {MOST:g}, got {most:g}, where c = {self.c:g}: lower c."
+            )
+        if going_on and exposure is None and getattr(self, "exposed_", False):
+            raise ValueError("The batches before had an exposure; pass exposure= here, too (1 for each document).")
         self.exposed_ = exposure is not None
-        offset = log_exposure(exposure, len(y))
-        drawn = self.dispersion == "drawn"
-        r = np.full(y.shape[1], 1.0 if drawn else float(self.dispersion)).clip(LEAST_SCALE, MOST_SCALE)
-        response = NegativeBinomial(float(self.c), r, drawn=drawn, given=not drawn)
-        return response, make_target(y, weight, offset)
+        return self._response(y.shape[1]), make_target(y, weight, log_exposure(exposure, len(y)))
 
-    def _mean(self, target: Target, sums: np.ndarray) -> np.ndarray:
-        half = 0.5 * largest(target.weight)  # half a count, so that all counts may be 0
-        mean = (sums[0] + half) / sums[1]
+    def _response(self, n_columns: int) -> Response:
+        drawn = self.dispersion == "drawn"
+        r = np.full(n_columns, 1.0 if drawn else float(self.dispersion))
+        return NegativeBinomial(float(self.c), r, drawn=drawn, given=not drawn)
+
+    def _given(self, y: Any, n_docs: int) -> np.ndarray:
+        given = super()._given(y, n_docs)
+        check_whole(given[~np.isnan(given)])
+        return given
+
+    def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
+        mean = np.maximum(sums[0], half) / np.where(sums[1] > 0, sums[1], 1.0)
         if mean.max() > SLOW:
             warnings.warn(
                 f"The mean count is {mean.max():.3g}. Above {SLOW:g} the sampler needs many more iterations than "
@@ -359,9 +418,6 @@ class SLDACountRegressor(TopicRegressor):
                 stacklevel=5,
             )
         return mean
-
-    def _link(self, mean: np.ndarray) -> np.ndarray:
-        return np.log(mean)
 
     @property
     def dispersion_draws_(self) -> np.ndarray:
@@ -372,11 +428,12 @@ class SLDACountRegressor(TopicRegressor):
         return np.exp(omegas), self._column_names()
 
     def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
-        lower, upper = self.predict_interval(X, 0.683, **beside)  # about a standard deviation to each side
-        mean = self.predict(X, **beside)
-        away = np.asarray(y, dtype=float) - mean
+        given = self._given(y, self._new_counts(X).shape[0])
+        ends = self.predict_interval(X, 0.683, **beside)  # about a standard deviation to each side
+        lower, upper, mean = (side.reshape(given.shape) for side in (*ends, self.predict(X, **beside)))
+        away = given - mean
         usual = np.maximum(np.where(away > 0, upper - mean, mean - lower), 0.5)
-        return (np.abs(away) / usual).reshape(len(mean), -1).max(axis=1)
+        return (np.abs(away) / usual).max(axis=1)
 
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
@@ -397,13 +454,8 @@ class SLDACountRegressor(TopicRegressor):
 
         They are quantiles of the mixture of the negative binomials of all draws and chains.
         """
-        check_is_fitted(self, "_word_topic")
-        check_level(level)
         self._check_exposed(exposure)
-        lower, upper = self._foretell(
-            lambda omegas, r, _: ends(quantile, np.exp(omegas), r, level), X, covariates, exposure
-        )
-        return self._shaped(lower), self._shaped(upper)
+        return self._predict_interval(X, level, covariates, exposure)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
@@ -431,46 +483,14 @@ class SLDACountRegressor(TopicRegressor):
         self._check_exposed(exposure)
         return super()._losses(X, y, covariates, exposure)
 
-    def _likelihood(self) -> tuple[Response, Callable[[np.ndarray], np.ndarray]]:
-        return NegativeBinomial(1.0, np.ones(1)), np.exp
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
 
-def ends(
-    quantile: Callable[..., np.ndarray], means: np.ndarray, scales: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """The ends of the central interval of a mixture, whose draws have these means (n_draws, n_docs, R) and scales."""
-    draws = list(zip(means, scales, strict=True))
-    return quantile(draws, (1 - level) / 2), quantile(draws, (1 + level) / 2)
-
-
-def normal_quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:
-    """The numbers (n_docs, R) below which a draw from the normals lies with probability q, on average; by bisection."""
-    draws = [(mean, np.sqrt(sigma2)) for mean, sigma2 in draws]
-    low = np.min([mean - 40.0 * sd for mean, sd in draws], axis=0)
-    high = np.max([mean + 40.0 * sd for mean, sd in draws], axis=0)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        enough = average([ndtr((middle - mean) / sd) for mean, sd in draws]) >= q
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return 0.5 * (low + high)
-
-
-def quantile(draws: list[tuple[np.ndarray, np.ndarray]], q: float) -> np.ndarray:
-    """The smallest counts (n_docs, R) that are not exceeded with probability q, on average over the draws."""
-
-    def below(count: Any) -> Any:
-        return average([betainc(r, count + 1.0, r / (r + mean)) for mean, r in draws])
-
-    low, high = np.full(draws[0][0].shape, -1.0), np.ones(draws[0][0].shape)
-    while (short := below(high) < q).any():
-        low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
-    while (high - low > 1).any():
-        middle = np.floor((low + high) / 2.0)
-        enough = below(middle) >= q
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
+def check_whole(y: np.ndarray) -> None:
+    """Refuse what is no count."""
+    wrong = y[(y < 0) | (y != np.floor(y))]
+    if len(wrong):
+        raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong[0]:g}; SLDARegressor takes any number.")

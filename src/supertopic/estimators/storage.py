@@ -36,7 +36,7 @@ FACTS = {  # plain JSON values
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "vocabulary_",
-    "intercept_",
+    "intercept_", "calibrated_intercept_",
     "empty_intercept_", "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
 )  # fmt: skip
 GONE = ("c_", "c_path_")  # facts of version 0.1
@@ -54,7 +54,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
     tensors: dict[str, np.ndarray] = {"word_topic": model._word_topic, "eta": model._eta, "scale": model._scale}
     if isinstance(model, SupervisedTopicModel):
         tensors["calibrated_eta"], tensors["calibrated_scale"] = model._calibrated
-        tensors["shown_eta"], tensors["theta"] = model._shown, model._theta
+        tensors["shown_eta"], tensors["standard_theta"] = model._shown, model._theta
         tensors["dictionary"], tensors["idf"] = model._dictionary
     tensors |= {LEARNED + name: array for name, array in model._learned.items()}
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": names}
@@ -120,19 +120,32 @@ def _model(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> TopicModel
     calibrated, shown = draws, tensors["eta"]
     if isinstance(model, SupervisedTopicModel):
         calibrated, shown = (tensors["calibrated_eta"], tensors["calibrated_scale"]), tensors["shown_eta"]
-        model._theta, model._dictionary = tensors["theta"], Dictionary(tensors["dictionary"], tensors["idf"])
+        model._theta, model._dictionary = tensors["standard_theta"], Dictionary(tensors["dictionary"], tensors["idf"])
     model._set_draws(tensors["word_topic"], *draws, *calibrated, shown)
     return model
 
 
 def _fill_up(model: SupervisedTopicModel, tensors: dict[str, np.ndarray]) -> None:
-    """What a file of version 0.1 does not have: it showed the weights that predict, and hid no document.
+    """What a file of an older version does not have.
 
-    Its classifiers had no intercept, and a document without words had the shares of all tokens. Words had no weights.
+    Version 0.2 predicted with the intercept that stands for the base rate, and had sigma2 and words' weights in y's
+    units. Version 0.1 showed the weights that predict, and hid no document. Its classifiers had no intercept, a
+    document without words had the shares of all tokens, and words had no weights.
     """
-    eta = tensors["calibrated_eta"]
-    if "theta" not in tensors:
-        tensors["theta"], (tensors["dictionary"], tensors["idf"]) = NO_THETA, NO_WORDS
+    eta, unit = tensors["calibrated_eta"], getattr(model, "unit_", np.ones(1))
+    if "standard_theta" not in tensors and hasattr(model, "unit_"):
+        _expect(unit.ndim == 1 and tensors["scale"].shape[2:] == unit.shape, "unit_'s shape")
+        for name in ("scale", "calibrated_scale"):
+            tensors[name] = tensors[name] / unit / unit
+    if "theta" in tensors:
+        _expect(tensors["theta"].ndim == 3 and len(unit) in (1, eta.shape[2]), "theta's shape")
+        tensors["standard_theta"] = tensors.pop("theta") / np.reshape(unit, (-1, 1))  # float64: the same to the bit
+    elif "standard_theta" not in tensors:
+        tensors["standard_theta"], (tensors["dictionary"], tensors["idf"]) = NO_THETA, NO_WORDS
+    if "sums" in model._learned and len(model._learned["sums"]) == 4:
+        model._learned["sums"] = np.concatenate([model._learned["sums"], model._learned["sums"][1:2]])
+    if not hasattr(model, "calibrated_intercept_") and hasattr(model, "intercept_"):
+        model.calibrated_intercept_ = model.intercept_
     if "shown_eta" in tensors or eta.ndim != 4 or tensors["word_topic"].ndim != 3:
         return
     tensors["shown_eta"], model.hidden_ = eta, {"documents": 0}
@@ -141,7 +154,7 @@ def _fill_up(model: SupervisedTopicModel, tensors: dict[str, np.ndarray]) -> Non
     of_empty = np.einsum("cdrk,ck->r", eta[..., : shares.shape[1]], shares) / (eta.shape[0] * eta.shape[1])
     if not hasattr(model, "intercept_"):
         model.intercept_ = np.zeros(eta.shape[2])
-    model.empty_intercept_ = model.intercept_ + of_empty
+    model.calibrated_intercept_, model.empty_intercept_ = model.intercept_, model.intercept_ + of_empty
 
 
 def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
@@ -164,14 +177,15 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
         shown = tensors["shown_eta"].shape
         _expect(len(shown) == 4 and shown[1] > 0 and shown[::2] == eta.shape[::2], "the shown eta's shape")
         _expect(shown[3] == eta.shape[3], "the shown eta's width")
-        theta, (word, idf) = tensors["theta"], (tensors["dictionary"], tensors["idf"])
+        theta, (word, idf) = tensors["standard_theta"], (tensors["dictionary"], tensors["idf"])
         _expect(word.ndim == 1 and word.dtype.kind in "iu" and idf.shape == word.shape, "the words with weights")
         _expect((np.diff(word) > 0).all() and (word >= 0).all() and (word < n_words).all(), "which words have weights")
         _expect(theta.ndim == 3 and (not theta.size or theta.shape[1:] == (n_columns, len(word))), "theta's shape")
-        shapes |= dict.fromkeys(("intercept_", "empty_intercept_"), (n_columns,))
+        shapes |= dict.fromkeys(("intercept_", "calibrated_intercept_", "empty_intercept_"), (n_columns,))
         shapes |= dict.fromkeys(("covariate_mean_", "covariate_scale_", "covariate_names_"), (n_covariates,))
     if isinstance(model, TopicRegressor):
-        _expect(scale.shape[2] == n_columns and (tensors["calibrated_scale"] > 0).all(), "the response's parameter")
+        _expect(scale.shape[2] in (0, n_columns), "the response's parameter")
+        _expect((tensors["calibrated_scale"] > 0).all(), "the response's parameter")
         _expect(model.multioutput_ or n_columns == 1, "multioutput_")
     if isinstance(model, TopicClassifier):
         n_classes = len(model.classes_)
@@ -198,14 +212,15 @@ def _check_learned(model: TopicModel, counts: tuple[int, ...], eta: tuple[int, .
     shapes: dict[str, tuple[int, ...]] = {"imagined": (n, n_topics // model.n_blocks_), "documents": (n_words + 1,)}
     shapes |= {f"{name}_precision": (n, width * (width + 1) // 2, n_columns) for name in KEPT}
     shapes |= {f"{name}_shift": (n, width, n_columns) for name in KEPT}
-    shapes |= dict.fromkeys(("theta", "theta_precision"), (n_weights, eta[2])) | {"penalty": (1,), "sums": (4, eta[2])}
+    shapes |= dict.fromkeys(("theta", "theta_precision"), (n_weights, eta[2])) | {"penalty": (1,), "sums": (5, eta[2])}
+    shapes |= {"level": (eta[2],), "level_shift": (2, eta[2])}
     for name, array in learned.items():
         if name in shapes:
             _expect(array.shape == shapes[name], f"{LEARNED}{name}'s shape")
         else:
             _expect(name.partition("_")[0] in ("alone", "beside", "scale") and array.ndim == 2, f"{LEARNED}{name}")
     if isinstance(model, SupervisedTopicModel) and "eta_shift" not in learned:
-        learned |= {"sums": np.zeros((4, eta[2])), "scale": np.zeros((0, 0))}
+        learned |= {"sums": np.zeros((5, eta[2])), "scale": np.zeros((0, 0))}
 
 
 def _pipeline(model: TopicModel, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> Pipeline:

@@ -28,6 +28,7 @@ from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOK
 from supertopic.sampling.plan import Arrays, Corpus
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target, no_target
+from supertopic.sampling.words import copies_of_draws
 
 MOST_SHARE = 0.5
 FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
@@ -115,33 +116,41 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         before = constants(self)  # those of yesterday, if there was one
         response, target = self._encode(y, weight, exposure, classes, going_on)
         if going_on and self._learned["scale"].size:
-            response = response.learned(self._learned["scale"], float(self.discount))
-        target = target._replace(covariates=Z, offset=self._set_intercepts(target, lengths == 0))
+            n_docs = float(self.discount) * self._learned["sums"][4]
+            response = response.with_carried_scale(self._learned["scale"], n_docs, float(self.discount))
+        target = target._replace(covariates=Z, offset=self._set_intercepts(response, target, lengths == 0))
         known = documents.with_target(target)
         self._fit_chains(known, X, response, checkpoint, checkpoint_every, before, going_on)
         return self
 
-    def _set_intercepts(self, target: Target, empty: np.ndarray) -> np.ndarray:
-        """Learn omega of a document of which nothing is known, and of one without words; returns it for all, (n, R)."""
+    def _set_intercepts(self, response: Response, target: Target, empty: np.ndarray) -> np.ndarray:
+        """Learn the base rate, of all documents and of those without words; returns the offset of regressions, (n, R).
+
+        The mean is that of all batches.
+        """
         given, exposure = target.weight * target.y, target.weight * np.exp(target.offset)
-        sums = np.array([array[docs].sum(axis=0) for docs in (slice(None), empty) for array in (given, exposure)])
-        if "sums" in self._learned:
-            sums += float(self.discount) * self._learned["sums"]
+        sizes = [array[docs].sum(axis=0) for docs in (slice(None), empty) for array in (given, exposure)]
+        batch = np.array([*sizes, target.weight.sum(axis=0)])
+        sums = batch + float(self.discount) * self._learned["sums"] if "sums" in self._learned else batch
         self._learned["sums"] = sums
-        mean, few = self._mean(target, sums[:2]), FEW * largest(exposure)
-        links = self._link(mean), self._link((sums[2] + few * mean) / (sums[3] + few))
-        self.intercept_, self.empty_intercept_ = (self._constant_in_units(constant) for constant in links)
+        half, few = 0.5 * largest(target.weight), FEW * largest(exposure)
+        mean = self._mean(sums, half)
+        links = response.link(mean), response.link((sums[2] + few * mean) / (sums[3] + few))
+        self._batch_shift = np.where(batch[1] > 0, response.link(self._mean(batch, half)) - links[0], 0.0)
+        self._learned["level"] = self._constant_in_units(links[0])
+        self.intercept_, self.empty_intercept_ = (
+            self._constant_in_units(response.predictive_offset(constant)) for constant in links
+        )
         offset = target.offset + np.where(empty[:, None], links[1], links[0])
         return offset if offset.any() else target.offset
 
-    def _mean(self, target: Target, sums: np.ndarray) -> np.ndarray:
-        """The mean of y, (R,), never at an end of its range; `sums` are those of y and of the exposure, weighed."""
-        half = 0.5 * largest(target.weight)
-        return (sums[0] + half) / (sums[1] + 2.0 * half)
+    def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """The mean of y, (R,), never at an end of its range; `sums` begin with those of y and exposures, weighed.
 
-    @abstractmethod
-    def _link(self, mean: np.ndarray) -> np.ndarray:
-        """The omega that stands for a mean of y."""
+        Where all of y is the same, half a document of each kind stands for those that there might be.
+        """
+        ends = (sums[0] <= 0) | (sums[0] >= sums[1])
+        return np.where(ends, sums[0] + half, sums[0]) / np.where(ends, sums[1] + 2.0 * half, sums[1])
 
     def _constant_in_units(self, constant: np.ndarray) -> np.ndarray:
         return constant
@@ -210,7 +219,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         tokens = make_tokens(counts)
         lengths, n_threads = np.diff(tokens.doc_start), effective_n_jobs(self.n_jobs)
         Z = self._covariates(covariates, len(lengths))
-        offset = np.where((lengths == 0)[:, None], self.empty_intercept_, self.intercept_)
+        offset = np.where((lengths == 0)[:, None], self.empty_intercept_, self.calibrated_intercept_)
         offset = offset + log_exposure(exposure, len(lengths))
         etas, scales = self._calibrated
         n_pairs = max(*self._n_told(etas))
@@ -228,8 +237,8 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
                 omega.append(drawn + offset[docs])
             all_draws = np.concatenate(omega)
             if x is not None:  # every draw of eta has one of the copies of theta
-                said = np.array([x[docs] @ theta.T for theta in self._theta])
-                all_draws += said[(np.arange(len(etas))[:, None] * etas.shape[1] + pairs).ravel() % len(said)]
+                said = np.array([x[docs] @ theta.T for theta in self._theta]) * constants(self)[1]
+                all_draws += said[copies_of_draws(len(etas), etas.shape[1], pairs, len(said))]
             return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
 
         numbers = len(etas) * n_pairs * etas.shape[2]
@@ -291,7 +300,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         if not self._theta.size:
             raise AttributeError("The model has no word_coef_: it was fitted with words=False, or without calibration.")
         coef = np.zeros((self._theta.shape[1], self.n_features_in_))
-        coef[:, self._dictionary.word] = self._theta.mean(axis=0)
+        coef[:, self._dictionary.word] = self._theta.mean(axis=0, dtype=float) * constants(self)[1][:, None]
         return coef
 
     @property

@@ -9,7 +9,10 @@ from joblib import effective_n_jobs
 from scipy.special import expit
 
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.beliefs import constants
 from supertopic.sampling.crew import each
+from supertopic.sampling.level import Draws, match_level, sample_omegas
+from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target
 from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Surfaces, Trust, draw_factors, enough, find_trust
 from supertopic.sampling.words import (
@@ -20,6 +23,7 @@ from supertopic.sampling.words import (
     count_documents,
     learn_words,
     make_dictionary,
+    make_past,
     pick,
 )
 
@@ -36,6 +40,9 @@ class Trusting(TopicModel):
     hidden: Any
     _theta: np.ndarray  # (COPIES, R, n_words): direct weights of words
     _dictionary: Dictionary
+    _batch_shift: np.ndarray  # (R,): from the offset of all batches to that of this one
+    intercept_: np.ndarray
+    calibrated_intercept_: np.ndarray
 
     def _hide(self, target: Target) -> np.ndarray:
         """Documents whose responses are known: every so-many-th in the order of these, so that all kinds are there."""
@@ -63,7 +70,9 @@ class Trusting(TopicModel):
         if not (self.calibrate and self.words and X is not None):
             self._dictionary = NO_WORDS
         if not self.calibrate:
+            self.calibrated_intercept_ = self.intercept_
             return eta, scale
+        response, seen = plan.response.plain(), self._at_batch_level(plan.response, source)
         alone, asked, scales = None, np.zeros(0, int), scale[0, :0]
         foretold, before = [chain.foretold for chain in chains if chain.foretold], self._surfaces("alone")
         if not foretold and before:  # nothing is hidden this time, but was before
@@ -73,28 +82,29 @@ class Trusting(TopicModel):
         if foretold:
             pairs, some = np.arange(len(foretold[0].topics)) % eta.shape[1], enough(aside.target, *self._n_told(eta))
             aside, asked, scales = aside.pick(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
-            alone = find_trust(plan.response.plain(), aside.target, foretold, scales, before=before)
-        trust, believed = alone, 0.0
+            aside = aside.with_target(self._at_batch_level(plan.response, aside))
+            alone = find_trust(response, aside.target, foretold, scales, before=before)
+        told = np.mean([chain.left_out for chain in chains], axis=0)
+        by_covariates = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
+        trust, believed, said = alone, 0.0, np.zeros(seen.y.shape)
         if self.words and X is not None:
-            told = np.mean([chain.left_out for chain in chains], axis=0)
-            known = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
-            target = source.target._replace(offset=source.target.offset + known)
+            target = seen._replace(offset=seen.offset + by_covariates)
             x, past = self._open_words(X, plan.n_columns)
             n_threads = effective_n_jobs(self.n_jobs)
-            theta, trust, past = learn_words(
+            learned = learn_words(
                 x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
-                plan.response.plain().with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
+                response.with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
                 lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()), past, self._surfaces("beside"),
             )  # fmt: skip
+            self._theta, trust, past = learned.copies, learned.trust or alone, learned.past
             self._learned |= {"theta": past.theta.astype(np.float32), "penalty": np.array([past.penalty])}
             self._learned["theta_precision"] = past.precision.astype(np.float32)
-            believed = float(theta.any())
-            if trust and alone:
-                believed = round(COPIES * expit(trust.evidence - alone.evidence)) / COPIES
-                self._keep_surfaces("beside", trust)
-            trust = trust or alone
-            theta[round(COPIES * believed) :] = 0.0
-            self._theta = self._in_units(theta, scale)[0].astype(np.float32)
+            believed = float(self._theta.any())
+            if learned.trust and alone:
+                believed = round(COPIES * expit(learned.trust.evidence - alone.evidence)) / COPIES
+                self._keep_surfaces("beside", learned.trust)
+            self._theta[round(COPIES * believed) :] = 0.0
+            said = learned.said
         if alone:
             self._keep_surfaces("alone", alone)
         if trust and alone and hidden.any():
@@ -109,8 +119,40 @@ class Trusting(TopicModel):
                 draw_factors(trust, n_draws, rng, BESIDE_WORDS), draw_factors(alone, n_draws, rng, 1.0), strict=True
             )
         )
+        draws = []
+        for kind in np.unique(worded):
+            own = (worded == kind).reshape(shape[:2])
+            a, b = topics[own].mean(axis=0), beside[own].mean(axis=0)
+            like = told * a + by_covariates * b
+            omega = seen.offset + like + (said if kind else 0.0)
+            draws.append(Draws(float(own.mean()), omega, draws_of_hidden(foretold, topics, beside, own), like))
+        self._set_level(response, seen, np.diff(source.doc_start), draws)
         eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
         return eta, scale * of_scale[..., : scale.shape[2]]
+
+    def _at_batch_level(self, response: Response, documents: Any) -> Target:
+        """What is known of documents, with the offset that predicts the mean response of this batch.
+
+        Regressions begin at the mean of all batches. What topics and words explain is to be judged inside a batch, or
+        a mean that changes from batch to batch would be taken for an effect of theirs.
+        """
+        target, empty = documents.target, np.diff(documents.doc_start) == 0
+        shift = np.where(empty[:, None], 0.0, self._batch_shift)
+        return target._replace(offset=response.predictive_offset(target.offset + shift))
+
+    def _set_level(self, response: Response, target: Target, lengths: np.ndarray, draws: list[Draws]) -> None:
+        """Set the constant of predictions: right on average over this batch, and those before it."""
+        there = [np.isfinite(kind.omega).all(axis=1) for kind in draws]
+        some = (lengths > 0) & np.any(target.weight > 0, axis=1) & np.all(there, axis=0)
+        past = float(self.discount) * self._learned.get("level_shift", np.zeros((2, target.y.shape[1])))
+        if some.any():
+            draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
+            rng, here = np.random.default_rng([self.seed_, 5, *self._round()]), pick(target, some)
+            weight = here.weight.sum(axis=0)
+            past += weight * np.array([match_level(response, here, sample_omegas(draws, rng)), np.ones(len(weight))])
+        self._learned["level_shift"] = past
+        mean = past[0] / np.where(past[1] > 0, past[1], 1.0)
+        self.calibrated_intercept_ = self.intercept_ + mean * constants(self)[1]
 
     def _open_words(self, X: Any, n_columns: int) -> tuple[Any, Past | None]:
         """The words that will have weights, as rows of the documents, and what batches before have told of them."""
@@ -121,7 +163,7 @@ class Trusting(TopicModel):
         self._learned["documents"], self._dictionary = n_docs, make_dictionary(n_docs, n_columns)
         if known:
             theta, precision, penalty = (self._learned[name] for name in ("theta", "theta_precision", "penalty"))
-            past = carry(Past(theta, precision, penalty.item()), old, self._dictionary, discount)
+            past = carry(make_past(theta, precision, penalty.item()), old, self._dictionary, discount)
         return self._dictionary.rows(X), past
 
     def _keep_surfaces(self, name: str, trust: Trust) -> None:
@@ -177,3 +219,19 @@ class Trusting(TopicModel):
     def _n_told(self, etas: np.ndarray) -> tuple[int, int]:
         """How many draws of eta there are, and of a new document's topics; predictions use as many as the more."""
         return etas.shape[1], self.predict_sweeps - self.predict_sweeps // 2
+
+
+def draws_of_hidden(foretold: list[Foretold], topics: np.ndarray, beside: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """What some draws, those of the mask `own` (chain, draw), say of hidden documents, (n, n_hidden, R).
+
+    topics and beside (chain, draw, R) are the factors of the draws.
+    """
+    found = []
+    for part, a, b, mine in zip(foretold, topics, beside, own, strict=bool(foretold)):
+        pairs = np.arange(len(part.topics)) % len(a)
+        pairs, some = pairs[mine[pairs]], mine[pairs]
+        told = part.topics[some] * a[pairs][:, None]
+        if len(part.covariates):
+            told = told + part.covariates[some] * b[pairs][:, None]
+        found.append(told)
+    return np.concatenate(found) if found else np.zeros((0, 0, topics.shape[2]))

@@ -10,16 +10,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
+MOST_COVARIATE = 1e100  # their squares are added up
 TOKENS_A_TOPIC, FEW_TOPICS = 5, 10  # with fewer tokens a topic most topics are noise; a few topics do no harm
 
 
-def check_number(name: str, value: Any, words: tuple[str, ...] = ()) -> None:
+def check_number(name: str, value: Any, words: tuple[str, ...] = (), least: float = LEAST, most: float = MOST) -> None:
     """Refuse what is neither a positive number that the sampler can hold nor one of some words."""
     if isinstance(value, str) and value in words:
         return
-    if not isinstance(value, Real) or isinstance(value, bool) or not LEAST <= float(value) <= MOST:
+    if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
         names = "".join(f"{word!r} or " for word in words)
-        raise ValueError(f"{name} must be {names}a number from {LEAST:g} to {MOST:g}, got {value!r}.")
+        raise ValueError(f"{name} must be {names}a number from {least:g} to {most:g}, got {value!r}.")
 
 
 def check_engine(engine: Any) -> None:
@@ -95,6 +96,10 @@ def check_covariates(covariates: ArrayLike, n_docs: int) -> np.ndarray:
     """Covariates as a finite (n_docs, P) float array."""
     Z = check_array(covariates, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="covariates")
     Z = Z[:, None] if Z.ndim == 1 else Z
+    if Z.size and np.abs(Z).max() > MOST_COVARIATE:
+        raise ValueError(
+            f"covariates must be from {-MOST_COVARIATE:g} to {MOST_COVARIATE:g}, got {Z.flat[np.abs(Z).argmax()]:g}."
+        )
     if len(Z) != n_docs:
         raise ValueError(f"X has {n_docs} documents but covariates has {len(Z)} rows; they must be equally many.")
     return Z
@@ -132,6 +137,11 @@ def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
     if missing_label is not None:
         unknown = unknown | (y == missing_label)
     return unknown.astype(bool)
+
+
+def plain(value: Any) -> Any:
+    """A number or a text as Python has it: NumPy's say their type when they are shown."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def free_memory() -> float:

@@ -13,6 +13,8 @@ from supertopic.kernels.compiled import brief, kernel, part
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
+SMALL, MOST_TERMS = 3.0, 1000  # terms of a Polya-Gamma's sum where its shape is small: SMALL / h
+MOST_TRIES = 1000  # of a rejection sampler that accepts nearly always
 
 
 @part
@@ -66,15 +68,14 @@ def gamma(shape, key):
     """A Gamma(shape, 1) draw for shape >= 1 (Marsaglia and Tsang, 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
-    i = 1
-    while True:
+    for i in range(1, 2 * MOST_TRIES, 2):
         x = normal(key, i)  # uses the uniforms 2 i and 2 i + 1
         v = 1.0 + c * x
         if v > 0.0:
             v, u, square = v * v * v, uniform(key, 2 * i + 2), x * x
             if u < 1.0 - 0.0331 * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
                 return d * v
-        i += 2
+    return d  # only where the shape is not a number
 
 
 @part
@@ -105,7 +106,10 @@ def explicit_terms(h, z):
     many = h >= 16.0  # a sum of many is closer to normal, so that fewer terms do
     if z >= (11.0 if many else 14.0):  # the whole is as good as inverse Gaussian
         return 0
-    return 2 + int(z / (5.0 if many else 3.0))
+    n = 2 + int(z / (5.0 if many else 3.0))
+    if h < 1.0:  # most terms are nearly 0, and the rest has a long tail unless it is of many terms' size
+        return max(n, min(int(SMALL / h), MOST_TERMS))
+    return n
 
 
 @part

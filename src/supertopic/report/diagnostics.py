@@ -10,14 +10,6 @@ EPSILON = 1e-12  # Roeder, Both and Hinneburg's, and gensim's
 WINDOWS = {"c_v": 110, "c_npmi": 10}  # words, theirs as well
 
 
-def average(arrays: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-    """Their mean, added one by one: np.mean adds in an order that depends on the number of documents."""
-    total = np.zeros_like(arrays[0])
-    for array in arrays:
-        total = total + array
-    return total / len(arrays)
-
-
 def interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """The central interval of some draws, which are along the first axis."""
     if not 0 < level < 1:

@@ -16,6 +16,7 @@ from supertopic.kernels.draws import content_streams
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
 from supertopic.sampling.inference import draw_topics
+from supertopic.sampling.words import copies_of_draws
 
 SHOWN = 15  # words
 
@@ -166,13 +167,14 @@ def explain_counts(
         x = model._dictionary.rows(counts)
         where = {w: i for i, w in enumerate(model._dictionary.word)}
         known = [(i, where[w]) for i, w in enumerate(word) if w in where]
-        copies = (np.arange(len(etas))[:, None] * etas.shape[1] + pairs) % len(model._theta)
+        copies = copies_of_draws(len(etas), etas.shape[1], pairs, len(model._theta)).reshape(len(etas), -1)
+        unit = getattr(model, "unit_", 1.0)
         for i, j in known:
-            direct[:, :, i] = (model._theta[:, :, j] * x[0, j])[copies]
+            direct[:, :, i] = (model._theta[:, :, j] * x[0, j] * unit)[copies]
     beside = np.zeros((len(etas), n_pairs, n_columns))
     if Z.shape[1]:
         beside = np.array([[omegas(Z, draw[:, n_topics:].copy())[0] for draw in eta] for eta in etas])[:, pairs]
-    constant = (model.intercept_ if n_tokens else model.empty_intercept_) + log_exposure
+    constant = (model.calibrated_intercept_ if n_tokens else model.empty_intercept_) + log_exposure
     omega = (constant + beside + through.sum(axis=2) + direct.sum(axis=2)).reshape(-1, n_columns)
     means, mean_names = model._means(omega[:, None], np.concatenate(scales[:, pairs]))
     total = (through + direct).reshape(len(omega), len(word), n_columns)

@@ -250,7 +250,8 @@ class Summary:
         usual = draws @ (self._topic_shares[self.best_chain_] * blocks)  # (draw, R): every block's shares sum to 1
         own = np.arange(n_topics) * blocks // n_topics == np.arange(n_columns)[:, None] if blocks > 1 else True
         more = points * (draws - usual[..., None]) * own
-        start, scales = self.intercept_ + usual, np.zeros((n_draws, 0))
+        # the usual mixture stands for the base rate, which is known better than any topic's weight
+        start, scales = np.broadcast_to(self.intercept_, usual.shape), np.zeros((n_draws, 0))
         before, names = self._means(start[:, None], scales)
         after, _ = self._means(start[:, None] + more.swapaxes(1, 2), scales)  # (draw, K, what is predicted)
         change = after - before

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supertopic.kernels.draws import make_key
-from supertopic.sampling.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, draw_weights
+from supertopic.sampling.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, carry_over, draw_weights
 from supertopic.sampling.engines import Threads
-from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
+from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint
 from supertopic.sampling.inference import PREDICT, freeze
 from supertopic.sampling.plan import Arrays, Plan
 from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, Statistics, add, mean_topics
+from supertopic.sampling.state import Priors, Statistics, mean_topics
 from supertopic.sampling.trust import Foretold, foretell
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
@@ -55,7 +55,7 @@ class Chain:
         self.shown: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.foretold: Foretold | None = None
         self.left_out = np.zeros((0, plan.n_columns))
-        self.learned = {name: plan.known(name) for name in ("weights", "shown")}
+        self.learned = {name: plan.known(name) for name in ("eta", "weights", "shown")}
         self.engine.start(make_key(plan.seed, index, 0))
         self.statistics = self.engine.statistics()
 
@@ -83,36 +83,45 @@ class Chain:
         elif self.plan.learn and self.iteration > self.plan.burn_in // 4:  # the first topics are as good as random
             self.priors = learn_priors(self.engine, self.priors)
 
+    def remember(self) -> None:
+        """Learn what later batches need to know of the chain's own weights, once it has come to its end."""
+        if self.plan.n_columns:
+            self.learned["eta"] = carry_over(
+                self.engine, self.response, self.priors.nu2, self.plan.known("eta"), self.eta
+            )
+
     def calibrate(self, n_sweeps: int, hidden: Arrays | None, asked: np.ndarray | None = None) -> Iterator[None]:
         """Draw weights for predictions and, from hidden documents, those that are shown; yields after each draw.
 
         `asked` is a mask of the hidden documents whose responses are foretold.
         """
-        self.engine.leave_out(self.priors, n_sweeps, make_key(self.plan.seed, self.index, PREDICT))
-        key = make_key(self.plan.seed, self.index, PREDICTING)
-        known = self.plan.known("weights")
-        for eta, response, learned in draw_weights(
-            self.engine, self.plan.response.plain(), NU2, known, len(self.eta), key
-        ):
-            self.weights.append((eta, response))
-            self.learned["weights"] = learned
+        seed, known = self.plan.seed, self.plan.known
+        self.engine.leave_out(self.priors, n_sweeps, make_key(seed, self.index, PREDICT))
+        key = make_key(seed, self.index, PREDICTING)
+        for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, known("weights"), len(self.eta), key):
+            self.weights.append(draw)
             yield
-        mean = np.mean([eta[:, : self.plan.n_topics] for eta, _ in self.weights], axis=0)
-        self.left_out = np.concatenate(self.engine.ask("told", mean))
+        etas = np.array([eta for eta, _ in self.weights])
+        response = self.plan.response.plain().with_scale(np.mean([drawn.scale for _, drawn in self.weights], axis=0))
+        self.learned["weights"] = carry_over(self.engine, response, NU2, known("weights"), etas)
+        self.left_out = np.concatenate(self.engine.ask("told", etas[:, :, : self.plan.n_topics].mean(axis=0)))
+        path, n_shown = make_key(seed, self.index, SHOWN), max(len(self.eta), LEAST_SHOWN)
         if hidden is None:
+            if known("shown").precision.any():  # nothing new is known of them: what was known is drawn again
+                self.shown = [draw_eta(known("shown"), NU2_SHOWN, make_key(path, i)) for i in range(n_shown)]
             return
         everyone, topics = slice(0, len(hidden.target.y)), self.topics()
         plan = self.plan._replace(slices=(everyone,), groups=(slice(0, 1),))
-        engine, key = Threads(plan, hidden, 1), make_key(self.plan.seed, self.index, PREDICT)
+        engine, key = Threads(plan, hidden, 1), make_key(seed, self.index, PREDICT)
         engine.ask("meet", topics, n_sweeps, key)
-        path, n_draws = make_key(self.plan.seed, self.index, SHOWN), max(len(self.eta), LEAST_SHOWN)
-        known = self.plan.known("shown")
-        for eta, _, learned in draw_weights(engine, self.plan.response.shown(), NU2_SHOWN, known, n_draws, path, THIN):
+        response, drawn = self.plan.response.shown(), []
+        for eta, latest in draw_weights(engine, response, NU2_SHOWN, known("shown"), n_shown, path, THIN):
             self.shown.append(eta)
-            self.learned["shown"] = learned
+            drawn.append(latest.scale)
             yield
+        response = response.with_scale(np.mean(drawn, axis=0))
+        self.learned["shown"] = carry_over(engine, response, NU2_SHOWN, known("shown"), self.shown)
         engine.close()
-        etas = np.array([eta for eta, _ in self.weights])
         some = hidden if asked is None else hidden.pick(asked)
         self.foretold = foretell(some, topics, etas, n_sweeps, key)
 
@@ -132,10 +141,10 @@ class Chain:
             )
         shown = np.array(self.shown) if self.shown else calibrated[0]
         doc_topic = np.concatenate(self.engine.ask("topic_counts"))
-        learned = [add(self.statistics, self.plan.known("eta")), *self.learned.values()]
         return Result(
             eta, scale, calibrated, shown, self.foretold, self.left_out, kept.word_topic, doc_topic, self.priors,
-            np.array(self.trace), self.log_joint, self.engine.timings(), self.engine.traffic(), learned,
+            np.array(self.trace), self.log_joint, self.engine.timings(), self.engine.traffic(),
+            list(self.learned.values()),
         )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:

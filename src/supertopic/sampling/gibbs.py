@@ -87,10 +87,14 @@ def log_joint(engine: Threads, eta: np.ndarray, response: Response, priors: Prio
 
 def log_weights(eta: np.ndarray, nu2: float, known: Statistics | None) -> float:
     """log p(eta): a normal with variance nu2 around 0, or what follows from it and what is known."""
-    density = -0.5 * eta.size * math.log(2 * math.pi)
     if known is None:
-        return density - 0.5 * float(np.sum(eta**2)) / nu2 - 0.5 * eta.size * math.log(nu2)
-    for r, weights in enumerate(eta):
-        U, half = factorise(known, nu2, r)
-        density += np.log(U.diagonal()).sum() - 0.5 * np.sum((np.triu(U) @ weights - half) ** 2)
-    return float(density)
+        return -0.5 * (eta.size * math.log(2 * math.pi * nu2) + float(np.sum(eta**2)) / nu2)
+    return float(log_normal([factorise(known, nu2, r) for r in range(len(eta))], eta).sum())
+
+
+def log_normal(factors: list[tuple[np.ndarray, np.ndarray]], eta: np.ndarray) -> np.ndarray:
+    """The log density of each row of eta (R, K + P) under a normal distribution, as from `factorise`: (R,)."""
+    density = np.full(len(eta), -0.5 * eta.shape[1] * math.log(2 * math.pi))
+    for r, (U, half) in enumerate(factors):
+        density[r] += np.log(U.diagonal()).sum() - 0.5 * np.sum((np.triu(U) @ eta[r] - half) ** 2)
+    return density

@@ -142,6 +142,13 @@ class GpuShard:
         with self.watch.over(LAMBDA):
             self.find_lam(response, law, key, True)
 
+    def linearise(self, response: Response) -> None:
+        """Let the quadratic be that of the response itself at omega, lam integrated out: Newton's, not a draw's."""
+        omega = self.rows.get(self.omega)
+        lam = response.information(self.target, omega)
+        self.rows.put_into(self.lam, lam)
+        self.rows.put_into(self.kappa, response.gradient(self.target, omega) + lam * (omega - self.target.offset))
+
     def find_lam(self, response: Response, law: Law, key: np.uint64, draw: bool) -> None:
         """Draw lam if it is to be drawn, and find its kappa."""
         self.for_augment.send(key=key, own=law.own)
@@ -242,7 +249,7 @@ class GpuShard:
         self.set_shares(counted, n_sweeps - n_sweeps // 2)
 
     def regress(self, eta: np.ndarray) -> None:
-        """omega of the documents as if they were new, given eta (R, K + P)."""
+        """omega of the documents, as if they were new once they are left out, given eta (R, K + P)."""
         self.find_omegas(eta, self.covariates, self.known[2], self.omega)
 
     def find_omegas(self, eta: np.ndarray, covariates, offset, omega) -> None:

@@ -10,7 +10,7 @@ from supertopic.corpus import Tokens, cut, pick, take
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Belief, Priors, Statistics, Target, no_statistics
 
-START, ETA, TOPICS, SWEEP, SCALE, LAMBDA = range(6)  # purposes of random numbers inside a chain
+START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON = range(7)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
 DENSE, ACCEPTED = 5, 0.5  # sweeps that look at the response, at first and when it accepts less than this share

@@ -5,21 +5,21 @@ sampler ever sees. A missing response has weight 0, so kappa = lam = 0 and its d
 Several classes by stick-breaking are Logistic, too: a stick that a document does not reach is a missing response.
 """
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln, log_expit, log_softmax, softmax
+from scipy.special import betainc, expit, gammaln, log_expit, log_softmax, logit, ndtr, softmax
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.kernels.laws import COUNTS, GAUSSIAN, HINGE, LOGISTIC
 from supertopic.sampling.state import Target
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # where sigma2 and r are looked for
-BATCH = 8  # points of a density that are asked for at a time
+BATCH, BATCHES = 8, 64  # points of a density that are asked for at a time; how often, at most
+FAR, HALVINGS, DOUBLINGS = 40.0, 64, 1024  # standard deviations to either side, and steps, of a search for a quantile
 Total = Callable[..., np.ndarray]  # total(verb, *data): what the shards answer, summed over all documents
 
 
@@ -63,22 +63,64 @@ class Response(ABC):
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         """The log of the likelihood of each y, lam integrated out; psi is its exponential to the power c."""
 
-    def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
-        """The negative log-likelihood of all documents for c = 1, and its slope in omega (n_docs, R).
+    def gradient(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The derivative of log psi in omega, (n_docs, R): that of the quadratic at the mean of lam."""
+        constant, slope = self.kappa(target)
+        return constant + (slope - omega) * self.mean_lam(target, omega)
 
-        The slope is that of the quadratic at the mean of lam, whatever the response is.
+    def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The negative second derivative of log psi in omega, (n_docs, R).
+
+        lam, which stands for it here, is more: the information that there would be if lam had been observed, too.
         """
+        return self.mean_lam(target, omega)
+
+    def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
+        """The negative log-likelihood of all documents for c = 1, and its slope in omega (n_docs, R)."""
         plain = replace(self, c=1.0)
-        constant, slope = plain.kappa(target)
-        lam = plain.mean_lam(target, omega)
-        return -float(plain.log_likelihood(target, omega).sum()), lam * (omega - slope) - constant
+        return -float(plain.log_likelihood(target, omega).sum()), -plain.gradient(target, omega)
 
     def curvature(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        """How much each omega is held where it is by its own response, (n_docs, R), for c = 1."""
-        return replace(self, c=1.0).mean_lam(target, omega)
+        """The second derivative of `cost` in each omega, (n_docs, R)."""
+        return replace(self, c=1.0).information(target, omega)
 
-    def learned(self, draws: np.ndarray, weight: float) -> "Response":
-        """The same response, whose own parameter has been learned from documents that are gone: draws (n, R) of it."""
+    def mean(self, omega: np.ndarray) -> np.ndarray:
+        """The mean of y given omega in a prediction, (n_docs, R)."""
+        return omega
+
+    def variance(self, omega: np.ndarray) -> np.ndarray:
+        """The variance of y given omega, (n_docs, R): what the standard deviation of a prediction needs."""
+        raise NotImplementedError(f"{type(self).__name__} does not say the variance of y given omega.")
+
+    def cdf(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """The probability of a response up to y given omega, (n_docs, R): what intervals of a prediction need."""
+        raise NotImplementedError(f"{type(self).__name__} does not say the distribution of y given omega.")
+
+    def quantile(self, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The numbers (n_docs, R) up to which y is with probability q, on average over draws of omega; by bisection."""
+        draws = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+        spreads = [(drawn.mean(omega), np.sqrt(drawn.variance(omega))) for drawn, omega in draws]
+        low = np.min([mean - FAR * sd for mean, sd in spreads], axis=0)
+        high = np.max([mean + FAR * sd for mean, sd in spreads], axis=0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            enough = average([drawn.cdf(middle, omega) for drawn, omega in draws]) >= q
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return 0.5 * (low + high)
+
+    def link(self, mean: np.ndarray) -> np.ndarray:
+        """The offset of a regression that stands for a mean of y, (R,)."""
+        return mean
+
+    def predictive_offset(self, offset: np.ndarray) -> np.ndarray:
+        """The offset that predictions need where regressions have this one; most need the same."""
+        return offset
+
+    def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "Response":
+        """The same response, with a prior of its own parameter from documents that are gone.
+
+        draws (n, R) are those of the parameter, n_docs (R,) is what these documents count for once they are discounted.
+        """
         return self
 
     def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
@@ -105,6 +147,11 @@ class Response(ABC):
     @property
     def drawn(self) -> bool:
         """Whether the response has a parameter of its own that is drawn between z and lambda."""
+        return False
+
+    @property
+    def newton(self) -> bool:
+        """Whether regressions need steps by Newton's method: given lam, draws of eta hardly move."""
         return False
 
     @property
@@ -152,8 +199,23 @@ class Logistic(Response):
     def mean_lam(self, target, omega):
         return mean_polya_gamma(self.c * target.weight, omega)
 
+    def information(self, target, omega):
+        p = expit(omega)
+        return self.c * target.weight * p * (1.0 - p)
+
     def log_density(self, y, omega):
         return log_expit(np.where(y > 0.5, omega, -omega))
+
+    def mean(self, omega):
+        return softmax(omega, axis=-1) if self.exclusive else expit(omega)
+
+    def link(self, mean):
+        return logit(mean)
+
+    def predictive_offset(self, offset):
+        # A column is a regression of its class against the rest, whose offset is logit p. Where one of the columns must
+        # be 1, probabilities are in proportion to exp(omega), which without any document's part has to be p.
+        return log_expit(offset) if self.exclusive else offset
 
     def cost(self, target, omega):
         if not self.exclusive:
@@ -162,7 +224,9 @@ class Logistic(Response):
         return -float(np.sum(target.weight * target.y * logs)), target.weight * (np.exp(logs) - target.y)
 
     def curvature(self, target, omega):
-        p = softmax(omega, axis=1) if self.exclusive else expit(omega)
+        if not self.exclusive:
+            return super().curvature(target, omega)
+        p = softmax(omega, axis=1)
         return target.weight * p * (1.0 - p)
 
     def log_predictive(self, y, omegas, scales):
@@ -196,8 +260,16 @@ class Hinge(Response):
         zeta = self.margin - (2.0 * target.y - 1.0) * omega
         return self.c * target.weight / np.maximum(np.abs(zeta), 1e-6)
 
+    def information(self, target, omega):
+        # a hinge has no curvature but at its kink; the mean of lam stands for it, one unit away from there at least
+        zeta = self.margin - (2.0 * target.y - 1.0) * omega
+        return self.c * target.weight / np.maximum(np.abs(zeta), 1.0)
+
     def plain(self):
         return Hinge(1.0, 1.0)
+
+    def link(self, mean):
+        return logit(mean)
 
     def shown(self):
         return Logistic(1.0)  # a hinge is no likelihood: what it leaves unsure says nothing of what is unknown
@@ -232,9 +304,11 @@ class Gaussian(Response):
     def law(self):
         return Law(GAUSSIAN, self.sigma2)
 
-    def learned(self, draws, weight):
-        shape = draws.mean(axis=0) ** 2 * weight / np.maximum(draws.var(axis=0), LEAST_SCALE**2) + 2.0
-        return self if self.given else replace(self, shape=shape, rate=draws.mean(axis=0) * (shape - 1.0))
+    def with_carried_scale(self, draws, n_docs, discount):
+        if self.given:
+            return self
+        shape = 2.0 + 0.5 * n_docs  # the inverse gamma is conjugate
+        return replace(self, shape=shape, rate=draws.mean(axis=0) * (shape - 1.0))
 
     def draw_lam(self, target, omega, key, first_doc):
         return self.c * target.weight / self.sigma2
@@ -245,11 +319,20 @@ class Gaussian(Response):
     def mean_lam(self, target, omega):
         return self.c * target.weight / self.sigma2
 
+    def information(self, target, omega):
+        return self.c * target.weight / self.sigma2
+
     def log_density(self, y, omega):
         return -0.5 * ((y - omega) ** 2 / self.sigma2 + np.log(2.0 * np.pi * self.sigma2))
 
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.mean(omegas, axis=0))
+
+    def variance(self, omega):
+        return np.broadcast_to(self.sigma2, omega.shape)
+
+    def cdf(self, y, omega):
+        return ndtr((y - omega) / np.sqrt(self.sigma2))
 
     @property
     def scale(self):
@@ -291,11 +374,20 @@ class NegativeBinomial(Response):
     def law(self):
         return Law(COUNTS, self.r)
 
-    def learned(self, draws, weight):
-        if self.given or not weight:
+    @property
+    def newton(self):
+        return True  # lam has the precision of y + r coins, but y tells no more than r of them would
+
+    def with_carried_scale(self, draws, n_docs, discount):
+        if self.given:
             return self
-        narrow = weight / np.maximum(draws.var(axis=0), LEAST_SCALE**2)
-        return replace(self, shape=draws.mean(axis=0) ** 2 * narrow, rate=draws.mean(axis=0) * narrow)
+        # as many documents tell a variance of log r of about 2 / n at best; few draws may look firmer than that
+        mean = draws.mean(axis=0)
+        shape = np.minimum(discount * mean**2 / np.maximum(draws.var(axis=0), LEAST_SCALE**2), 0.5 * n_docs)
+        carried = shape > self.shape
+        return replace(
+            self, shape=np.where(carried, shape, self.shape), rate=np.where(carried, shape / mean, self.rate)
+        )
 
     def draw_lam(self, target, omega, key, first_doc):
         h = target.weight * (target.y + self.r)
@@ -307,10 +399,49 @@ class NegativeBinomial(Response):
     def mean_lam(self, target, omega):
         return mean_polya_gamma(self.c * target.weight * (target.y + self.r), omega - np.log(self.r))
 
+    def information(self, target, omega):
+        s = expit(omega - np.log(self.r))
+        return self.c * target.weight * (target.y + self.r) * s * (1.0 - s)
+
     def log_density(self, y, omega):
         r, psi = self.r, omega - np.log(self.r)
         ways = gammaln(y + r) - gammaln(r) - gammaln(y + 1.0)
         return ways + y * log_expit(psi) + r * log_expit(-psi)
+
+    def mean(self, omega):
+        return np.exp(omega)
+
+    def variance(self, omega):
+        mean = np.exp(omega)
+        return mean + mean * mean / self.r
+
+    def cdf(self, y, omega):
+        return betainc(self.r, y + 1.0, self.r / (self.r + np.exp(omega)))
+
+    def quantile(self, q, omegas, scales):
+        """The smallest counts; where these are too large for whole numbers, the nearest that there are."""
+        draws = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+
+        def below(count):
+            with np.errstate(over="ignore", invalid="ignore"):
+                return average([drawn.cdf(count, omega) for drawn, omega in draws])
+
+        low, high = np.full(omegas[0].shape, -1.0), np.ones(omegas[0].shape)
+        for _ in range(DOUBLINGS):
+            short = below(high) < q
+            if not short.any():
+                break
+            low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
+        for _ in range(HALVINGS):
+            middle = np.floor(low + 0.5 * (high - low))
+            if not ((low < middle) & (middle < high)).any():  # beyond 2**53 neighbours are more than 1 apart
+                break
+            enough = below(middle) >= q
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+    def link(self, mean):
+        return np.log(mean)
 
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.log(np.mean(np.exp(omegas), axis=0)))
@@ -340,6 +471,14 @@ class NegativeBinomial(Response):
         return float(np.sum(a * np.log(b) - gammaln(a) + (a - 1.0) * np.log(r) - b * r)) if self.drawn else 0.0
 
 
+def average(arrays: list[np.ndarray]) -> np.ndarray:
+    """Their mean, added one by one: np.mean adds in an order that depends on the number of documents."""
+    total = np.zeros_like(arrays[0])
+    for array in arrays:
+        total = total + array
+    return total / len(arrays)
+
+
 def mean_polya_gamma(h: np.ndarray, z: np.ndarray) -> np.ndarray:
     half = np.maximum(np.abs(z) / 2.0, 1e-6)
     return h * np.tanh(half) / (4.0 * half)
@@ -350,11 +489,12 @@ def slice_sample(log_density: Callable[[list[np.ndarray]], np.ndarray], x: np.nd
 
     A height below the density at x is drawn, then points of a bracket until one is above that height; a point that
     is not becomes the bracket's new end on its side of x. The bracket starts as all that is allowed. Which points come
-    if none is accepted is known beforehand, so that the density is asked for at several of them at once.
+    if none is accepted is known beforehand, so that the density is asked for at several of them at once. x stays if
+    there is no such point, as where the density is not a number.
     """
     low, high = np.full_like(x, np.log(LEAST_SCALE)), np.full_like(x, np.log(MOST_SCALE))
     found, chosen, height = np.zeros(len(x), bool), x, None
-    for first in itertools.count(1, BATCH):
+    for first in range(1, BATCHES * BATCH, BATCH):
         points = []
         for i in range(first, first + BATCH):
             new = low + (high - low) * uniforms(len(x), make_key(key, i))

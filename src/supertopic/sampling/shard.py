@@ -105,6 +105,12 @@ class Shard:
         self.set_lam(response, response.draw_lam(self.target, self.omega, key, self.first_doc))
         self.seconds[2] += time.perf_counter() - began
 
+    def linearise(self, response: Response) -> None:
+        """Let the quadratic be that of the response itself at omega, lam integrated out: Newton's, not a draw's."""
+        omega, lam = self.omega, response.information(self.target, self.omega)
+        kappa = response.gradient(self.target, omega) + lam * (omega - self.target.offset)
+        self.quadratic = Quadratic(own(kappa, np.float64), own(lam, np.float64))
+
     def add_statistics(self, total: Statistics) -> Statistics:
         """Add to what the next draw of eta needs to know, in place; without a response that is nothing."""
         began = time.perf_counter()
@@ -168,8 +174,13 @@ class Shard:
         self.rows = Rows(*sparse_rows(counted, self.n_topics, lengths))
 
     def regress(self, eta: np.ndarray) -> None:
-        """omega of the documents as if they were new, given eta (R, K + P)."""
-        self.omega = row_omegas(self.rows, self.target.covariates, own(eta, np.float64)) + self.target.offset
+        """omega of the documents, as if they were new once they are left out, given eta (R, K + P)."""
+        eta, covariates = own(eta, np.float64), self.target.covariates
+        if self.rows is None:
+            omega = z_omegas(self.tokens.doc_start, self.z, covariates, eta)
+        else:
+            omega = row_omegas(self.rows, covariates, eta)
+        self.omega = omega + self.target.offset
 
     def told(self, eta: np.ndarray) -> np.ndarray:
         """What the documents' topics say of the response as if they were new, (n_docs, R), given eta (R, K)."""
@@ -201,8 +212,7 @@ class Shard:
             kept[:, : self.n_topics] = state["kept"]
             self.kept = kept.reshape(-1)
         self.set_lam(response, own(lam, np.float64))
-        omega = z_omegas(self.tokens.doc_start, self.z, self.target.covariates, own(eta, np.float64))
-        self.omega = omega + self.target.offset
+        self.regress(eta)
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:

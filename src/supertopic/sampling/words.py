@@ -36,11 +36,28 @@ class Rows(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What documents that are gone have told of theta: a normal density of each weight."""
+    """What documents that are gone have told of theta: a normal density of each weight, without its prior.
 
-    theta: np.ndarray  # (n_words, R)
+    Its mean under a prior variance, the penalty, is shift / (precision + 1 / penalty).
+    """
+
+    shift: np.ndarray  # (n_words, R)
     precision: np.ndarray  # (n_words, R)
     penalty: float
+
+    @property
+    def theta(self) -> np.ndarray:
+        """The mean, (n_words, R)."""
+        return self.shift / (self.precision + 1.0 / self.penalty)
+
+
+def make_past(theta: np.ndarray, precision: np.ndarray, penalty: float) -> Past:
+    """The past with this mean."""
+    return Past(theta * (precision + 1.0 / penalty), precision, penalty)
+
+
+def no_past(shape: tuple[int, int], penalty: float) -> Past:
+    return Past(np.zeros(shape), np.zeros(shape), penalty)
 
 
 class Dictionary(NamedTuple):
@@ -76,9 +93,9 @@ def carry(past: Past, old: Dictionary, new: Dictionary, discount: float) -> Past
     """The past for another dictionary: a word whose idf is larger needs less weight for the same effect."""
     _, theirs, ours = np.intersect1d(old.word, new.word, assume_unique=True, return_indices=True)
     ratio = (old.idf[theirs] / new.idf[ours])[:, None]
-    theta, precision = (np.zeros((len(new.word), past.theta.shape[1])) for _ in range(2))
-    theta[ours], precision[ours] = past.theta[theirs] * ratio, discount * past.precision[theirs] / ratio**2
-    return Past(theta, precision, past.penalty)
+    shift, precision = (np.zeros((len(new.word), past.shift.shape[1])) for _ in range(2))
+    shift[ours], precision[ours] = discount * past.shift[theirs] / ratio, discount * past.precision[theirs] / ratio**2
+    return Past(shift, precision, past.penalty)
 
 
 def fit_theta(
@@ -86,15 +103,15 @@ def fit_theta(
 ) -> np.ndarray:
     """The most probable theta (n_words, R), given a known part of omega and, perhaps, what it is near to."""
     shape = rows.x.shape[1], target.y.shape[1]
-    precision = past.precision + 1.0 / past.penalty
+    precision, centre = past.precision + 1.0 / past.penalty, past.theta
 
     def cost(flat: np.ndarray) -> tuple[float, np.ndarray]:
         theta = flat.reshape(shape)
         value, slope = response.cost(target, offset + rows.x @ theta)
-        pull = precision * (theta - past.theta)
-        return value + 0.5 * float(np.vdot(pull, theta - past.theta)), (rows.transposed @ slope + pull).ravel()
+        pull = precision * (theta - centre)
+        return value + 0.5 * float(np.vdot(pull, theta - centre)), (rows.transposed @ slope + pull).ravel()
 
-    first = past.theta if start is None else start
+    first = centre if start is None else start
     options = {"maxiter": ITERATIONS if start is None else FEWER, "ftol": EXACT, "maxcor": 6}
     return minimize(cost, first.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
 
@@ -103,7 +120,7 @@ def choose_penalty(
     x: sp.csr_array, response: Response, target: Target, offset: np.ndarray, past: Past, run: Run
 ) -> float:
     """The prior variance with which words alone foretell documents of other folds best."""
-    fold = np.random.default_rng(0).permutation(x.shape[0]) % FOLDS
+    fold, n_folds = make_folds(x.shape[0])
 
     def losses(i: int) -> np.ndarray:
         seen, held = fold != i, fold == i
@@ -118,60 +135,101 @@ def choose_penalty(
                 break
         return found
 
-    n_folds = min(FOLDS, 1 + FOLDS * ENOUGH // x.shape[0])
     return float(PENALTIES[np.sum(run(losses, n_folds), axis=0).argmin()])
+
+
+def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
+    """The fold of each document, and how many of the folds are held out."""
+    return np.random.default_rng(0).permutation(n_docs) % FOLDS, min(FOLDS, 1 + FOLDS * ENOUGH // n_docs)
+
+
+def cross_predict(
+    x: sp.csr_array, response: Response, target: Target, offset: np.ndarray, past: Past, seed: list[int], run: Run
+) -> np.ndarray:
+    """What a copy of theta from documents of other folds says, (n_docs, R); NaN in folds that are not held out."""
+    (fold, n_folds), said = make_folds(x.shape[0]), np.full(target.y.shape, np.nan)
+
+    def fit(i: int) -> np.ndarray:
+        seen = fold != i
+        part = weigh_at_random(pick(target, seen), [*seed, 6, i])
+        return fit_theta(make_rows(x[seen]), response, part, offset[seen], past)
+
+    for i, theta in enumerate(run(fit, n_folds)):
+        said[fold == i] = x[fold == i] @ theta
+    return said
+
+
+class Learned(NamedTuple):
+    """What was learned of words."""
+
+    copies: np.ndarray  # (COPIES, R, n_words): of theta
+    trust: Trust | None  # how far topics can be trusted beside them
+    past: Past  # what is known from now on
+    said: np.ndarray  # (n_docs, R): what words would say of the documents if these were new; NaN where it is not known
 
 
 def learn_words(
     x: sp.csr_array, target: Target, told: np.ndarray, hidden_x: sp.csr_array, hidden: Target,
     foretold: list[Foretold], scales: np.ndarray, response: Response, seed: list[int], run: Run, past: Past | None,
     before: Surfaces | None,
-) -> tuple[np.ndarray, Trust | None, Past]:  # fmt: skip
-    """Copies of theta (COPIES, R, n_words), how far topics can be trusted beside them, and what is known from now on.
+) -> Learned:  # fmt: skip
+    """Weights of words beside topics.
 
     `told` (n_docs, R) is what the topics say of the documents as if these were new; the offset of `target` holds what
     covariates say. Where nothing was hidden, topics are as loud as is usual. What these documents do not have stays as
     it was.
     """
     known, shape = np.any(target.weight > 0, axis=1), (x.shape[1], target.y.shape[1])
-    enough, before_all = known.sum() >= LEAST_DOCS, past or Past(np.zeros(shape), np.zeros(shape), PENALTIES[0])
-    copies = np.repeat(before_all.theta.T[None].astype(np.float32), COPIES, axis=0)
+    enough, before_all = known.sum() >= LEAST_DOCS, past or no_past(shape, PENALTIES[0])
+    thetas, precision, said = before_all.theta, before_all.precision.copy(), np.full(target.y.shape, np.nan)
+    copies = np.repeat(thetas.T[None].astype(np.float32), COPIES, axis=0)
     if x.shape[1] == 0 or not (enough or past):
-        return copies, None, before_all
+        return Learned(copies, None, before_all, said)
     there = np.union1d(x[known].indices, hidden_x.indices)
     x, hidden_x, target, told = x[known][:, there], hidden_x[:, there], pick(target, known), told[known]
     rows, trust, a = make_rows(x), None, BESIDE_WORDS
-    past = Past(before_all.theta[there], before_all.precision[there], before_all.penalty)
+    past = Past(before_all.shift[there], before_all.precision[there], before_all.penalty)
     if enough:
         past = past._replace(penalty=choose_penalty(x, response, target, target.offset, past, run))
     theta = None
     if foretold:
-        said = []
+        steps = []
         for step in STEPS:
             theta = fit_theta(rows, response, target, target.offset + step * told, past, theta)
-            said.append(hidden_x @ theta)
-        trust = find_trust(response, hidden, foretold, scales, (STEPS, np.array(said)), before)
+            steps.append(hidden_x @ theta)
+        trust = find_trust(response, hidden, foretold, scales, (STEPS, np.array(steps)), before)
         a = trust.posteriors[0][0] @ trust.posteriors[0][1]
-        # hidden documents have told what they had to tell: words are learned from them, too
+    if enough:
+        said[known] = cross_predict(x, response, target, target.offset + a * told, past, seed, run)
+    if foretold:  # hidden documents have told what they had to tell: words are learned from them, too
         topics, beside = (np.concatenate(parts) for parts in zip(*foretold, strict=True))
         rows, told = make_rows(sp.vstack([x, hidden_x], "csr")), np.concatenate([told, topics.mean(axis=0)])
-        known = beside.mean(axis=0) if len(beside) else np.zeros(hidden.y.shape)
-        hidden = hidden._replace(offset=hidden.offset + known)
+        by_covariates = beside.mean(axis=0) if len(beside) else np.zeros(hidden.y.shape)
+        hidden = hidden._replace(offset=hidden.offset + by_covariates)
         target = Target(*(np.concatenate(pair) for pair in zip(target, hidden, strict=True)))
     offset = target.offset + a * told
     theta = fit_theta(rows, response, target, offset, past, theta)
 
     def copy(i: int) -> np.ndarray:
-        chance = np.random.default_rng([*seed, 3, i]).exponential(size=(len(told), 1))
-        weighed = target._replace(weight=target.weight * chance)
+        weighed = weigh_at_random(target, [*seed, 3, i])
         return fit_theta(rows, response, weighed, offset, past, theta).T.astype(np.float32)
 
     curvature = response.curvature(target, offset + rows.x @ theta)
     squares = rows.transposed.multiply(rows.transposed) @ curvature
     copies[:, :, there] = run(copy, COPIES)
-    thetas, precision = before_all.theta.copy(), before_all.precision.copy()
     thetas[there], precision[there] = theta, past.precision + squares
-    return copies, trust, Past(thetas, precision, past.penalty)
+    return Learned(copies, trust, make_past(thetas, precision, past.penalty), said)
+
+
+def weigh_at_random(target: Target, seed: list[int]) -> Target:
+    """One of the weights of the Bayesian bootstrap."""
+    chance = np.random.default_rng(seed).exponential(size=(len(target.weight), 1))
+    return target._replace(weight=target.weight * chance)
+
+
+def copies_of_draws(n_chains: int, n_draws: int, pairs: np.ndarray, n_copies: int) -> np.ndarray:
+    """The copy of theta that goes with each pair of draws, those of one chain after the other: one for each eta."""
+    return (np.arange(n_chains)[:, None] * n_draws + pairs).ravel() % n_copies
 
 
 def make_rows(x: sp.csr_array) -> Rows:
