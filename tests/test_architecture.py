@@ -10,6 +10,7 @@ import supertopic
 SOURCE = Path(supertopic.__file__).parent
 # from the top down; a name with a dot is a file of its own, and files of one room are in the order of their lists
 ROOMS = [
+    "warn",
     "corpus",
     "datasets",
     "kernels",
@@ -28,7 +29,7 @@ INSIDE = {
     ],
     "sampling": [
         "state", "responses", "plan", "card", "card_moments", "inference", "shard", "crew", "topics", "gpu", "engines",
-        "cluster", "gibbs", "calibration", "trust", "words", "chain",
+        "cluster", "gibbs", "calibration", "trust", "words", "level", "chain",
     ],
     "files": ["container", "checkpoint", "tables", "spool"],
     "report": ["diagnostics", "explain", "summary", "page", "plots"],

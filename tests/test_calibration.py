@@ -8,7 +8,7 @@ from small import engine_of, flat, plan_of
 from supertopic import LDA, SLDAClassifier
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
-from supertopic.sampling.calibration import NU2, draw_weights
+from supertopic.sampling.calibration import NU2, carry_over, draw_weights
 from supertopic.sampling.inference import infer_shares
 from supertopic.sampling.responses import Gaussian, Logistic
 from supertopic.sampling.state import Kept, Priors, Rows, Statistics, fixed_topics, make_target
@@ -64,10 +64,11 @@ def test_weights_have_the_posterior_of_a_regression():
     A = rng.normal(size=(4, 4))
     before, pull = A @ A.T, rng.normal(size=4)  # what other documents have taught
     known = Statistics(before[np.tril_indices(4)][:, None], pull[:, None])
-    drawn = draw_weights(engine, response, NU2, known, 4000, make_key(3))
-    eta, learned = zip(*((eta, learned) for eta, _, learned in drawn), strict=True)
-    eta, P = np.array(eta), np.eye(4) / NU2 + before + (both * weight).T @ both / 0.09
-    np.testing.assert_allclose(learned[-1].precision[:, 0], (P - np.eye(4) / NU2)[np.tril_indices(4)])
+    eta = np.array([eta for eta, _ in draw_weights(engine, response, NU2, known, 4000, make_key(3))])
+    P = np.eye(4) / NU2 + before + (both * weight).T @ both / 0.09
+    learned = carry_over(engine, response, NU2, known, eta)
+    np.testing.assert_allclose(learned.precision[:, 0], (P - np.eye(4) / NU2)[np.tril_indices(4)])
+    np.testing.assert_allclose(np.linalg.solve(P, learned.shift[:, 0]), eta[:, 0].mean(axis=0))
     mean = np.linalg.solve(P, pull + (both.T @ (weight * (y - offset)) / 0.09).ravel())
     sd = np.sqrt(np.diag(np.linalg.inv(P)))
     assert (np.abs(eta[:, 0].mean(axis=0) - mean) / (sd / np.sqrt(4000))).max() < 4

@@ -78,6 +78,7 @@ def test_ratings_and_counts(corpus):
     np.testing.assert_allclose(rating.intercept_, np.average(y, weights=weight))
     np.testing.assert_allclose(rating.unit_, np.sqrt(np.average((y - rating.intercept_) ** 2, weights=weight)))
     omega, sigma2 = draws_of(rating, X)
+    sigma2 = sigma2 * rating.unit_**2
     mean, std = rating.predict(X, return_std=True)
     np.testing.assert_allclose(mean, omega.mean(axis=0)[:, 0])
     np.testing.assert_allclose(std, np.sqrt(omega.var(axis=0)[:, 0] + sigma2.mean()))
@@ -134,7 +135,7 @@ def test_a_document_of_two_words_by_enumeration(corpus):
         prior = np.exp(np.sum(gammaln(n + 0.2) - gammaln(0.2)))
         weight = prior * phi[z[0], words[0]] * phi[z[1], words[1]]
         total += weight
-        p += weight * expit(model.intercept_ + eta @ (n / 2)).mean()
+        p += weight * expit(model.calibrated_intercept_ + eta @ (n / 2)).mean()
     assert model.predict_proba(document)[0, 1] == pytest.approx(p / total, abs=0.01)
 
 
@@ -362,10 +363,16 @@ def test_sticks_end_at_the_class():
     assert weight.tolist() == [[1, 0, 0], [2, 2, 0], [3, 3, 3]]
 
 
-def test_the_mean_count_has_half_a_count_more(corpus):
+@pytest.mark.filterwarnings("ignore:.*do not show that topics")
+def test_the_base_rate_is_the_mean_unless_that_is_at_an_end(corpus):
     y = np.arange(300) % 3
-    model = SLDACountRegressor(3, **RUN).fit(corpus.X, y)
-    assert model.intercept_[0] == pytest.approx(np.log((y.sum() + 0.5) / 300))
+    assert SLDACountRegressor(3, **RUN).fit(corpus.X, y).intercept_[0] == pytest.approx(np.log(y.mean()))
+    assert SLDACountRegressor(3, **RUN).fit(corpus.X, 0 * y).intercept_[0] == pytest.approx(np.log(0.5 / 300))
+    labels = np.column_stack([y == 0, y == 1, y >= 0, y < 0]).astype(int)
+    rates = expit(SLDAClassifier(3, **RUN).fit(corpus.X, labels).intercept_)
+    np.testing.assert_allclose(rates, [1 / 3, 1 / 3, 300.5 / 301, 0.5 / 301])
+    classes = SLDAClassifier(3, **RUN).fit(corpus.X, y)
+    np.testing.assert_allclose(np.exp(classes.intercept_), 1 / 3)
 
 
 def test_chains_of_another_width_have_a_large_rhat():

@@ -84,7 +84,10 @@ def test_what_cannot_be_explained(corpus):
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
         model.explain(corpus.X[:1], level=2)
     nothing = model.explain(np.zeros((1, corpus.X.shape[1]), int))
-    np.testing.assert_allclose(nothing.omega, model.empty_intercept_)
+    np.testing.assert_allclose(nothing.omega, model.empty_intercept_, atol=0.1)
+    (lower, upper), p = nothing.mean_interval, expit(model.empty_intercept_[0])
+    assert lower[1] < p - 0.15 and upper[1] > p + 0.15  # no such document was seen
+    np.testing.assert_allclose(nothing.mean, model.predict_proba(np.zeros((1, corpus.X.shape[1]), int))[0])
     assert nothing.words == [] and "in all" in repr(nothing) and "without a word" in nothing._repr_html_()
     hostile = np.array(["<script>alert(1)</script>"] * corpus.X.shape[1])
     assert "<script>" not in model.explain(corpus.X[:1], hostile)._repr_html_()
@@ -137,12 +140,17 @@ def test_effects_are_those_of_a_document_with_more_of_a_topic(corpus, name):
     if name == "separate":
         assert len(frame) == 36 and np.isclose(frame.groupby("topic")["after"].sum(), 1).all()
         own = coef[:, 0, :4] @ (3 * shares[:4])
-        omega = model.intercept_ + coef @ (3 * shares)
+        omega = np.tile(model.intercept_, (len(coef), 1))
         omega[:, 0] += 0.2 * (coef[:, 0, k] - own)
     else:
-        mixed = 0.8 * shares
-        mixed[k] += 0.2
-        omega = model.intercept_ + coef @ mixed
+        more = -0.2 * shares
+        more[k] += 0.2
+        omega = model.intercept_ + coef @ more
+    base = {"ratings": respond(corpus).mean(), "counts": respond(corpus).mean()}.get(name)
+    np.testing.assert_allclose(
+        frame[frame["topic"] == k]["before"],
+        np.bincount(respond(corpus).astype(int)) / corpus.X.shape[0] if base is None else base,
+    )
     if name in ("classes", "separate"):
         expected = softmax(omega, axis=1).mean(axis=0)
     else:

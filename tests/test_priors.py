@@ -36,7 +36,7 @@ from supertopic.sampling.plan import Arrays
 from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
 from supertopic.sampling.state import Belief, Priors, Statistics, make_target, no_statistics
 from supertopic.sampling.trust import Foretold, find_trust
-from supertopic.sampling.words import Dictionary, Past, carry, learn_words
+from supertopic.sampling.words import Dictionary, carry, learn_words, make_past
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -512,26 +512,37 @@ def test_a_words_weight_is_carried():
         Dictionary(np.array([1, 3, 4]), np.array([1.0, 2.0, 3.0])),
         Dictionary(np.array([0, 3, 4]), np.array([1.5, 4.0, 1.5])),
     )
-    past = Past(rng.normal(size=(3, 2)), rng.exponential(size=(3, 2)), 5.0)
+    past = make_past(rng.normal(size=(3, 2)), rng.exponential(size=(3, 2)), 5.0)
     found = carry(past, old, new, 0.5)
-    np.testing.assert_allclose(found.theta[1:] * new.idf[1:, None], past.theta[1:] * old.idf[1:, None])
+    # what the documents alone have told, without the prior
+    means = [p.shift[1:] / p.precision[1:] for p in (found, past)]
+    np.testing.assert_allclose(means[0] * new.idf[1:, None], means[1] * old.idf[1:, None])
     sd = [p**-0.5 for p in (found.precision[1:], past.precision[1:])]
     np.testing.assert_allclose(sd[0] * new.idf[1:, None], sd[1] * old.idf[1:, None] * np.sqrt(2))
     assert not found.theta[0].any() and not found.precision[0].any() and found.penalty == 5.0
+    assert not carry(past, old, new, 0.0).theta.any()  # forgotten
+    np.testing.assert_allclose(carry(past, old, old, 1.0).theta, past.theta)
 
 
 @pytest.mark.parametrize("response", [Gaussian(1.0, np.ones(2)), NegativeBinomial(1.0, np.ones(2))])
 def test_a_parameter_that_was_learned(response):
-    """Its prior has the mean and the spread of the draws."""
+    """Its prior has the mean and the spread of the draws, and is never firmer than so many documents can make it."""
     rng, draws = np.random.default_rng(0), np.random.default_rng(1).gamma(50.0, [0.1, 0.02], (4000, 2))
-    learned = response.learned(draws, 1.0)
+    if isinstance(response, Gaussian):
+        draws = 98.0 * np.array([0.1, 0.02]) / np.random.default_rng(1).gamma(102.0, 1.0, (4000, 2))  # of 200 documents
+    n_docs = np.full(2, 200.0)
+    learned = response.with_carried_scale(draws, n_docs, 1.0)
     values = rng.gamma(learned.shape, 1.0 / learned.rate, (40_000, 2))
     if isinstance(response, Gaussian):
         values = 1.0 / rng.gamma(learned.shape, 1.0 / learned.rate, (40_000, 2))
     np.testing.assert_allclose(values.mean(axis=0), draws.mean(axis=0), rtol=0.02)
     np.testing.assert_allclose(values.std(axis=0), draws.std(axis=0), rtol=0.05)
-    wide = response.learned(draws, 0.1)
+    wide = response.with_carried_scale(draws, 0.1 * n_docs, 0.1)
     assert (wide.shape < learned.shape).all()
+    single = response.with_carried_scale(draws[:1], n_docs, 1.0)  # one draw has no spread, but is not certain
+    assert (single.shape <= 0.5 * n_docs + 2.0).all() and np.isfinite(single.rate).all()
+    forgotten = response.with_carried_scale(draws, 0.0 * n_docs, 0.0)
+    np.testing.assert_array_equal(forgotten.shape, response.shape * np.ones(2))
 
 
 def test_count_words():
@@ -650,15 +661,15 @@ def test_words_that_a_batch_lacks_stay_as_they_were():
     x = sp.csr_array(np.hstack([rng.random((40, 2)), np.zeros((40, 1))]))
     y = rng.normal(size=(40, 1))
     target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
-    past = Past(np.array([[0.3], [-0.2], [1.5]]), np.array([[2.0], [3.0], [4.0]]), 5.0)
-    copies, _, now = learn_words(
+    past = make_past(np.array([[0.3], [-0.2], [1.5]]), np.array([[2.0], [3.0], [4.0]]), 5.0)
+    copies, _, now, _ = learn_words(
         x, target, 0.0 * y, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), [0],
         lambda verb, n: [verb(i) for i in range(n)], past, None,
     )  # fmt: skip
-    assert now.theta[2] == 1.5 and now.precision[2] == 4.0 and (copies[:, 0, 2] == 1.5).all()
+    assert now.theta[2] == pytest.approx(1.5) and now.precision[2] == 4.0 and np.allclose(copies[:, 0, 2], 1.5)
     np.testing.assert_allclose(now.precision[:2, 0], past.precision[:2, 0] + (x.toarray()[:, :2] ** 2).sum(axis=0))
     dense, pull = x.toarray()[:, :2], past.precision[:2, 0] + 1.0 / now.penalty
-    exact = np.linalg.solve(dense.T @ dense + np.diag(pull), dense.T @ y[:, 0] + pull * past.theta[:2, 0])
+    exact = np.linalg.solve(dense.T @ dense + np.diag(pull), dense.T @ y[:, 0] + past.shift[:2, 0])
     np.testing.assert_allclose(now.theta[:2, 0], exact, atol=0.01)
 
 

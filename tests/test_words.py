@@ -13,13 +13,13 @@ from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBin
 from supertopic.sampling.state import make_target
 from supertopic.sampling.trust import BESIDE_WORDS, between
 from supertopic.sampling.words import (
-    Past,
     choose_penalty,
     count_documents,
     fit_theta,
     learn_words,
     make_dictionary,
     make_rows,
+    no_past,
 )
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
@@ -32,8 +32,7 @@ RESPONSES = [
 
 def nothing_before(x, target, penalty):
     """A past of which only the prior variance is known."""
-    none = np.zeros((x.shape[1], target.y.shape[1]))
-    return Past(none, none, penalty)
+    return no_past((x.shape[1], target.y.shape[1]), penalty)
 
 
 def in_order(run, n):
@@ -182,11 +181,12 @@ def test_every_draw_has_a_copy_of_the_weights(verdicts, kind, tmp_path):
     model._theta = theta
     x = model._dictionary.rows(X[300:340])
     draws = [chain * 10 + pair % 10 for chain in range(2) for pair in range(omega.shape[1] // 2)]
-    said = np.array([x @ theta[draw % words.COPIES].T for draw in draws])
+    unit = getattr(model, "unit_", 1.0)
+    said = np.array([x @ theta[draw % words.COPIES].T for draw in draws]) * unit
     np.testing.assert_allclose(omega - without, np.moveaxis(said, 0, 1), atol=1e-9)
     spoken = [copy for copy in theta if copy.any()]
     assert len(spoken) > 1 and len({copy.tobytes() for copy in spoken}) == len(spoken)
-    np.testing.assert_allclose(model.word_coef_[:, model._dictionary.word], theta.mean(axis=0))
+    np.testing.assert_allclose(model.word_coef_[:, model._dictionary.word], theta.mean(axis=0, dtype=float) * unit)
     threads = kind(4, n_jobs=2, **RUN).fit(X[:300], y[:300])
     np.testing.assert_array_equal(threads._theta, theta)
     save(model, tmp_path / "m")

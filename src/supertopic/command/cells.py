@@ -7,6 +7,7 @@ import numpy as np
 RESPONSES = ("class", "labels", "rating", "count")
 FEW = 20  # whole numbers with at most this many different values are taken for classes
 YEARS = 1000, 2100  # what numbers that look like years are between
+MOST_DIFFERENT = 0.5  # share of the cells that may be different from all others; above, they are ids
 MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be taken for lists of labels
 
 
@@ -32,7 +33,7 @@ def read_response(cells: list, response: str, separator: str) -> Column:
     elif response == "class":
         y = as_classes(cells)
     else:
-        y = as_numbers(cells, response)
+        y = as_numbers(cells, "the response", f"--response {response}")
     return Column(response, why, y, known, names)
 
 
@@ -52,10 +53,11 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
         held = sum(separator in str(cell) for cell in known)
         if known and held >= MANY_SEPARATORS * len(known):
             return "labels", f"{held} of {len(known)} cells hold the separator {separator!r}"
-        if len(set(map(str, known))) == len(known) > FEW:
+        different = len(set(map(str, known)))
+        if different > MOST_DIFFERENT * len(known) and different > FEW:
             raise ValueError(
-                f"Each of the {len(known)} cells is different, such as {str(known[0])[:40]!r}: that is no class. Is it "
-                "the right column? --response class takes it all the same."
+                f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}: that is no "
+                "class. Is it the right column? --response class takes it all the same."
             )
         return "class", "the cells are text"
     different = len(set(numbers))
@@ -64,10 +66,10 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
             f"The numbers look like years ({min(numbers):.0f} to {max(numbers):.0f}), which are neither classes nor "
             "counts; --response rating (or class, count) says what they are to be."
         )
-    if different == len(known) > FEW and all(number == int(number) for number in numbers):
+    if different > MOST_DIFFERENT * len(known) and different > FEW and all(number == int(number) for number in numbers):
         raise ValueError(
-            f"Each of the {len(known)} cells holds another whole number, as ids do: --response count or rating, if "
-            "they are what is to be explained."
+            f"The {len(known):,} cells hold {different:,} different whole numbers, as ids do: --response count or "
+            "rating, if they are what is to be explained."
         )
     if any(number != int(number) for number in numbers):
         return "rating", "the cells are numbers, not all of them whole"
@@ -87,14 +89,16 @@ def as_number(cell: Any) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def as_numbers(cells: list, what: str) -> np.ndarray:
-    """Numbers, NaN where the cell is empty."""
+def as_numbers(cells: list, column: str, option: str) -> np.ndarray:
+    """Numbers, NaN where the cell is empty; the option is what asks for them."""
     y = np.full(len(cells), np.nan)
     for i, cell in enumerate(cells):
         if cell is not None:
             number = as_number(cell)
             if number is None:
-                raise ValueError(f"Row {i + 1} holds {cell!r}, which is no number; --response {what} needs numbers.")
+                raise ValueError(
+                    f"Row {i + 1} of {column} holds {str(cell)[:40]!r}, which is no number; {option} needs numbers."
+                )
             y[i] = number
     return y
 
@@ -112,15 +116,15 @@ def as_classes(cells: list) -> np.ndarray:
     return np.array(cells, dtype=object)
 
 
-def as_labels(cells: list, separator: str) -> tuple[np.ndarray, list[str]]:
+def as_labels(cells: list, separator: str, least: int = 2) -> tuple[np.ndarray, list[str]]:
     """A 0/1 indicator matrix, NaN where the cell is empty, and the names of its columns. An empty list has no label."""
     sets: list[set[str] | None] = []
     for cell in cells:
         parts = cell if isinstance(cell, list) or cell is None else str(cell).split(separator)
         sets.append(None if parts is None else {str(part).strip() for part in parts} - {"", "None"})
     names = sorted(set().union(*(labels for labels in sets if labels)))
-    if len(names) < 2:
-        raise ValueError(f"The column has {len(names)} different labels; at least two are needed.")
+    if len(names) < least:
+        raise ValueError(f"The column has {len(names)} different labels; at least {least} are needed.")
     y = np.full((len(cells), len(names)), np.nan)
     for row, labels in zip(y, sets, strict=True):
         if labels is not None:

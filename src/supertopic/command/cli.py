@@ -55,7 +55,9 @@ from supertopic.command.show import (
     word_tables,
 )
 from supertopic.command.steps import (
+    OPTIONS,
     check_place,
+    check_share,
     choose_held_out,
     err,
     known_response,
@@ -228,6 +230,7 @@ def fit(
     """
     for path in filter(None, (output, report)):
         check_place(path)
+    check_share("--hold-out", hold_out)
     if report and is_many(data):
         raise ValueError("--report is for one table; supertopic report takes the model and a table of some documents.")
     if hold_out and is_many(data):
@@ -239,9 +242,11 @@ def fit(
     arrays = {}
     for name, wanted in (("sample_weight", weight), ("exposure", exposure)):
         if wanted:
-            arrays[name] = as_numbers(source.columns[wanted], wanted)
+            arrays[name] = as_numbers(source.columns[wanted], wanted, OPTIONS[name])
     if covariate:
-        arrays["covariates"] = np.column_stack([as_numbers(source.columns[name], name) for name in covariate])
+        arrays["covariates"] = np.column_stack(
+            [as_numbers(source.columns[name], name, "--covariate") for name in covariate]
+        )
     column = read_response(cells, response, separator)
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     options |= {"burn_in": burn_in, "n_draws": draws, "n_chains": chains, "hidden": number_or_word(hidden)}
@@ -372,10 +377,17 @@ def predict(
         beside: dict[str, np.ndarray] = {}
         if covariates:
             pairs = zip(more, covariates, strict=False)
-            beside["covariates"] = np.column_stack([as_numbers(values, name) for values, name in pairs])
+            beside["covariates"] = np.column_stack([as_numbers(values, name, "--covariate") for values, name in pairs])
         if exposure:
-            beside["exposure"] = as_numbers(more[-1], exposure)
+            beside["exposure"] = as_numbers(more[-1], exposure, "--exposure")
         X = vectorizer.transform([as_text(t) for t in texts])
+        unknown = int((np.diff(X.indptr) == 0).sum())
+        if unknown:
+            err.print(
+                f"{unknown:,} of {X.shape[0]:,} texts of {escape(str(path))} have no word that the model knows; they "
+                "get the prediction for an empty text.",
+                highlight=False,
+            )
         predictions, columns = answers(estimator, X, beside)
         if shares:
             columns |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
@@ -440,6 +452,8 @@ def explain(
     more |= {"exposure": [exposure]} if exposure is not None else {}
     found = supertopic.explain(load(model), sys.stdin.read() if text == "-" else text, **more)
     if not as_json:
+        if not found.words:
+            out.print("The text has no word that the model knows; this is its prediction for an empty text.")
         out.print(escape(repr(found)), highlight=False, soft_wrap=True)
         return
     print(json.dumps({
@@ -471,7 +485,11 @@ def report(
     estimator = pipeline[-1]
     table = read_all(data)
     beside = read_beside(estimator, table, data, covariate, exposure=exposure)
-    y = known_response(estimator, pick(table, data, label), label, ";") if label else None
+    y = None
+    if label:
+        y, n_strange = known_response(estimator, pick(table, data, label), label, ";", skip_unknown=True)
+        if n_strange:
+            err.print(f"{n_strange:,} rows have a class that the model does not know; they are not judged.")
     texts = np.array([as_text(cell) for cell in pick(table, data, text)], dtype=object)
     write_page(pipeline, texts, y, output, title or f"{model.stem}: {data.stem}", unseen, None, beside)
 

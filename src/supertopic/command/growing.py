@@ -30,6 +30,7 @@ from supertopic.command.options import (
 )
 from supertopic.command.steps import (
     check_place,
+    check_share,
     err,
     known_response,
     load,
@@ -61,6 +62,9 @@ def update(
     covariate: Annotated[
         list[str] | None, typer.Option(help="The covariates of the fit, in their order, if they have other names here.")
     ] = None,
+    skip_unknown_classes: Annotated[
+        bool, typer.Option("--skip-unknown-classes", help="Use the texts alone of rows whose class the model lacks.")
+    ] = False,
     separator: Separator = ";",
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -75,7 +79,9 @@ def update(
     vectorizer, estimator = pipeline[0], pipeline[-1]
     table = read_all(data)
     beside = read_beside(estimator, table, data, covariate, sample_weight=weight, exposure=exposure)
-    y = known_response(estimator, pick(table, data, label), label, separator) if label else None
+    y, n_strange = None, 0
+    if label:
+        y, n_strange = known_response(estimator, pick(table, data, label), label, separator, skip_unknown_classes)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     if discount is not None:
         estimator.set_params(discount=discount)
@@ -84,6 +90,8 @@ def update(
         estimator.partial_fit(X, y, **beside)
     save_somewhere(pipeline, output)
     summary = {"model": str(output), "documents": X.shape[0], "batches": estimator.n_batches_}
+    if n_strange:
+        summary["rows_of_unknown_classes"] = n_strange
     summary |= {"without_known_words": int((np.diff(X.indptr) == 0).sum()), "hidden": getattr(estimator, "hidden_", {})}
     if as_json:
         print(json.dumps(summary))
@@ -127,6 +135,7 @@ def choose(
         numbers = [int(part) for part in topics.split(",")]
     except ValueError:
         raise ValueError(f"--topics must be whole numbers with commas between them, got {topics!r}.") from None
+    check_share("--hold-out", hold_out)
     table = read_all(data)
     cells, _ = without_missing(pick(table, data, label), ["NA"])
     column = read_response(cells, response, separator)

@@ -23,6 +23,8 @@ from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 
 out, err = Console(), Console(stderr=True)
+OPTIONS = {"sample_weight": "--weight", "exposure": "--exposure"}
+MISSING = ("", "NA")  # cells of a class that are unknown
 
 
 def speak_utf8() -> None:
@@ -135,25 +137,58 @@ def read_seeds(path: Path) -> dict[str, Any]:
 
 def read_beside(estimator: Any, table: Any, path: Path, covariate: list[str] | None, **columns: str | None) -> dict:
     """The covariates of a fitted model, by their own names or by those given, and other columns of numbers."""
-    beside = {name: as_numbers(pick(table, path, wanted), wanted) for name, wanted in columns.items() if wanted}
+    beside = {
+        name: as_numbers(pick(table, path, wanted), wanted, OPTIONS[name]) for name, wanted in columns.items() if wanted
+    }
     covariates = covariate or list(getattr(estimator, "covariate_names_", ()))
     if covariates:
-        beside["covariates"] = np.column_stack([as_numbers(pick(table, path, name), name) for name in covariates])
+        columns_of = [as_numbers(pick(table, path, name), name, "--covariate") for name in covariates]
+        beside["covariates"] = np.column_stack(columns_of)
     return beside
 
 
-def known_response(estimator: Any, cells: list, label: str, separator: str) -> np.ndarray:
-    """The cells as the response of a fitted model; what it does not know is unknown."""
+def known_response(
+    estimator: Any, cells: list, label: str, separator: str, skip_unknown: bool = False
+) -> tuple[np.ndarray, int]:
+    """The cells as the response of a fitted model, and how many hold classes that it does not know.
+
+    Such cells are refused, or count as unknown if they are to be skipped.
+    """
     if not hasattr(estimator, "classes_"):
-        return as_numbers(cells, label)
+        return as_numbers(cells, label, "the response"), 0
+    known = {str(value): value for value in estimator.classes_.tolist()}
+    if estimator.multilabel_:
+        y, names = as_labels(cells, separator, 0)
+        lists = [[name for name, has in zip(names, row, strict=True) if has == 1.0] for row in y]
+    else:
+        lists = [[] if cell is None or str(cell) in MISSING else [str(cell)] for cell in cells]
+    strange = [name for row in lists for name in row if name not in known]
+    n_strange = sum(any(name not in known for name in row) for row in lists)
+    if strange and not skip_unknown:
+        raise ValueError(
+            f"{n_strange:,} of {len(cells):,} rows have a class that the model does not know, such as {strange[0]!r}; "
+            f"it knows {shorten(known)}. --skip-unknown-classes uses their texts alone. A model that is to know the "
+            "class has to be fitted on documents of it."
+        )
     if not estimator.multilabel_:
-        known = {str(value): value for value in estimator.classes_.tolist()}
-        return np.array([known.get(str(cell)) for cell in cells], dtype=object)
-    y, names = as_labels(cells, separator)
+        return np.array([known[row[0]] if row and row[0] in known else None for row in lists], dtype=object), n_strange
     place = {name: i for i, name in enumerate(names)}
-    columns = [y[:, place[name]] if name in place else np.where(np.isnan(y[:, 0]), np.nan, 0.0)
+    none = np.array([np.nan if cell is None else 0.0 for cell in cells])
+    columns = [y[:, place[name]] if name in place else none
                for name in map(str, estimator.classes_)]  # fmt: skip
-    return np.column_stack(columns)
+    return np.column_stack(columns), n_strange
+
+
+def shorten(names: Any, most: int = 8) -> str:
+    """Some names, for a message."""
+    names = list(names)
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def check_share(name: str, share: float) -> None:
+    """Refuse what is no share of documents to hold out."""
+    if not 0 <= share < 1:
+        raise ValueError(f"{name} is a share from 0 to 1, such as 0.2 for a fifth of the documents, got {share:g}.")
 
 
 def check_place(path: Path) -> None:

@@ -1,12 +1,12 @@
 """What all topic models have in common: parameters, topics, `transform`. And the plain one, LDA."""
 
+import functools
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from html import escape
 from numbers import Integral
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -37,7 +37,20 @@ from supertopic.sampling.state import Priors, mean_topics, no_target
 
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
 
+F = TypeVar("F", bound=Callable[..., Any])
 EACH = 0.1  # alpha=None: the prior of each topic
+
+
+def consistent(method: F) -> F:
+    """Let a method see one state of the model from its beginning to its end, also while another thread updates it."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **more: Any) -> Any:
+        seen = object.__new__(type(self))
+        seen.__dict__ = self.__dict__  # an update puts another one in its place
+        return method(seen, *args, **more)
+
+    return call  # type: ignore[return-value]
 
 
 class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -142,6 +155,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         counts = self._mean_counts(chain)
         return counts / counts.sum(axis=0)
 
+    @consistent
     def transform(self, X: ArrayLike) -> np.ndarray:
         """The share of each topic in each document, from its words alone, under the topics of the best chain.
 
@@ -158,6 +172,7 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         check_is_fitted(self, "_word_topic")
         return self._infer(make_tokens(self._new_counts(X)), [self.best_chain_])[0]
 
+    @consistent
     def typical_documents(self, X: ArrayLike, topic: int, n: int = 5) -> np.ndarray:
         """The documents that a topic is made of: the rows of X in which it has the largest share, the largest first.
 
@@ -243,16 +258,17 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
                 f"chains, but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` begins anew."
             )
 
-    @contextmanager
-    def _or_as_before(self) -> Iterator[None]:
-        """A batch that fails, or is stopped, leaves the model as it was."""
-        state = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(state)
-            raise
+    def _update(self, fit: Callable[[Self], Any]) -> Self:
+        """Let a copy learn, and take its place at once when it has.
+
+        A batch that fails or is stopped leaves the model as it was, and threads that predict meanwhile see what it was
+        or what it is, but no mixture of both (see `consistent`).
+        """
+        new = object.__new__(type(self))
+        new.__dict__ = dict(self.__dict__)
+        fit(new)
+        self.__dict__ = new.__dict__
+        return self
 
     def __sklearn_clone__(self) -> "TopicModel":
         """An unfitted copy; a prior stays what it is, since it is data and not to be fitted again."""
@@ -379,8 +395,8 @@ class LDA(TopicModel):
         y : ignored
         ...
         """
-        with self._or_as_before():
-            return self._fit(X, feature_names, checkpoint, checkpoint_every, hasattr(self, "_word_topic"))
+        going_on = hasattr(self, "_word_topic")
+        return self._update(lambda new: new._fit(X, feature_names, checkpoint, checkpoint_every, going_on))
 
     def _fit(self, X: Any, feature_names: Any, checkpoint: Any, checkpoint_every: float, going_on: bool) -> "LDA":
         self._check_parameters()

@@ -4,7 +4,6 @@ A topic's prior is a table of whole pseudo-counts beside beta: tokens that never
 statistics of documents that are gone, which join those of the documents that are there.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -15,6 +14,7 @@ from supertopic.kernels.moments import unpack
 from supertopic.sampling.calibration import NU2
 from supertopic.sampling.plan import Corpus
 from supertopic.sampling.state import Belief, Statistics, add, no_statistics
+from supertopic.warn import warn
 
 KEPT = ("eta", "weights", "shown")  # the weights of which statistics are kept
 MOST_STRENGTH = 1000.0
@@ -140,24 +140,23 @@ class Beliefs:
                     found.append(int(word))
                 elif names is None:
                     raise ValueError(
-                        f"seeds has words, such as {word!r}, but X has no names: pass feature_names="
+                        f"seeds has words, such as {str(word)!r}, but X has no names: pass feature_names="
                         "vectorizer.get_feature_names_out() to fit, or a DataFrame, or numbers of columns as seeds."
                     )
                 elif word in places:
                     found.append(places[word])
                 else:
-                    missing.append(f"{word!r}" + (f" ({word.lower()!r} is)" if word.lower() in places else ""))
+                    missing.append(f"{str(word)!r}" + (f" ({word.lower()!r} is)" if word.lower() in places else ""))
             if not found:
                 empty.append(topic or str(k))
             table[found, k] = np.maximum(1, np.rint(float(self.seed_strength) * total[found]))
         if missing:
             rest = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             told = f"{', '.join(missing[:SHOWN])}{rest}"
-            warnings.warn(f"Seed words that are not in the vocabulary: {told}.", stacklevel=7)
+            warn(f"Seed words that are not in the vocabulary: {told}.")
         if empty:
-            warnings.warn(
+            warn(
                 f"Topics none of whose seed words are in the vocabulary are left to the data: {', '.join(empty)}.",
-                stacklevel=7,
             )
         check_total(source, table)
         return table.astype(np.int32)

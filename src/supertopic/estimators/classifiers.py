@@ -14,6 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from supertopic.estimators.base import consistent
 from supertopic.estimators.beliefs import POINT, POINT_SD, POINT_WEIGHT, named, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
@@ -186,6 +187,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     def _one_column(self, score: np.ndarray) -> np.ndarray:
         return score.ravel() if len(self.classes_) == 2 and not self.multilabel_ else score
 
+    @consistent
     def predict(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
         return self._decide(self.decision_function(X, covariates=covariates))
@@ -196,6 +198,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of what the prediction is made from: lower and upper ends."""
 
+    @consistent
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
     ) -> float:
@@ -313,6 +316,12 @@ class SLDAClassifier(TopicClassifier):
         """Whether the columns are sticks: one less than the classes."""
         return not self.multilabel_ and 2 <= self._eta.shape[2] == len(self.classes_) - 1
 
+    def _explained_columns(self) -> tuple[list[str], np.ndarray]:
+        if not self.sticks_:
+            return super()._explained_columns()
+        n = len(self.classes_)  # a class is what comes after decisions against those before it
+        return [str(name) for name in self.classes_], (np.eye(n) - np.tri(n, k=-1))[:, : n - 1]
+
     def _columns(self, index: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.multiclass != "stick_breaking" or len(self.classes_) == 2:
             return super()._columns(index, weight)
@@ -339,6 +348,7 @@ class SLDAClassifier(TopicClassifier):
         chosen = np.where(truth > 0.5, p, 1.0 - p) if self.multilabel_ else np.sum(p * truth, axis=1)[:, None]
         return self._where_known(-np.log(chosen + 1e-300), y)
 
+    @consistent
     def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not).
 
@@ -347,6 +357,7 @@ class SLDAClassifier(TopicClassifier):
         """
         return self._foretell(lambda omegas, *_: average(list(map(self._probabilities, omegas))), X, covariates)
 
+    @consistent
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -377,6 +388,7 @@ class SLDAClassifier(TopicClassifier):
         right = (p > 0.5) == truth[:, None] if self.multilabel_ else p.argmax(axis=2) == truth.argmax(axis=1)[:, None]
         return losses.mean(axis=0).reshape(n_chains, -1), mean_of_chains(right)
 
+    @consistent
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
         return self._logits(self.predict_proba(X, covariates=covariates))
@@ -458,10 +470,12 @@ class MedLDAClassifier(TopicClassifier):
         others = np.where(truth > 0.5, -np.inf, score).max(axis=1)
         return self._where_known((others - np.sum(score * truth, axis=1))[:, None], y)
 
+    @consistent
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
         return self._one_column(self._foretell(lambda omegas, *_: average(omegas), X, covariates))
 
+    @consistent
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -98,6 +98,11 @@ training_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta in the chains that learned the topics, where the response weighs c.
 intercept_, empty_intercept_ : ndarray of shape (n_columns,)
     omega of a document of which nothing is known, which stands for the base rate; and of one without known words.
+calibrated_intercept_ : ndarray of shape (n_columns,)
+    The constant of omega in predictions, with which these are right on average: `intercept_`, and a correction for
+    the difference between the mean of a probability and the probability of the mean omega.
+empty_draws_ : ndarray of shape (n, n_columns)
+    Draws of omega for documents without known words, whose mean response is known from few such documents.
 hidden_ : dict
     What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
     standard error of the difference, the factor by which weights for predictions were corrected, and the probability
@@ -149,6 +154,7 @@ checkpoint, checkpoint_every : path and seconds, optional
 """
 LDA_HAS_NOT = (
     "coef_", "calibrated_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "hidden_",
+    "calibrated_intercept_", "empty_draws_",
     "covariate_coef_", "covariate_names_",
 )  # fmt: skip
 

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 
 from supertopic.estimators.beliefs import Beliefs
 from supertopic.estimators.progress import progress
-from supertopic.estimators.validation import free_memory, warn_of_many_topics
-from supertopic.files.checkpoint import Checkpoint, identify, temporary_folder
+from supertopic.estimators.validation import check_ray, free_memory, warn_of_many_topics
+from supertopic.files.checkpoint import Checkpoint, identify, stored_seed, temporary_folder
 from supertopic.kernels.draws import make_key
 from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.crew import each, interruptible, one_blas_thread
@@ -61,7 +61,8 @@ class Fitting(Beliefs):
         aside, asked = None, None
         if not going_on:
             warn_of_many_topics(self.n_topics, n_docs, n_tokens)
-            self.seed_, self.n_batches_ = self._seed(), 0
+            stored = stored_seed(path) if path is not None and self.random_state is None else None
+            self.seed_, self.n_batches_ = self._seed() if stored is None else stored, 0
         beliefs, imagined = self._believe(source, before, going_on)
         plan = self._plan(source, response)
         with ExitStack() as inside:
@@ -126,6 +127,7 @@ class Fitting(Beliefs):
     def _open_team(self, source: Corpus, n_chains: int) -> Any:
         """Who runs the chains, and how many at a time."""
         if self.engine != "threads":
+            check_ray()
             from supertopic.sampling.cluster import Crowd
 
             return Crowd(self.engine.partition(":")[2], self.n_jobs, self.device, n_chains)

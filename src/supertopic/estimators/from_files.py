@@ -1,7 +1,6 @@
 """Fitting documents that are in files, of which no process needs to hold all."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+
+from supertopic.warn import warn
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
@@ -86,10 +87,9 @@ class FromFiles:
             if n_tokens <= IN_MEMORY:
                 X = documents.matrix(self.n_features_in_)
             else:
-                warnings.warn(
+                warn(
                     f"The files have {n_tokens:,} tokens: words beside topics, which need all documents in one "
                     f"process, are left out beyond {IN_MEMORY:,}. words=False says the same.",
-                    stacklevel=3,
                 )
         if y is None:
             self._fit_documents(documents, X, checkpoint, every)

@@ -4,13 +4,16 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.estimators.base import TopicModel
+from supertopic.estimators.base import TopicModel, consistent
+
+if TYPE_CHECKING:
+    from supertopic.report.page import Page
 
 
 class Looking(TopicModel, ABC):
@@ -18,10 +21,11 @@ class Looking(TopicModel, ABC):
 
     multilabel_: bool
 
+    @consistent
     def report(
         self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
         vectorizer: Any = None, title: str = "", unseen: bool = False, **beside: Any,
-    ) -> str:  # fmt: skip
+    ) -> "Page":  # fmt: skip
         """One page, in one file, that shows what was fitted, what topics do, how well it predicts, and why.
 
         Parameters
@@ -43,12 +47,12 @@ class Looking(TopicModel, ABC):
 
         Returns
         -------
-        str
-            The page, as HTML.
+        Page
+            The page, a text of HTML; a notebook shows it as a link.
         """
         from sklearn.pipeline import make_pipeline
 
-        from supertopic.report.page import make_page
+        from supertopic.report.page import Page, make_page
 
         check_is_fitted(self, "_word_topic")
         vectorizer = vectorizer or getattr(self, "vectorizer_", None)
@@ -57,8 +61,9 @@ class Looking(TopicModel, ABC):
         page = make_page(make_pipeline(vectorizer, self), list(texts), y, title=title, unseen=unseen, **beside)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
-        return page
+        return Page(page, path)
 
+    @consistent
     def unsure(self, X: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
         """The documents that the model is least sure of, row numbers of shape (n,): the best to ask somebody about.
 
@@ -84,6 +89,7 @@ class Looking(TopicModel, ABC):
     def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         """How far each known response is from what is predicted, (n_docs,): the larger, the more surprising."""
 
+    @consistent
     def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
         """The documents whose responses surprise the model most: candidates for wrong labels, or for a closer look.
 

@@ -1,7 +1,6 @@
 """Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
 
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Real
@@ -13,14 +12,13 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from supertopic.estimators.base import consistent
 from supertopic.estimators.beliefs import MOST_POINT, constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
 from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response, average
 from supertopic.sampling.state import Target, make_target
-
-SLOW = 1000.0  # mean counts above this make lambda so precise that eta moves in small steps only
 
 
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):
@@ -121,7 +119,9 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         )  # fmt: skip
         return self._shaped(found - np.log(self._constants()[1]))
 
-    def _predict_interval(self, X: Any, level: float, covariates: Any, exposure: Any = None) -> tuple:
+    def _predict_interval(
+        self, X: Any, level: float, covariates: Any, exposure: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         check_is_fitted(self, "_word_topic")
         check_level(level)
         ends = self._compare(
@@ -264,6 +264,7 @@ class SLDARegressor(TopicRegressor):
         mean, std = (side.reshape(given.shape) for side in self.predict(X, return_std=True, **beside))
         return (np.abs(given - (mean - self.intercept_) / self.unit_) / (std / self.unit_)).max(axis=1)
 
+    @consistent
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -283,6 +284,7 @@ class SLDARegressor(TopicRegressor):
         mean, std = self._compare(sum_up, X, covariates, None)
         return self._shaped(self.intercept_ + self.unit_ * mean), self._shaped(self.unit_ * std)
 
+    @consistent
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -292,12 +294,14 @@ class SLDARegressor(TopicRegressor):
         """
         return self._predict_interval(X, level, covariates)
 
+    @consistent
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
     ) -> float:
         """R2 of the mean ratings."""
         return float(r2_score(y, self.predict(X, covariates=covariates), sample_weight=sample_weight))
 
+    @consistent
     def log_predictive(self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The log density of each y under the mean over all draws: how well ratings are foretold, spread included."""
         return self._log_predictive(X, y, covariates)
@@ -410,14 +414,7 @@ class SLDACountRegressor(TopicRegressor):
         return given
 
     def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
-        mean = np.maximum(sums[0], half) / np.where(sums[1] > 0, sums[1], 1.0)
-        if mean.max() > SLOW:
-            warnings.warn(
-                f"The mean count is {mean.max():.3g}. Above {SLOW:g} the sampler needs many more iterations than "
-                "usual; SLDARegressor on np.log1p(y) is the better model of such counts.",
-                stacklevel=5,
-            )
-        return mean
+        return np.maximum(sums[0], half) / np.where(sums[1] > 0, sums[1], 1.0)
 
     @property
     def dispersion_draws_(self) -> np.ndarray:
@@ -435,6 +432,7 @@ class SLDACountRegressor(TopicRegressor):
         usual = np.maximum(np.where(away > 0, upper - mean, mean - lower), 0.5)
         return (np.abs(away) / usual).max(axis=1)
 
+    @consistent
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> np.ndarray:
@@ -442,6 +440,7 @@ class SLDACountRegressor(TopicRegressor):
         self._check_exposed(exposure)
         return self._shaped(self._foretell(lambda omegas, *_: average(np.exp(omegas)), X, covariates, exposure))
 
+    @consistent
     def predict_interval(
         self,
         X: ArrayLike,
@@ -457,6 +456,7 @@ class SLDACountRegressor(TopicRegressor):
         self._check_exposed(exposure)
         return self._predict_interval(X, level, covariates, exposure)
 
+    @consistent
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
         exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
@@ -465,6 +465,7 @@ class SLDACountRegressor(TopicRegressor):
         predicted = self.predict(X, exposure=exposure, covariates=covariates)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
+    @consistent
     def log_predictive(
         self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None
     ) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from supertopic.corpus import Tokens, cut, make_tokens, take
-from supertopic.estimators.base import TopicModel
+from supertopic.estimators.base import TopicModel, consistent
 from supertopic.estimators.beliefs import constants
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.looking import Looking
@@ -29,8 +28,10 @@ from supertopic.sampling.plan import Arrays, Corpus
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Target, no_target
 from supertopic.sampling.words import copies_of_draws
+from supertopic.warn import warn
 
 MOST_SHARE = 0.5
+EMPTY_DRAWS, GOLDEN = 64, 0.5 * (5**0.5 - 1.0)
 FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
 
 
@@ -81,8 +82,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, **more: Any
     ) -> Self:
         more["going_on"] = hasattr(self, "_word_topic")
-        with self._or_as_before():
-            return self._fit(X, y, sample_weight, covariates, feature_names, **more)
+        return self._update(lambda new: new._fit(X, y, sample_weight, covariates, feature_names, **more))
 
     def _fit(
         self,
@@ -121,6 +121,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         target = target._replace(covariates=Z, offset=self._set_intercepts(response, target, lengths == 0))
         known = documents.with_target(target)
         self._fit_chains(known, X, response, checkpoint, checkpoint_every, before, going_on)
+        del self._batch_shift
         return self
 
     def _set_intercepts(self, response: Response, target: Target, empty: np.ndarray) -> np.ndarray:
@@ -135,14 +136,23 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         self._learned["sums"] = sums
         half, few = 0.5 * largest(target.weight), FEW * largest(exposure)
         mean = self._mean(sums, half)
-        links = response.link(mean), response.link((sums[2] + few * mean) / (sums[3] + few))
+        of_empty = (sums[2] + few * mean) / (sums[3] + few)
+        links = response.link(mean), response.link(of_empty)
         self._batch_shift = np.where(batch[1] > 0, response.link(self._mean(batch, half)) - links[0], 0.0)
         self._learned["level"] = self._constant_in_units(links[0])
         self.intercept_, self.empty_intercept_ = (
             self._constant_in_units(response.predictive_offset(constant)) for constant in links
         )
+        self.empty_draws_ = self._constant_in_units(self._draw_empty(response, of_empty, FEW + sums[3] / (few / FEW)))
         offset = target.offset + np.where(empty[:, None], links[1], links[0])
         return offset if offset.any() else target.offset
+
+    def _draw_empty(self, response: Response, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        """omega of documents without words in some draws, (EMPTY_DRAWS, R): their mean is not known exactly."""
+        # multiples of the golden ratio: the first few of them are as even as all are, and columns are apart
+        places = np.arange(1, EMPTY_DRAWS + 1)[:, None] * GOLDEN + np.arange(len(mean)) * GOLDEN**2
+        q = (places % 1.0).clip(1e-3, 1.0 - 1e-3)
+        return response.predictive_offset(response.link(response.mean_quantile(q, mean, n_docs)))
 
     def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
         """The mean of y, (R,), never at an end of its range; `sums` begin with those of y and exposures, weighed.
@@ -182,10 +192,9 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         sd = Z.std(axis=0)
         self.covariate_scale_ = np.where(sd > 0, sd, 1.0)
         for name in self.covariate_names_[sd == 0]:
-            warnings.warn(
+            warn(
                 f"The covariate {name!r} is the same for all documents and says nothing: its weight stays what its "
                 "prior is. There is an intercept already; leave it out.",
-                stacklevel=5,
             )
         return (Z - self.covariate_mean_) / self.covariate_scale_
 
@@ -219,7 +228,8 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         tokens = make_tokens(counts)
         lengths, n_threads = np.diff(tokens.doc_start), effective_n_jobs(self.n_jobs)
         Z = self._covariates(covariates, len(lengths))
-        offset = np.where((lengths == 0)[:, None], self.empty_intercept_, self.calibrated_intercept_)
+        empty = lengths == 0
+        offset = np.where(empty[:, None], 0.0, self.calibrated_intercept_)
         offset = offset + log_exposure(exposure, len(lengths))
         etas, scales = self._calibrated
         n_pairs = max(*self._n_told(etas))
@@ -239,6 +249,9 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
             if x is not None:  # every draw of eta has one of the copies of theta
                 said = np.array([x[docs] @ theta.T for theta in self._theta]) * constants(self)[1]
                 all_draws += said[copies_of_draws(len(etas), etas.shape[1], pairs, len(said))]
+            if empty[docs].any():
+                nothing = np.resize(self.empty_draws_, (len(all_draws), self.empty_draws_.shape[1]))
+                all_draws[:, empty[docs]] += nothing[:, None]
             return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
 
         numbers = len(etas) * n_pairs * etas.shape[2]
@@ -260,6 +273,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         topics, key = self._topics(chain, block), self._key(chain, block)
         return draw_omegas(tokens, topics, self.predict_sweeps, np.ascontiguousarray(eta), key)
 
+    @consistent
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
         exposure: ArrayLike | None = None, level: float = 0.9,
@@ -288,6 +302,11 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         check_level(level)
         Z, known = self._covariates(covariates, 1), log_exposure(exposure, 1)
         return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
+
+    def _explained_columns(self) -> tuple[list[str], np.ndarray]:
+        """What an explanation has columns for, and each as a sum of columns of omega: (what is shown, R)."""
+        names = self._column_names()
+        return names, np.eye(len(names))
 
     def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""

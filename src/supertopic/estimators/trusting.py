@@ -1,7 +1,6 @@
 """What documents that no topic has seen tell: how far weights can be trusted, and what words say beside topics."""
 
 import threading
-import warnings
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from supertopic.sampling.words import (
     make_past,
     pick,
 )
+from supertopic.warn import warn
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
 LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
@@ -208,12 +208,11 @@ class Trusting(TopicModel):
             what = "the response" if len(better) == 1 else "columns " + ", ".join(str(names[i]) for i in lost[:5])
             what += f" and {len(lost) - 5} more of {len(better)}" if len(lost) > 5 else ""
             alone_loss = self.hidden_.get("topics_loss", self.hidden_["loss"])
-            warnings.warn(
+            warn(
                 f"{n_hidden} documents that the topics have not seen do not show that topics foretell {what} better "
                 f"than its base rate does (loss {alone_loss:.4g}, that of the base rate "
                 f"{self.hidden_['base_loss']:.4g}). Predictions leave the topics out of it. Is there a relation to be "
                 "found, and are there enough documents to find it?",
-                stacklevel=8,
             )
 
     def _n_told(self, etas: np.ndarray) -> tuple[int, int]:

@@ -1,13 +1,14 @@
 """Whatever a user can pass is checked here before any kernel sees it: what was given, what was expected, what to do."""
 
 import importlib.util
-import warnings
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
+
+from supertopic.warn import warn
 
 LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
 MOST_COVARIATE = 1e100  # their squares are added up
@@ -32,7 +33,11 @@ def check_engine(engine: Any) -> None:
         or engine.endswith(":")
     ):
         raise ValueError(f"engine must be 'threads', 'ray' or 'ray:ADDRESS', got {engine!r}.")
-    if engine != "threads" and importlib.util.find_spec("ray") is None:
+
+
+def check_ray() -> None:
+    """Refuse to fit on a cluster without Ray. Predictions are made by threads, wherever the model was fitted."""
+    if importlib.util.find_spec("ray") is None:
         raise ImportError("engine='ray' needs Ray; pip install \"supertopic[ray]\", or use engine='threads'.")
 
 
@@ -50,9 +55,10 @@ def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
 
         if engine == "threads":  # else the cards are elsewhere
             find_card()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:  # the latter where NumPy is newer than numba-cuda knows
         raise ImportError(
-            f"device='cuda' needs numba-cuda ({error}); pip install \"supertopic[gpu]\", or use device='cpu'."
+            f"device='cuda' needs numba-cuda, and a NumPy that it knows ({error}); pip install \"supertopic[gpu]\" has "
+            "both, or use device='cpu'."
         ) from error
     except RuntimeError as error:
         raise RuntimeError(
@@ -85,10 +91,9 @@ def refuse_text(X: Any) -> None:
 def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:
     """Tell that K is beyond what the corpus can tell apart."""
     if n_topics > max(min(n_docs, n_tokens // TOKENS_A_TOPIC), FEW_TOPICS):
-        warnings.warn(
+        warn(
             f"n_topics={n_topics:,} is more than {n_docs:,} documents with {n_tokens:,} words in all can tell apart: "
             "most topics will be noise, and the fit will take long. Use fewer topics.",
-            stacklevel=4,
         )
 
 

@@ -8,7 +8,6 @@ import socket
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
@@ -23,6 +22,7 @@ from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Corpus, Plan
 from supertopic.sampling.responses import Response
 from supertopic.sampling.state import Belief
+from supertopic.warn import warn
 
 FORMAT = 3
 WHAT = "supertopic checkpoint"
@@ -43,6 +43,9 @@ class Checkpoint:
         self.began, self.lock = time.monotonic(), threading.Lock()
         if self.path.is_file():
             raise ValueError(f"{path} is a file, but a checkpoint is a folder. Give another path, or delete it.")
+        if self.path.is_dir():  # what a process that was killed has not written to its end
+            for partial_file in self.path.glob(".*.partial"):
+                partial_file.unlink(missing_ok=True)
         if self.path.is_dir() and any(self.path.iterdir()):
             if not (self.path / "fit").is_file():
                 raise ValueError(f"{path} is a folder with other files. Give the path of a new one for the checkpoint.")
@@ -74,7 +77,7 @@ class Checkpoint:
             chain.engine.ask(write_shard, self.path.absolute() / shards)
             self._write(name, {"shards": shards}, chain.state())
         except OSError as error:
-            warnings.warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.", stacklevel=2)
+            warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.")
             shards = self._read(name)[0]["shards"] if (self.path / name).is_file() else ""
         for old in self.path.glob(f"{name}-*"):
             if old.name != shards:
@@ -95,6 +98,12 @@ class Checkpoint:
                 "but n_jobs, engine, verbose and n_draws). Give another path, or delete it."
             )
         return header, tensors
+
+
+def stored_seed(path: str | os.PathLike) -> int | None:
+    """The seed of the fit that a checkpoint is of, if there is one."""
+    file = Path(path) / "fit"
+    return read_file(file, WHAT)[0].get("facts", {}).get("seed") if file.is_file() else None
 
 
 @contextmanager

@@ -3,13 +3,14 @@
 import os
 import re
 import sys
-import warnings
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
+
+from supertopic.warn import warn
 
 BLOCK = 2**30  # bytes that are parsed at once; no row may be longer
 READERS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet"}
@@ -58,10 +59,9 @@ def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
         data.decode()
     except UnicodeDecodeError as error:
         encoding = "cp1252"
-        warnings.warn(
+        warn(
             f"{path} is not UTF-8 (byte {error.start:,}); it is read as Latin-1 (Windows-1252). If letters are wrong, "
             "save it as UTF-8.",
-            stacklevel=3,
         )
     head = data.split(b"\n", 1)[0]
     if delimiter == "," and head.count(b";") > head.count(b","):

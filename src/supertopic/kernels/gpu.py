@@ -13,6 +13,9 @@ from llvmlite import ir
 from numba import config, cuda, njit, types
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
+config.CUDA_LOW_OCCUPANCY_WARNINGS = (
+    False  # a small corpus leaves most of a card idle, and nothing can be done about it
+)
 WARP = 4 if SIMULATED else 32  # threads that run as one; those of the simulator are slow
 BLOCK = 4 if SIMULATED else 128  # threads of a block
 LINE = 4 if SIMULATED else 32  # numbers that are read as one

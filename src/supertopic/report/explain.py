@@ -22,7 +22,11 @@ SHOWN = 15  # words
 
 
 class Explanation(NamedTuple):
-    """The parts of a document's omega, (..., R): means over all draws and chains, and intervals of some."""
+    """The parts of a document's omega, (..., R): means over all draws and chains, and intervals of some.
+
+    With stick-breaking there is a column for each class: the log-odds of the decision for it, less those of the
+    decisions for classes before it.
+    """
 
     columns: list[Any]  # the classes, labels or responses that omega has a column for
     words: list[str]  # the document's words that the model knows
@@ -65,7 +69,7 @@ class Explanation(NamedTuple):
     @property
     def column(self) -> int:
         """The column that is shown: the one of what is predicted."""
-        return int(self.omega.argmax()) if len(self.columns) > 1 else 0
+        return int(np.argmax(self.mean)) if len(self.columns) > 1 else 0
 
     def __repr__(self) -> str:
         said = (f"{name} {value:.3g} ({a:.3g} .. {b:.3g})" for name, value, a, b in zip(
@@ -174,16 +178,23 @@ def explain_counts(
     beside = np.zeros((len(etas), n_pairs, n_columns))
     if Z.shape[1]:
         beside = np.array([[omegas(Z, draw[:, n_topics:].copy())[0] for draw in eta] for eta in etas])[:, pairs]
-    constant = (model.calibrated_intercept_ if n_tokens else model.empty_intercept_) + log_exposure
-    omega = (constant + beside + through.sum(axis=2) + direct.sum(axis=2)).reshape(-1, n_columns)
+    constants = (
+        model.calibrated_intercept_
+        if n_tokens
+        else np.resize(model.empty_draws_, (len(etas) * n_pairs, n_columns)).reshape(beside.shape)
+    )  # what is not known of texts without words
+    constants = np.broadcast_to(constants + log_exposure, beside.shape)
+    omega = (constants + beside + through.sum(axis=2) + direct.sum(axis=2)).reshape(-1, n_columns)
     means, mean_names = model._means(omega[:, None], np.concatenate(scales[:, pairs]))
-    total = (through + direct).reshape(len(omega), len(word), n_columns)
+    names_of_columns, signs = model._explained_columns()  # (what is shown, R)
+    through, direct, beside, constants, omega = (part @ signs.T for part in (through, direct, beside, constants, omega))
+    total = (through + direct).reshape(len(omega), len(word), len(signs))
     lower, upper = interval(total, level) if len(word) else (total.mean(axis=0),) * 2
     return Explanation(
-        model._column_names(), [str(name) for name in names[word]], counts.data.copy(), through.mean(axis=(0, 1)),
-        direct.mean(axis=(0, 1)), lower, upper, np.broadcast_to(constant, n_columns).copy(), beside.mean(axis=(0, 1)),
+        names_of_columns, [str(name) for name in names[word]], counts.data.copy(), through.mean(axis=(0, 1)),
+        direct.mean(axis=(0, 1)), lower, upper, constants.mean(axis=(0, 1)), beside.mean(axis=(0, 1)),
         omega.mean(axis=0), means[:, 0].mean(axis=0), tuple(side[0] for side in interval(means, level)), mean_names,
-        by_topic, shares, label_topics(model, names),
+        by_topic @ signs.T, shares, label_topics(model, names),
     )  # fmt: skip
 
 

@@ -5,7 +5,10 @@ downloaded from. Documents are sampled, so that it stays small.
 """
 
 import json
+import os
 import warnings
+from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,26 @@ MOST_DOCUMENTS, MOST_LETTERS = 120, 2500  # in the explorer, and of each
 MOST_JUDGED = 5000  # documents that predictions are judged on
 TYPICAL = 3  # documents of a topic
 MOST_MARKS = 1000  # in a plot of points
+
+
+class Page(str):
+    """A page, which is HTML, shown as what it is and where it is: it is too long for a notebook."""
+
+    path: Path | None
+
+    def __new__(cls, html: str, path: str | os.PathLike[str] | None = None) -> "Page":
+        page = super().__new__(cls, html)
+        page.path = None if path is None else Path(path)
+        return page
+
+    def __repr__(self) -> str:
+        where = f"in {self.path}" if self.path else "which report(..., path=...) writes to a file"
+        return f"<a page of {len(self) / 1000:,.0f} kB, {where}>"
+
+    def _repr_html_(self) -> str:
+        if self.path is None:
+            return escape(repr(self))
+        return f"<a href='{escape(self.path.as_posix())}' target='_blank'>{escape(str(self.path))}</a>"
 
 
 def make_page(
@@ -129,7 +152,7 @@ def describe(model: Any, names: np.ndarray, X: csr_array, texts: list[str]) -> l
         order = np.argsort(-inferred[:, k] * (lengths > 9), kind="stable")[:TYPICAL]
         found.append({
             "topic": k, "name": model.topic_name(k), "words": own, "likely": likely[k], "share": float(shares[k]),
-            "exclusivity": float(exclusive[k]), "agreed": float(agreed[k]),
+            "exclusivity": float(exclusive[k]), "agreed": None if np.isnan(agreed[k]) else float(agreed[k]),
             "weights": model.coef_[:, k].tolist(), "lower": lower[:, k].tolist(), "upper": upper[:, k].tolist(),
             "effect": effects[k].tolist(), "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order],
         })  # fmt: skip

@@ -4,7 +4,6 @@ Chains number their topics as they like, so that only what does not depend on th
 log joint, losses, omega. Where topics are shown for several chains, they are matched to those of the best one first.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from numbers import Integral
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus import make_tokens
 from supertopic.report.diagnostics import WINDOWS, coherence, ess, interval, rhat
+from supertopic.warn import warn
 
 ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
 ALIKE = 0.6  # how much two topics' words overlap at least, if they are the same topic
@@ -125,7 +125,7 @@ class Summary:
                 "only topics that most of them have."
             )
         for text in advice:
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            warn(text, ConvergenceWarning)
         return advice
 
     def match_topics(self) -> np.ndarray:
@@ -142,8 +142,11 @@ class Summary:
     def topic_agreement(self) -> np.ndarray:
         """For each topic of the best chain the share of all chains that have one like it, (n_topics,).
 
-        Like it is a topic whose words overlap by 0.6 or more (Bhattacharyya's coefficient), after `match_topics`.
+        Like it is a topic whose words overlap by 0.6 or more (Bhattacharyya's coefficient), after `match_topics`. One
+        chain alone says nothing: NaN.
         """
+        if len(self._word_topic) == 1:
+            return np.full(self._n_features_out, np.nan)
         best, order = np.sqrt(self._phi(self.best_chain_)), self.match_topics()
         alike = [np.sum(best * np.sqrt(self._phi(chain))[:, own], axis=0) for chain, own in enumerate(order)]
         return np.mean(np.array(alike) >= ALIKE, axis=0)
@@ -167,6 +170,10 @@ class Summary:
     def topic_name(self, topic: int) -> str:
         """The name of a topic, "" if it has none."""
         return str(getattr(self, "topic_names_", {}).get(str(topic), ""))
+
+    def _names_of_topics(self) -> np.ndarray:
+        """The names of all topics, "" for those that have none."""
+        return np.array([self.topic_name(k) for k in range(self._n_features_out)], dtype=object)
 
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.
@@ -213,20 +220,21 @@ class Summary:
         return [str(name) for name in (names[-1:] if n_columns == 1 else names[:n_columns])]
 
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
-        """A pandas frame of the best chain's topics: topic, share, exclusivity, and their n top words."""
+        """A pandas frame of the best chain's topics: topic, name, share, exclusivity, and their n top words."""
         import pandas
 
         words = [" ".join(map(str, row)) for row in self.top_words(feature_names, n)]
         shares = self._topic_shares[self.best_chain_]
-        columns = {"topic": np.arange(len(words)), "share": shares, "exclusivity": self.exclusivity(n), "words": words}
+        columns = {"topic": np.arange(len(words)), "name": self._names_of_topics(), "share": shares}
+        columns |= {"exclusivity": self.exclusivity(n), "words": words}
         return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)
 
     def effect_frame(self, points: float = 0.1, level: float = 0.9) -> Any:
         """A pandas frame of what more of a topic does to the probability, the rating or the count.
 
         A document with the usual shares of all topics gets `points` (0.1: ten points in a hundred) of one topic in the
-        place of as much of what it has. Columns: topic, column, before, after, and their difference, `change`, with
-        its interval; from hidden documents, as `coef_` is.
+        place of as much of what it has. Columns: topic, name, column, before, which is the base rate, after, and their
+        difference, `change`, with its interval; from hidden documents, as `coef_` is.
         """
         import pandas
 
@@ -234,7 +242,7 @@ class Summary:
         k, c = np.divmod(np.arange(change.size), len(names))
         columns = {"before": np.broadcast_to(before, change.shape), "after": after, "change": change, "lower": lower,
                    "upper": upper}  # fmt: skip
-        facts = {"topic": k, "column": np.array(names, dtype=object)[c]}
+        facts = {"topic": k, "name": self._names_of_topics()[k], "column": np.array(names, dtype=object)[c]}
         return pandas.DataFrame(facts | {name: values[k, c] for name, values in columns.items()})
 
     def _effects(self, points: float, level: float) -> tuple:
@@ -258,7 +266,7 @@ class Summary:
         return before[:, 0].mean(axis=0), after.mean(axis=0), change.mean(axis=0), *interval(change, level), names
 
     def coefficient_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame of the weights, from hidden documents: column, topic, mean, sd, interval, P(positive).
+        """A pandas frame of the weights, from hidden documents: column, topic, name, mean, sd, interval, P(positive).
 
         It is empty for LDA, which has none.
         """
@@ -271,6 +279,7 @@ class Summary:
         frame = {
             "column": np.repeat(np.array(names, dtype=object), draws.shape[2]),
             "topic": np.tile(np.arange(draws.shape[2]), len(names)),
+            "name": np.tile(self._names_of_topics(), len(names)),
             "mean": draws.mean(axis=0).ravel(),
             "sd": draws.std(axis=0, ddof=1).ravel(),
             "lower": lower.ravel(),
@@ -348,7 +357,13 @@ class Summary:
                 "analyze = vectorizer.build_analyzer()."
             )
         top = [list(map(str, words)) for words in self.top_words(feature_names, n, "probability")]
-        return coherence(top, texts, measure)
+        found = coherence(top, texts, measure)
+        if np.isnan(found).any():
+            warn(
+                f"The coherence of {np.isnan(found).sum()} of {len(found)} topics is NaN: the texts have fewer than "
+                "two of their top words. Were the tokens made as those of the fit, for example in lower case?"
+            )
+        return found
 
 
 def word_scores(topics: np.ndarray, counts: np.ndarray, shares: np.ndarray, by: str) -> np.ndarray:

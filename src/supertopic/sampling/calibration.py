@@ -6,7 +6,7 @@ would come out too sure and its intervals too short. Here a Bayesian regression 
 training document would have if it were new (`Shard.leave_out`) takes the place of the chain's own weights.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ def draw_weights(
     engine.ask("restart", response)
     if response.newton:
         engine.ask("regress", find_mode(engine, response, nu2, known))
-        statistics = engine.augment(response, make_key(key, NEWTON))
+        statistics = engine.augment(response, make_key(key, thin * (BURN_IN + n_draws)))  # after the last iteration
     else:
         statistics = engine.statistics()
     for i in range(thin * (BURN_IN + n_draws)):
@@ -108,7 +108,7 @@ def newton_step(
 
 
 def carry_over(
-    engine: Threads, response: Response, nu2: float, known: Statistics, etas: list[np.ndarray]
+    engine: Threads, response: Response, nu2: float, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
 ) -> Statistics:
     """What later batches have to know of the weights: a normal density with the mean of the draws.
 

@@ -52,12 +52,12 @@ def sample_omegas(draws: list[Draws], rng: np.random.Generator) -> np.ndarray:
 def match_level(response: Response, target: Target, omega: np.ndarray) -> np.ndarray:
     """The constant (R,) that makes the mean of what omega (n_copies, n_docs, R) predicts that of y.
 
-    Where all of y is at one end of its range, the constant is 0.
+    Where all of y is at one end of its range, or a response is about something else than a mean, the constant is 0.
     """
     shift, weight = np.zeros(omega.shape[2]), target.weight / np.maximum(target.weight.sum(axis=0), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):
         wanted = response.predictive_offset(response.link((weight * target.y).sum(axis=0)))
-    known = np.isfinite(wanted) & (weight > 0).any(axis=0)
+    known = np.isfinite(wanted) & (weight > 0).any(axis=0) & response.about_mean
     for _ in range(ROUNDS if known.any() else 0):
         mean = (weight * response.mean(omega + shift).mean(axis=0)).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -6,12 +6,24 @@ Several classes by stick-breaking are Logistic, too: a stick that a document doe
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, expit, gammaln, log_expit, log_softmax, logit, ndtr, softmax
+from scipy.special import (
+    betainc,
+    betaincinv,
+    expit,
+    gammaincinv,
+    gammaln,
+    log_expit,
+    log_softmax,
+    logit,
+    ndtr,
+    ndtri,
+    softmax,
+)
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.kernels.laws import COUNTS, GAUSSIAN, HINGE, LOGISTIC
@@ -112,6 +124,10 @@ class Response(ABC):
         """The offset of a regression that stands for a mean of y, (R,)."""
         return mean
 
+    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        """Quantiles of what the mean of y may be, if so many documents have this one; y has a variance of about 1."""
+        return mean + ndtri(q) / np.sqrt(n_docs)
+
     def predictive_offset(self, offset: np.ndarray) -> np.ndarray:
         """The offset that predictions need where regressions have this one; most need the same."""
         return offset
@@ -147,6 +163,11 @@ class Response(ABC):
     @property
     def drawn(self) -> bool:
         """Whether the response has a parameter of its own that is drawn between z and lambda."""
+        return False
+
+    @property
+    def about_mean(self) -> bool:
+        """Whether `mean` is the mean of y, so that predictions have to be right on average."""
         return False
 
     @property
@@ -190,6 +211,10 @@ class Logistic(Response):
     def law(self):
         return Law(LOGISTIC)
 
+    @property
+    def about_mean(self):
+        return True
+
     def draw_lam(self, target, omega, key, first_doc):
         return polya_gammas(self.c, target.weight, omega, key, first_doc)
 
@@ -211,6 +236,9 @@ class Logistic(Response):
 
     def link(self, mean):
         return logit(mean)
+
+    def mean_quantile(self, q, mean, n_docs):
+        return share_quantile(q, mean, n_docs)
 
     def predictive_offset(self, offset):
         # A column is a regression of its class against the rest, whose offset is logit p. Where one of the columns must
@@ -271,6 +299,9 @@ class Hinge(Response):
     def link(self, mean):
         return logit(mean)
 
+    def mean_quantile(self, q, mean, n_docs):
+        return share_quantile(q, mean, n_docs)
+
     def shown(self):
         return Logistic(1.0)  # a hinge is no likelihood: what it leaves unsure says nothing of what is unknown
 
@@ -303,6 +334,10 @@ class Gaussian(Response):
     @property
     def law(self):
         return Law(GAUSSIAN, self.sigma2)
+
+    @property
+    def about_mean(self):
+        return True
 
     def with_carried_scale(self, draws, n_docs, discount):
         if self.given:
@@ -375,6 +410,10 @@ class NegativeBinomial(Response):
         return Law(COUNTS, self.r)
 
     @property
+    def about_mean(self):
+        return True
+
+    @property
     def newton(self):
         return True  # lam has the precision of y + r coins, but y tells no more than r of them would
 
@@ -443,6 +482,10 @@ class NegativeBinomial(Response):
     def link(self, mean):
         return np.log(mean)
 
+    def mean_quantile(self, q, mean, n_docs):
+        shape = n_docs / (1.0 / self.r + 1.0 / mean)  # a gamma distribution with the mean's own variance
+        return np.maximum(mean * gammaincinv(shape, q) / shape, LEAST_SCALE * mean)
+
     def log_score(self, y, omegas, scales):
         return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.log(np.mean(np.exp(omegas), axis=0)))
 
@@ -471,12 +514,17 @@ class NegativeBinomial(Response):
         return float(np.sum(a * np.log(b) - gammaln(a) + (a - 1.0) * np.log(r) - b * r)) if self.drawn else 0.0
 
 
-def average(arrays: list[np.ndarray]) -> np.ndarray:
+def average(arrays: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
     """Their mean, added one by one: np.mean adds in an order that depends on the number of documents."""
     total = np.zeros_like(arrays[0])
     for array in arrays:
         total = total + array
     return total / len(arrays)
+
+
+def share_quantile(q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+    """Quantiles of the beta distribution with this mean, as if so many documents had told it."""
+    return betaincinv(n_docs * mean, n_docs * (1.0 - mean), q).clip(LEAST_SCALE, 1.0 - LEAST_SCALE)
 
 
 def mean_polya_gamma(h: np.ndarray, z: np.ndarray) -> np.ndarray:
