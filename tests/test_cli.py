@@ -16,6 +16,7 @@ import pytest
 
 import supertopic
 from supertopic import SLDAClassifier
+from supertopic.command.cells import guess
 from supertopic.command.cli import main
 from supertopic.datasets import make_corpus
 
@@ -418,13 +419,19 @@ def test_spreadsheets_of_other_countries(command, tmp_path):
 def test_columns_that_are_no_response(command, tmp_path):
     texts = [f"word{i % 5} other" for i in range(60)]
     for cells, told in (
-        ([f"name {i}" for i in range(60)], "Each of the 60 cells is different"),
+        ([f"name {i}" for i in range(60)], "60 of the 60 cells are different"),
         (range(5000, 5060), "as ids do"),
         ([1960 + i % 50 for i in range(60)], "look like years (1960 to 2009)"),
     ):
         path = write(tmp_path, "csv", list(zip(texts, cells, strict=True)))
         assert told in command("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST, code=1)
     command("fit", path, "--text", "text", "--label", "label", "--response", "rating", "-o", tmp_path / "m", *FAST)
+    ids = np.random.default_rng(0).permutation(np.r_[np.arange(7857), np.arange(2143)])
+    assert guess([str(i) for i in range(20)] * 5, ";")[0] == "class"
+    for cells in (ids.tolist(), [f"user {i}" for i in ids]):
+        with pytest.raises(ValueError, match=r"7,857 .*different"):
+            guess(cells, ";")
+    assert guess(np.random.default_rng(0).poisson(50, 72).tolist(), ";")[0] == "count"
 
 
 def test_what_a_word_is(command, tmp_path):

@@ -114,7 +114,7 @@ def test_frames(corpus, fitted):
     assert isinstance(topics, pd.DataFrame) and len(topics) == 4
     assert topics.share.sum() == pytest.approx(1) and topics.share.is_monotonic_decreasing
     weights = fitted.coefficient_frame()
-    assert weights.columns.tolist() == ["column", "topic", "mean", "sd", "lower", "upper", "p_positive"]
+    assert weights.columns.tolist() == ["column", "topic", "name", "mean", "sd", "lower", "upper", "p_positive"]
     np.testing.assert_allclose(weights["mean"], fitted.coef_[0])
     assert (weights.lower < weights["mean"]).all() and weights.p_positive.between(0, 1).all()
     part = fitted.exclusivity(5)
@@ -172,7 +172,7 @@ def test_a_model_without_a_response_has_diagnostics_too():
     assert found["perplexity"].keys() == {"chain 0", "chain 1"} and "rhat" in found["log joint"]
     assert found["perplexity"]["chain 1"] == model.perplexity(corpus.X, chains=[1])
     frame = model.coefficient_frame()
-    assert len(frame) == 0 and list(frame) == ["column", "topic", "mean", "sd", "lower", "upper", "p_positive"]
+    assert len(frame) == 0 and list(frame) == ["column", "topic", "name", "mean", "sd", "lower", "upper", "p_positive"]
 
 
 def test_raw_texts_have_no_coherence():

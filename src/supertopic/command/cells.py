@@ -7,7 +7,8 @@ import numpy as np
 RESPONSES = ("class", "labels", "rating", "count")
 FEW = 20  # whole numbers with at most this many different values are taken for classes
 YEARS = 1000, 2100  # what numbers that look like years are between
-MOST_DIFFERENT = 0.5  # share of the cells that may be different from all others; above, they are ids
+# share of the cells that may be different from each other, in a small table and in a large one; above, they are ids
+MOST_DIFFERENT, MOST_OF_MANY, MANY = 0.9, 0.5, 1000
 MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be taken for lists of labels
 
 
@@ -54,7 +55,7 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
         if known and held >= MANY_SEPARATORS * len(known):
             return "labels", f"{held} of {len(known)} cells hold the separator {separator!r}"
         different = len(set(map(str, known)))
-        if different > MOST_DIFFERENT * len(known) and different > FEW:
+        if are_ids(different, len(known)):
             raise ValueError(
                 f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}: that is no "
                 "class. Is it the right column? --response class takes it all the same."
@@ -66,7 +67,7 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
             f"The numbers look like years ({min(numbers):.0f} to {max(numbers):.0f}), which are neither classes nor "
             "counts; --response rating (or class, count) says what they are to be."
         )
-    if different > MOST_DIFFERENT * len(known) and different > FEW and all(number == int(number) for number in numbers):
+    if are_ids(different, len(known)) and all(number == int(number) for number in numbers):
         raise ValueError(
             f"The {len(known):,} cells hold {different:,} different whole numbers, as ids do: --response count or "
             "rating, if they are what is to be explained."
@@ -78,6 +79,11 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
     if min(numbers) < 0:
         return "rating", "the cells are whole numbers, some of them negative"
     return "count", f"the cells are whole numbers >= 0 with {different} different values"
+
+
+def are_ids(different: int, n_cells: int) -> bool:
+    """Whether so many cells with so many different values are ids rather than responses."""
+    return different > (MOST_OF_MANY if n_cells >= MANY else MOST_DIFFERENT) * n_cells and different > FEW
 
 
 def as_number(cell: Any) -> float | None:

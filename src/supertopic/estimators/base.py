@@ -84,12 +84,15 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         self._word_topic, self._eta, self._scale = word_topic, eta, scale
         self._calibrated, self._shown = (new_eta, new_scale), shown
         self._n_features_out = word_topic.shape[2]
-        imagined = self._learned["imagined"].reshape(self.n_blocks_, len(word_topic), -1).swapaxes(0, 1)
-        tokens = word_topic.sum(axis=1, dtype=float) - eta.shape[1] * imagined.reshape(len(word_topic), -1)
-        tokens = np.maximum(tokens, 1e-300)
-        # the share of each topic in all tokens that were seen, (chain, K): what is believed of a document without words
-        self._topic_shares = tokens / tokens.sum(axis=1, keepdims=True)
+        self._topic_shares = self._shares_of(word_topic, eta.shape[1])
         self._frozen: dict[tuple[int, int, str], Any] = {}
+
+    def _shares_of(self, word_topic: np.ndarray, n_draws: int) -> np.ndarray:
+        """The share of each topic in all tokens that were seen, (chain, K): the document of which nothing is known."""
+        imagined = self._learned["imagined"].reshape(self.n_blocks_, len(word_topic), -1).swapaxes(0, 1)
+        tokens = word_topic.sum(axis=1, dtype=float) - n_draws * imagined.reshape(len(word_topic), -1)
+        tokens = np.maximum(tokens, 1e-300)
+        return tokens / tokens.sum(axis=1, keepdims=True)
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
@@ -117,6 +120,11 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         """The topics of a block."""
         size = self._n_features_out // self.n_blocks_
         return slice(block * size, (block + 1) * size)
+
+    def _own_topics(self, n_columns: int, n_topics: int) -> np.ndarray:
+        """Which topics each column has weights for, (R, K): all, or those of its own block."""
+        block = np.arange(n_topics) * self.n_blocks_ // n_topics
+        return (block == np.arange(n_columns)[:, None]) | (self.n_blocks_ == 1)
 
     def _topics(self, chain: int, block: int, device: str | None = None) -> Any:
         """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""

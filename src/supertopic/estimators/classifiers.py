@@ -96,7 +96,7 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
             columns, weights = self._encode_classes(y, known, weight, fixed)
         if weights.max() * self.c > MOST:
             raise ValueError(f"Weights times c must be at most {MOST:g}, got {weights.max() * self.c:g}.")
-        return self._response(), make_target(columns, weights)
+        return self._response(columns.shape[1]), make_target(columns, weights)
 
     def _can_be_hidden(self, target: Target) -> np.ndarray:
         known = super()._can_be_hidden(target)
@@ -169,10 +169,6 @@ class TopicClassifier(ClassifierMixin, SupervisedTopicModel):
         columns = (index[:, None] == np.arange(len(self.classes_))).astype(float)
         columns = columns[:, 1:] if len(self.classes_) == 2 else columns
         return columns, np.repeat(weight[:, None], columns.shape[1], axis=1)
-
-    @abstractmethod
-    def _response(self) -> Response:
-        """The response with the estimator's parameters."""
 
     @abstractmethod
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
@@ -307,7 +303,7 @@ class SLDAClassifier(TopicClassifier):
     def _count_blocks(self, n_columns: int) -> int:
         return n_columns if self.multiclass == "separate" else 1
 
-    def _response(self) -> Response:
+    def _response(self, n_columns: int) -> Response:
         exclusive = not self.multilabel_ and self.multiclass != "stick_breaking" and len(self.classes_) > 2
         return Logistic(float(self.c), exclusive, paper_start=self.start == "paper")
 
@@ -443,7 +439,7 @@ class MedLDAClassifier(TopicClassifier):
     ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _response(self) -> Response:
+    def _response(self, n_columns: int) -> Response:
         return Hinge(float(self.c), float(self.margin), paper_start=self.start == "paper")
 
     def _losses(self, X: Any, y: Any, covariates: Any = None) -> tuple[np.ndarray, list[float]]:

@@ -101,8 +101,9 @@ intercept_, empty_intercept_ : ndarray of shape (n_columns,)
 calibrated_intercept_ : ndarray of shape (n_columns,)
     The constant of omega in predictions, with which these are right on average: `intercept_`, and a correction for
     the difference between the mean of a probability and the probability of the mean omega.
-empty_draws_ : ndarray of shape (n, n_columns)
-    Draws of omega for documents without known words, whose mean response is known from few such documents.
+empty_documents_ : ndarray of shape (n_columns,)
+    From how many documents the mean response of those without known words is known; intervals of such a document
+    depend on it.
 hidden_ : dict
     What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
     standard error of the difference, the factor by which weights for predictions were corrected, and the probability
@@ -154,7 +155,7 @@ checkpoint, checkpoint_every : path and seconds, optional
 """
 LDA_HAS_NOT = (
     "coef_", "calibrated_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "hidden_",
-    "calibrated_intercept_", "empty_draws_",
+    "calibrated_intercept_", "empty_documents_",
     "covariate_coef_", "covariate_names_",
 )  # fmt: skip
 

@@ -1,7 +1,6 @@
 """Ratings and counts: SLDARegressor (Gaussian) and SLDACountRegressor (negative binomial)."""
 
 import os
-from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -17,7 +16,15 @@ from supertopic.estimators.beliefs import MOST_POINT, constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
-from supertopic.sampling.responses import LEAST_SCALE, MOST_SCALE, Gaussian, NegativeBinomial, Response, average
+from supertopic.sampling.responses import (
+    LEAST_SCALE,
+    MOST_LOG,
+    MOST_SCALE,
+    Gaussian,
+    NegativeBinomial,
+    Response,
+    average,
+)
 from supertopic.sampling.state import Target, make_target
 
 
@@ -79,14 +86,6 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
         """(n_docs, R) as y was: a vector where y was one."""
         return values if self.multioutput_ else values[:, 0]
 
-    @abstractmethod
-    def _response(self, n_columns: int) -> Response:
-        """The response with the estimator's parameters, in the units in which y is modelled."""
-
-    def _constants(self) -> tuple[np.ndarray | float, np.ndarray | float]:
-        """What is taken from y, and what it is divided by, before it is modelled."""
-        return 0.0, 1.0
-
     def _given(self, y: Any, n_docs: int) -> np.ndarray:
         """Responses that predictions are compared with, (n_docs, R), in the units in which they are modelled."""
         y = check_array(
@@ -113,11 +112,12 @@ class TopicRegressor(RegressorMixin, SupervisedTopicModel):
 
     def _log_predictive(self, X: Any, y: Any, covariates: Any, exposure: Any = None) -> np.ndarray:
         given = self._given(y, self._new_counts(X).shape[0])
+        known = np.nan_to_num(given)
         found = self._compare(
-            lambda response, omegas, scales, docs: response.log_predictive(given[docs], omegas, scales),
+            lambda response, omegas, scales, docs: response.log_predictive(known[docs], omegas, scales),
             X, covariates, exposure,
         )  # fmt: skip
-        return self._shaped(found - np.log(self._constants()[1]))
+        return self._shaped(np.where(np.isnan(given), np.nan, found - np.log(self._constants()[1])))
 
     def _predict_interval(
         self, X: Any, level: float, covariates: Any, exposure: Any = None
@@ -220,7 +220,7 @@ class SLDARegressor(TopicRegressor):
         standard = np.where(weight > 0, (y - self.intercept_) / self.unit_, 0.0)
         return self._response(y.shape[1]), make_target(standard, weight)
 
-    def _constants(self) -> tuple[np.ndarray | float, np.ndarray | float]:
+    def _constants(self) -> tuple[Any, Any]:
         return self.intercept_, self.unit_
 
     def _response(self, n_columns: int) -> Response:
@@ -276,13 +276,16 @@ class SLDARegressor(TopicRegressor):
         if not return_std:
             return self._shaped(self._foretell(lambda omegas, *_: average(omegas), X, covariates))
 
-        def sum_up(response: Response, omegas: np.ndarray, scales: np.ndarray, _: Any) -> Any:
-            mean, pairs = average(omegas), zip(omegas, scales, strict=True)
-            inside = average([response.with_scale(scale).variance(omega) for omega, scale in pairs])
-            return mean, np.sqrt(average([(omega - mean) ** 2 for omega in omegas]) + inside)
+        response = self._response(len(self.response_names_)).plain()
 
-        mean, std = self._compare(sum_up, X, covariates, None)
-        return self._shaped(self.intercept_ + self.unit_ * mean), self._shaped(self.unit_ * std)
+        def sum_up(omegas: np.ndarray, scales: np.ndarray, _: Any) -> Any:
+            mean, pairs = average(omegas), zip((omegas - self.intercept_) / self.unit_, scales, strict=True)
+            inside = average([response.with_scale(scale).variance(omega) for omega, scale in pairs])
+            spread = average([((omega - mean) / self.unit_) ** 2 for omega in omegas])
+            return mean, self.unit_ * np.sqrt(spread + inside)
+
+        mean, std = self._foretell(sum_up, X, covariates)
+        return self._shaped(mean), self._shaped(std)
 
     @consistent
     def predict_interval(
@@ -422,7 +425,7 @@ class SLDACountRegressor(TopicRegressor):
         return self._calibrated[1]
 
     def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
-        return np.exp(omegas), self._column_names()
+        return np.exp(np.minimum(omegas, MOST_LOG)), self._column_names()
 
     def _surprise(self, X: Any, y: Any, beside: dict[str, Any]) -> np.ndarray:
         given = self._given(y, self._new_counts(X).shape[0])
@@ -438,7 +441,9 @@ class SLDACountRegressor(TopicRegressor):
     ) -> np.ndarray:
         """The mean count of each document."""
         self._check_exposed(exposure)
-        return self._shaped(self._foretell(lambda omegas, *_: average(np.exp(omegas)), X, covariates, exposure))
+        return self._shaped(
+            self._foretell(lambda omegas, *_: average(np.exp(np.minimum(omegas, MOST_LOG))), X, covariates, exposure)
+        )
 
     @consistent
     def predict_interval(

@@ -36,7 +36,7 @@ FACTS = {  # plain JSON values
 }  # fmt: skip
 ARRAYS = (
     "alpha_", "beta_", "trace_", "log_joint_", "log_joint_iterations_", "classes_", "feature_names_in_", "vocabulary_",
-    "intercept_", "calibrated_intercept_", "empty_draws_",
+    "intercept_", "calibrated_intercept_", "empty_documents_",
     "empty_intercept_", "unit_", "covariate_mean_", "covariate_names_", "covariate_scale_", "response_names_",
 )  # fmt: skip
 GONE = ("c_", "c_path_")  # facts of version 0.1
@@ -145,7 +145,7 @@ def _fill_up(model: SupervisedTopicModel, tensors: dict[str, np.ndarray]) -> Non
     if "sums" in model._learned and len(model._learned["sums"]) == 4:
         model._learned["sums"] = np.concatenate([model._learned["sums"], model._learned["sums"][1:2]])
     if not hasattr(model, "calibrated_intercept_") and hasattr(model, "empty_intercept_"):
-        model.calibrated_intercept_, model.empty_draws_ = model.intercept_, model.empty_intercept_[None]
+        model.calibrated_intercept_, model.empty_documents_ = model.intercept_, 0.0 * model.intercept_
     if "shown_eta" in tensors or eta.ndim != 4 or tensors["word_topic"].ndim != 3:
         return
     tensors["shown_eta"], model.hidden_ = eta, {"documents": 0}
@@ -155,7 +155,7 @@ def _fill_up(model: SupervisedTopicModel, tensors: dict[str, np.ndarray]) -> Non
     if not hasattr(model, "intercept_"):
         model.intercept_ = np.zeros(eta.shape[2])
     model.calibrated_intercept_, model.empty_intercept_ = model.intercept_, model.intercept_ + of_empty
-    model.empty_draws_ = model.empty_intercept_[None]
+    model.empty_documents_ = 0.0 * model.intercept_
 
 
 def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
@@ -182,7 +182,9 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
         _expect(word.ndim == 1 and word.dtype.kind in "iu" and idf.shape == word.shape, "the words with weights")
         _expect((np.diff(word) > 0).all() and (word >= 0).all() and (word < n_words).all(), "which words have weights")
         _expect(theta.ndim == 3 and (not theta.size or theta.shape[1:] == (n_columns, len(word))), "theta's shape")
-        shapes |= dict.fromkeys(("intercept_", "calibrated_intercept_", "empty_intercept_"), (n_columns,))
+        shapes |= dict.fromkeys(
+            ("intercept_", "calibrated_intercept_", "empty_intercept_", "empty_documents_"), (n_columns,)
+        )
         shapes |= dict.fromkeys(("covariate_mean_", "covariate_scale_", "covariate_names_"), (n_covariates,))
     if isinstance(model, TopicRegressor):
         _expect(scale.shape[2] in (0, n_columns), "the response's parameter")
@@ -194,9 +196,6 @@ def _check_arrays(model: TopicModel, tensors: dict[str, np.ndarray]) -> None:
         _expect(model.classes_.ndim == 1 and n_columns in columns and n_classes > 0, "the number of classes")
     if hasattr(model, "vocabulary_"):
         shapes["vocabulary_"] = (n_words,)
-    if isinstance(model, SupervisedTopicModel):
-        _expect(model.empty_draws_.ndim == 2 and model.empty_draws_.shape[1:] == (n_columns,), "empty_draws_'s shape")
-        _expect(len(model.empty_draws_) > 0, "empty_draws_'s shape")
     for name, shape in shapes.items():
         _expect(getattr(model, name).shape == shape, f"{name}'s shape")
     _check_learned(model, counts.shape, eta.shape, len(tensors["dictionary"]) if "dictionary" in tensors else 0)

@@ -31,7 +31,6 @@ from supertopic.sampling.words import copies_of_draws
 from supertopic.warn import warn
 
 MOST_SHARE = 0.5
-EMPTY_DRAWS, GOLDEN = 64, 0.5 * (5**0.5 - 1.0)
 FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
 
 
@@ -143,16 +142,24 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         self.intercept_, self.empty_intercept_ = (
             self._constant_in_units(response.predictive_offset(constant)) for constant in links
         )
-        self.empty_draws_ = self._constant_in_units(self._draw_empty(response, of_empty, FEW + sums[3] / (few / FEW)))
+        self.empty_documents_ = FEW + sums[3] * FEW / few
         offset = target.offset + np.where(empty[:, None], links[1], links[0])
         return offset if offset.any() else target.offset
 
-    def _draw_empty(self, response: Response, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
-        """omega of documents without words in some draws, (EMPTY_DRAWS, R): their mean is not known exactly."""
-        # multiples of the golden ratio: the first few of them are as even as all are, and columns are apart
-        places = np.arange(1, EMPTY_DRAWS + 1)[:, None] * GOLDEN + np.arange(len(mean)) * GOLDEN**2
-        q = (places % 1.0).clip(1e-3, 1.0 - 1e-3)
-        return response.predictive_offset(response.link(response.mean_quantile(q, mean, n_docs)))
+    def _draw_empty(self, n_draws: int) -> np.ndarray:
+        """omega of a document without words in some draws, (n, R): its mean is known from few such documents."""
+        centre, unit = self._constants()
+        offset = (self.empty_intercept_ - centre) / unit
+        drawn = self._response(len(offset)).plain().draw_offsets(offset, self.empty_documents_, n_draws)
+        return centre + unit * drawn
+
+    @abstractmethod
+    def _response(self, n_columns: int) -> Response:
+        """The response with the estimator's parameters, in the units in which y is modelled."""
+
+    def _constants(self) -> tuple[Any, Any]:
+        """What is taken from y, and what it is divided by, before it is modelled."""
+        return 0.0, 1.0
 
     def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
         """The mean of y, (R,), never at an end of its range; `sums` begin with those of y and exposures, weighed.
@@ -250,8 +257,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
                 said = np.array([x[docs] @ theta.T for theta in self._theta]) * constants(self)[1]
                 all_draws += said[copies_of_draws(len(etas), etas.shape[1], pairs, len(said))]
             if empty[docs].any():
-                nothing = np.resize(self.empty_draws_, (len(all_draws), self.empty_draws_.shape[1]))
-                all_draws[:, empty[docs]] += nothing[:, None]
+                all_draws[:, empty[docs]] += self._draw_empty(len(all_draws))[:, None]
             return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
 
         numbers = len(etas) * n_pairs * etas.shape[2]

@@ -85,6 +85,7 @@ class Trusting(TopicModel):
             aside = aside.with_target(self._at_batch_level(plan.response, aside))
             alone = find_trust(response, aside.target, foretold, scales, before=before)
         told = np.mean([chain.left_out for chain in chains], axis=0)
+        usual = self._usual_omega(response, eta[..., : plan.n_topics], np.array([chain.word_topic for chain in chains]))
         by_covariates = source.target.covariates @ eta[..., plan.n_topics :].mean(axis=(0, 1)).T
         trust, believed, said = alone, 0.0, np.zeros(seen.y.shape)
         if self.words and X is not None:
@@ -124,11 +125,23 @@ class Trusting(TopicModel):
             own = (worded == kind).reshape(shape[:2])
             a, b = topics[own].mean(axis=0), beside[own].mean(axis=0)
             like = told * a + by_covariates * b
-            omega = seen.offset + like + (said if kind else 0.0)
+            omega = seen.offset + like - usual.mean(axis=0) * a + (said if kind else 0.0)
             draws.append(Draws(float(own.mean()), omega, draws_of_hidden(foretold, topics, beside, own), like))
         self._set_level(response, seen, np.diff(source.doc_start), draws)
-        eta = np.concatenate([eta[..., :n_topics] * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
+        of_topics = (eta[..., :n_topics] - usual[:, None, :, None]) * self._own_topics(shape[2], n_topics)
+        eta = np.concatenate([of_topics * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
         return eta, scale * of_scale[..., : scale.shape[2]]
+
+    def _usual_omega(self, response: Response, eta: np.ndarray, word_topic: np.ndarray) -> np.ndarray:
+        """What weights (chain, draw, R, K) say of the usual mixture of topics in all batches so far, (chain, R).
+
+        Weights for predictions are taken from there, so that a constant that all topics have in common, which the
+        level takes the place of, is neither shrunk nor counted twice. Where there is no such level, they stay.
+        """
+        if not response.about_mean:
+            return np.zeros((eta.shape[0], eta.shape[2]))
+        shares = self._shares_of(word_topic, eta.shape[1]) * self.n_blocks_
+        return np.einsum("crk,ck->cr", eta.mean(axis=1), shares)
 
     def _at_batch_level(self, response: Response, documents: Any) -> Target:
         """What is known of documents, with the offset that predicts the mean response of this batch.

@@ -178,11 +178,9 @@ def explain_counts(
     beside = np.zeros((len(etas), n_pairs, n_columns))
     if Z.shape[1]:
         beside = np.array([[omegas(Z, draw[:, n_topics:].copy())[0] for draw in eta] for eta in etas])[:, pairs]
-    constants = (
-        model.calibrated_intercept_
-        if n_tokens
-        else np.resize(model.empty_draws_, (len(etas) * n_pairs, n_columns)).reshape(beside.shape)
-    )  # what is not known of texts without words
+    constants = model.calibrated_intercept_
+    if not n_tokens:
+        constants = model._draw_empty(len(etas) * n_pairs).reshape(beside.shape)
     constants = np.broadcast_to(constants + log_exposure, beside.shape)
     omega = (constants + beside + through.sum(axis=2) + direct.sum(axis=2)).reshape(-1, n_columns)
     means, mean_names = model._means(omega[:, None], np.concatenate(scales[:, pairs]))

@@ -254,10 +254,10 @@ class Summary:
         if not 0 < points <= 1:
             raise ValueError(f"points must be a share from 0 to 1, got {points!r}.")
         draws = self.coef_draws_[self.best_chain_]  # (draw, R, K)
-        (n_draws, n_columns, n_topics), blocks = draws.shape, self.n_blocks_
-        usual = draws @ (self._topic_shares[self.best_chain_] * blocks)  # (draw, R): every block's shares sum to 1
-        own = np.arange(n_topics) * blocks // n_topics == np.arange(n_columns)[:, None] if blocks > 1 else True
-        more = points * (draws - usual[..., None]) * own
+        n_draws, n_columns, n_topics = draws.shape
+        # every block's shares sum to 1: usual is (draw, R)
+        usual = draws @ (self._topic_shares[self.best_chain_] * self.n_blocks_)
+        more = points * (draws - usual[..., None]) * self._own_topics(n_columns, n_topics)
         # the usual mixture stands for the base rate, which is known better than any topic's weight
         start, scales = np.broadcast_to(self.intercept_, usual.shape), np.zeros((n_draws, 0))
         before, names = self._means(start[:, None], scales)

@@ -31,6 +31,8 @@ from supertopic.sampling.state import Target
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # where sigma2 and r are looked for
 BATCH, BATCHES = 8, 64  # points of a density that are asked for at a time; how often, at most
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+MOST_COUNT, MOST_LOG = 1e300, 700.0
 FAR, HALVINGS, DOUBLINGS = 40.0, 64, 1024  # standard deviations to either side, and steps, of a search for a quantile
 Total = Callable[..., np.ndarray]  # total(verb, *data): what the shards answer, summed over all documents
 
@@ -124,9 +126,30 @@ class Response(ABC):
         """The offset of a regression that stands for a mean of y, (R,)."""
         return mean
 
+    def base_rate(self, offset: np.ndarray) -> np.ndarray:
+        """The mean of y that the offset of a prediction stands for, (R,)."""
+        return self.mean(offset)
+
     def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
         """Quantiles of what the mean of y may be, if so many documents have this one; y has a variance of about 1."""
         return mean + ndtri(q) / np.sqrt(n_docs)
+
+    def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
+        """n draws of the offset of a prediction, (n, R), if so many documents have told it; 0 documents: no spread.
+
+        On average they stand for the same mean of y.
+        """
+        # multiples of the golden ratio are apart whatever their number is, and columns have others
+        place = np.arange(1, n_draws + 1)[:, None] * GOLDEN + np.arange(len(offset)) * GOLDEN**2
+        q = (np.argsort(np.argsort(place % 1.0, axis=0), axis=0) + 0.5) / n_draws
+        with np.errstate(all="ignore"):  # a file may hold any number
+            mean = self.base_rate(offset)
+            draws = self.mean_quantile(q, mean, np.maximum(n_docs, 1.0))
+            away = draws - mean
+            sides = np.array([np.maximum(away, 0.0).mean(axis=0), np.maximum(-away, 0.0).mean(axis=0)])
+            less = sides.min(axis=0) / np.maximum(sides, 1e-300)  # so that both sides weigh the same
+            found = self.predictive_offset(self.link(mean + np.where(away > 0, less[0], less[1]) * away))
+        return np.where((n_docs > 0) & np.isfinite(found), found, offset)
 
     def predictive_offset(self, offset: np.ndarray) -> np.ndarray:
         """The offset that predictions need where regressions have this one; most need the same."""
@@ -234,6 +257,9 @@ class Logistic(Response):
     def mean(self, omega):
         return softmax(omega, axis=-1) if self.exclusive else expit(omega)
 
+    def base_rate(self, offset):
+        return np.exp(offset) if self.exclusive else expit(offset)
+
     def link(self, mean):
         return logit(mean)
 
@@ -298,6 +324,9 @@ class Hinge(Response):
 
     def link(self, mean):
         return logit(mean)
+
+    def base_rate(self, offset):
+        return expit(offset)
 
     def mean_quantile(self, q, mean, n_docs):
         return share_quantile(q, mean, n_docs)
@@ -448,29 +477,29 @@ class NegativeBinomial(Response):
         return ways + y * log_expit(psi) + r * log_expit(-psi)
 
     def mean(self, omega):
-        return np.exp(omega)
+        return np.minimum(np.exp(np.minimum(omega, MOST_LOG)), MOST_COUNT)
 
     def variance(self, omega):
-        mean = np.exp(omega)
-        return mean + mean * mean / self.r
+        with np.errstate(over="ignore"):
+            mean = self.mean(omega)
+            return mean + mean * mean / self.r
 
     def cdf(self, y, omega):
-        return betainc(self.r, y + 1.0, self.r / (self.r + np.exp(omega)))
+        return betainc(self.r, y + 1.0, self.r / (self.r + self.mean(omega)))
 
     def quantile(self, q, omegas, scales):
         """The smallest counts; where these are too large for whole numbers, the nearest that there are."""
         draws = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
 
         def below(count):
-            with np.errstate(over="ignore", invalid="ignore"):
-                return average([drawn.cdf(count, omega) for drawn, omega in draws])
+            return average([drawn.cdf(count, omega) for drawn, omega in draws])
 
         low, high = np.full(omegas[0].shape, -1.0), np.ones(omegas[0].shape)
         for _ in range(DOUBLINGS):
             short = below(high) < q
             if not short.any():
                 break
-            low, high = np.where(short, high, low), np.where(short, 2.0 * high, high)
+            low, high = np.where(short, high, low), np.minimum(np.where(short, 2.0 * high, high), MOST_COUNT)
         for _ in range(HALVINGS):
             middle = np.floor(low + 0.5 * (high - low))
             if not ((low < middle) & (middle < high)).any():  # beyond 2**53 neighbours are more than 1 apart

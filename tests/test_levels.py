@@ -1,0 +1,346 @@
+"""The level of predictions and the offsets of regressions: unbalanced and rare classes, batches whose mean moves."""
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from scipy.special import expit, logit, softmax
+
+from small import engine_of, plan_of
+from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.datasets import make_corpus
+from supertopic.kernels.draws import make_key
+from supertopic.report.diagnostics import ess
+from supertopic.report.summary import describe_topics
+from supertopic.sampling.calibration import NU2, carry_over, draw_weights
+from supertopic.sampling.level import Draws, match_level, sample_omegas
+from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.sampling.state import Priors, Rows, Statistics, make_target, no_statistics
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*do not show that topics")
+RUN = {"burn_in": 40, "n_draws": 20, "n_chains": 1, "random_state": 0}
+RESPONSES = [Logistic(3.0), Logistic(3.0, exclusive=True), Gaussian(3.0, np.array([0.7, 2.0, 0.1])), Hinge(3.0, 1.0),
+             NegativeBinomial(3.0, np.array([0.5, 2.0, 9.0]))]  # fmt: skip
+
+
+def target_of(response, rng, n=40):
+    """Three columns of responses with offsets, weights and unknown ones."""
+    y = rng.poisson(3.0, (n, 3)) if isinstance(response, NegativeBinomial) else rng.integers(0, 2, (n, 3))
+    weight = rng.choice([0.0, 1.0, 2.5], (n, 3))
+    return make_target(y.astype(float), weight, rng.normal(size=(n, 3)))
+
+
+# --- derivatives
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=lambda response: type(response).__name__)
+def test_gradient_and_information_are_derivatives(response):
+    rng = np.random.default_rng(0)
+    target = target_of(response, rng)
+    omega, step = rng.normal(size=(40, 3)), 1e-4
+
+    def value(moved):
+        return response.c * target.weight * response.log_density(target.y, moved)
+
+    slope = (value(omega + step) - value(omega - step)) / (2 * step)
+    if isinstance(response, Hinge):
+        return  # its quadratic is one of a bound, not of the hinge itself
+    np.testing.assert_allclose(response.gradient(target, omega), slope, rtol=1e-5, atol=1e-6)
+    curve = -(value(omega + step) - 2 * value(omega) + value(omega - step)) / step**2
+    np.testing.assert_allclose(response.information(target, omega), curve, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=lambda response: type(response).__name__)
+def test_the_curvature_of_the_cost(response):
+    """What words keep of the documents: the second derivative of the cost that they minimise."""
+    rng = np.random.default_rng(1)
+    target, step = target_of(response, rng), 1e-5
+    omega = rng.normal(size=(40, 3))
+    found = response.curvature(target, omega)
+    for r in range(3):
+        move = step * np.eye(3)[r]
+        slopes = [response.cost(target, omega + side * move)[1][:, r] for side in (1, -1)]
+        np.testing.assert_allclose(found[:, r], (slopes[0] - slopes[1]) / (2 * step), rtol=1e-4, atol=1e-4)
+
+
+# --- regressions
+
+
+def regression(response, target, x, n_shards=2):
+    """An engine whose documents have these shares."""
+    docs, priors = [[0]] * len(x), Priors(np.ones(x.shape[1]), 0.1, 1.0)
+    plan, source = plan_of(docs, 1, response, target, priors, "delayed", n_shards)
+    n_columns = target.y.shape[1]
+    engine = engine_of(plan, source, np.zeros(len(x)), response, target.weight, np.zeros((n_columns, x.shape[1])))
+    topics = np.arange(x.shape[1], dtype=np.uint16)
+    for shard in engine.shards:
+        own = x[shard.first_doc : shard.first_doc + shard.n_docs]
+        shard.rows = Rows(np.arange(0, own.size + 1, x.shape[1]), np.tile(topics, len(own)), own.ravel())
+    return engine
+
+
+@pytest.mark.parametrize(
+    "response", [Logistic(1.0), NegativeBinomial(1.0, np.full(2, 2.0))], ids=["logistic", "counts"]
+)
+def test_what_is_carried_over_is_the_curvature_of_the_posterior(response):
+    """Against a numerical Hessian, with statistics from before; and its mean is that of the draws."""
+    rng = np.random.default_rng(0)
+    x, k = rng.dirichlet(np.ones(3), 30), 3
+    y = rng.poisson(2.0, (30, 2)) if isinstance(response, NegativeBinomial) else rng.integers(0, 2, (30, 2))
+    weight = rng.choice([0.0, 1.0, 2.0], (30, 2))
+    target = make_target(y.astype(float), weight, rng.normal(size=(30, 2)))
+    A = rng.normal(size=(2, k, k))
+    before, pull = np.einsum("rij,rkj->rik", A, A), rng.normal(size=(k, 2))
+    known = Statistics(np.array([b[np.tril_indices(k)] for b in before]).T.copy(), pull)
+    etas = rng.normal(size=(7, 2, k))
+    found = carry_over(regression(response, target, x), response, NU2, known, etas)
+    mean, step = etas.mean(axis=0), 1e-4
+    for r in range(2):
+
+        def log_posterior(eta, r=r):
+            omega = (x @ eta + target.offset[:, r])[:, None]
+            value = np.sum(weight[:, r] * response.log_density(y, np.repeat(omega, 2, axis=1))[:, r])
+            return value - 0.5 * eta @ before[r] @ eta + pull[:, r] @ eta - 0.5 * eta @ eta / NU2
+
+        E = step * np.eye(k)
+        H = [[(log_posterior(mean[r] + a + b) - log_posterior(mean[r] + a - b) - log_posterior(mean[r] - a + b)
+               + log_posterior(mean[r] - a - b)) / (4 * step**2) for a in E] for b in E]  # fmt: skip
+        lower = np.zeros((k, k))
+        lower[np.tril_indices(k)] = found.precision[:, r]
+        P = lower + np.tril(lower, -1).T + np.eye(k) / NU2
+        np.testing.assert_allclose(P, -np.array(H), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(np.linalg.solve(P, found.shift[:, r]), mean[r])
+
+
+@pytest.mark.parametrize("mean", [3.0, 800.0])
+def test_weights_of_large_counts_have_their_posterior(mean):
+    """Two weights and a given r: mean, spread and correlation against a grid; draws are as good as independent."""
+    rng = np.random.default_rng(0)
+    x, offset = rng.dirichlet(np.ones(2), 40), np.full((40, 1), np.log(mean))
+    y = rng.negative_binomial(2, 2 / (2 + mean * np.exp(x @ [1.0, -1.0])))[:, None].astype(float)
+    response = NegativeBinomial(1.0, np.full(1, 2.0), drawn=False, given=True)
+    engine = regression(response, make_target(y, np.ones_like(y), offset), x)
+    draws = np.array([eta[0] for eta, _ in draw_weights(engine, response, 4.0, no_statistics(2, 1), 1500, make_key(1))])
+    grid = np.linspace(-4.0, 4.0, 161)
+    points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    logs = (
+        response.log_density(y[:, 0], (points @ x.T) + offset[:, 0]).sum(axis=1) - 0.5 * (points**2).sum(axis=1) / 4.0
+    )
+    p = np.exp(logs - logs.max())
+    p /= p.sum()
+    exact = p @ points
+    spread = (points - exact).T @ ((points - exact) * p[:, None])
+    error = np.sqrt(np.diag(spread) / 1500)
+    assert (np.abs(draws.mean(axis=0) - exact) < 6 * error).all()
+    np.testing.assert_allclose(np.cov(draws.T), spread, rtol=0.25, atol=0.01)
+    assert min(ess(draws[None, :, k]) for k in range(2)) > 500
+
+
+# --- offsets and levels
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [(SLDAClassifier, {}), (SLDAClassifier, {"multiclass": "separate"}), (SLDAClassifier, {"multiclass":
+     "stick_breaking"}), (MedLDAClassifier, {})],
+)  # fmt: skip
+@pytest.mark.parametrize("rates", [[0.9, 0.1], [0.85, 0.075, 0.075], [0.55, *[0.05] * 9]], ids=len)
+def test_noise_with_unbalanced_classes(kind, more, rates):
+    """A rate that is not a half is no effect. With log p as the offset of a class against the rest, half of the
+    majority's 90 % intervals excluded 0, and with every class of such a majority."""
+    excluded, named = [], 0
+    for seed in range(3 if len(rates) < 10 else 1):
+        rng = np.random.default_rng(seed)
+        corpus = make_corpus(n_docs=500, n_topics=6, doc_length=50, random_state=seed)
+        y = rng.choice(len(rates), 500, p=rates)
+        model = kind(6, words=False, hidden=0.3, **RUN | {"random_state": seed}, **more).fit(corpus.X, y)
+        lower, upper = model.coef_interval(0.9)
+        excluded.append(((lower > 0) | (upper < 0))[0])
+        named += sum(row["class"] is not None for row in describe_topics(model))
+        if kind is SLDAClassifier:
+            p = model.predict_proba(corpus.X).mean(axis=0)
+            np.testing.assert_allclose(p, np.bincount(y) / 500, rtol=0.35, atol=0.01)
+    assert np.mean(excluded) <= 0.35 and named <= 3 * len(excluded)
+
+
+def test_the_offset_of_a_class_against_the_rest():
+    """Regressions begin at logit p, predictions at log p: without weights these are p."""
+    corpus, y = make_corpus(n_docs=200, n_topics=3, random_state=0), np.repeat([0, 1, 2], [140, 40, 20])
+    model = SLDAClassifier(3, **RUN).fit(corpus.X, y)
+    rates = np.array([0.7, 0.2, 0.1])
+    np.testing.assert_allclose(model._learned["level"], logit(rates))
+    np.testing.assert_allclose(model.intercept_, np.log(rates))
+    np.testing.assert_allclose(softmax(model.intercept_), rates)
+    hinge = MedLDAClassifier(3, **RUN).fit(corpus.X, y)
+    np.testing.assert_allclose(hinge.intercept_, logit(rates))
+    labels = SLDAClassifier(3, **RUN).fit(corpus.X, y[:, None] == np.arange(3))
+    np.testing.assert_allclose(expit(labels.intercept_), rates)
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=lambda response: type(response).__name__)
+def test_a_level_that_is_right_on_average(response):
+    rng = np.random.default_rng(0)
+    target = target_of(response, rng, 500)
+    if response == RESPONSES[1]:
+        target = target._replace(
+            y=np.eye(3)[rng.choice(3, 500, p=[0.97, 0.02, 0.01])], weight=rng.random((500, 1)) * [1, 1, 1]
+        )
+    omega = rng.normal(size=(4, 500, 3)) * [0.3, 1.0, 3.0] + [0.0, -4.0, 1.0]
+    shift = match_level(response, target, omega)
+    if isinstance(response, Hinge):
+        assert not shift.any()  # its scores are no means
+        return
+    mean = response.mean(omega + shift).mean(axis=0)
+    np.testing.assert_allclose((target.weight * mean).sum(axis=0), (target.weight * target.y).sum(axis=0), rtol=1e-3)
+    nothing = target._replace(y=np.zeros_like(target.y))
+    if not isinstance(response, Gaussian):
+        assert np.isfinite(match_level(response, nothing, omega)).all()
+
+
+def test_the_spread_of_draws_comes_from_documents_like_it():
+    """Documents with a large omega are known well, others are not: each gets deviations of its own kind."""
+    rng = np.random.default_rng(0)
+    centre = np.r_[np.full(60, -2.0), np.full(60, 2.0)] + 0.1 * rng.normal(size=120)
+    hidden = centre[:, None] + rng.normal(size=(50, 120, 1)) * np.where(centre > 0, 0.1, 1.0)[:, None]
+    like = np.r_[np.full(300, -2.0), np.full(300, 2.0)][:, None]
+    found = sample_omegas([Draws(1.0, like + 7.0, hidden, like)], rng)
+    assert found.shape[1:] == (600, 1) and len(found) > 4
+    spread = (found - like - 7.0).std(axis=0)[:, 0]
+    assert 0.7 < np.median(spread[:300]) < 1.3 and 0.05 < np.median(spread[300:]) < 0.2
+    two = sample_omegas([Draws(0.25, like, hidden, like), Draws(0.75, like + 9.0, hidden[:0], like)], rng)
+    assert np.mean(two[:, 0, 0] > 5) == pytest.approx(0.75)
+    np.testing.assert_array_equal(two[-1], like + 9.0)  # where nothing is hidden, nothing is known of the spread
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_rare_classes_are_predicted_as_often_as_they_are(words):
+    """With 4 % positives the mean probability was 1.1 of the rate; here it is averaged over some corpora."""
+    ratios = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        corpus = make_corpus(n_docs=4500, n_topics=5, doc_length=40, random_state=seed)
+        effect = corpus.doc_topic @ np.linspace(-3, 3, 5)
+        level = optimize.brentq(lambda b, effect=effect: expit(effect + b).mean() - 0.04, -20, 10)
+        y = (rng.random(4500) < expit(effect + level)).astype(int)
+        run = RUN | {"random_state": seed, "n_draws": 10}
+        model = SLDAClassifier(5, words=words, **run).fit(corpus.X[:1500], y[:1500])
+        ratios.append(model.predict_proba(corpus.X[1500:])[:, 1].mean() / y[:1500].mean())
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.05)
+
+
+# --- batches
+
+
+@pytest.fixture(scope="module")
+def stream():
+    return make_corpus(n_docs=1000, n_topics=3, random_state=0)
+
+
+def batches(stream, model, respond, **more):
+    """Fit four batches of 200; the mean of all responses."""
+    seen = []
+    for b in range(4):
+        docs = slice(200 * b, 200 * b + 200)
+        y = respond(b, docs)
+        model.partial_fit(stream.X[docs], y, **more)
+        seen.append(y)
+    return np.concatenate(seen).mean()
+
+
+@pytest.mark.parametrize("shift", [1.0, 10.0])
+def test_ratings_whose_mean_moves(stream, shift):
+    rng = np.random.default_rng(0)
+    model = SLDARegressor(3, **RUN)
+    mean = batches(stream, model, lambda b, docs: rng.normal(size=200) + b * shift + stream.doc_topic[docs, 0])
+    assert model.intercept_[0] == pytest.approx(mean)
+    assert model.predict(stream.X[800:]).mean() == pytest.approx(mean, abs=0.15)
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_classes_whose_rate_moves(stream, words):
+    rng = np.random.default_rng(0)
+    rates = [0.1, 0.2, 0.4, 0.7]
+    model = SLDAClassifier(3, words=words, **RUN)
+    mean = batches(stream, model, lambda b, _: (rng.random(200) < rates[b]).astype(int), classes=[0, 1])
+    assert model.predict_proba(stream.X[800:])[:, 1].mean() == pytest.approx(mean, abs=0.03)
+
+
+def test_counts_whose_mean_moves(stream):
+    rng = np.random.default_rng(0)
+    model = SLDACountRegressor(3, **RUN)
+    mean = batches(stream, model, lambda b, _: rng.poisson(3.0**b, 200))
+    assert model.predict(stream.X[800:]).mean() == pytest.approx(mean, rel=0.1)
+
+
+def test_a_batch_that_hides_nothing_leaves_reported_weights(stream):
+    y = np.random.default_rng(0).integers(0, 2, 1000)
+    model = SLDAClassifier(3, **RUN).fit(stream.X[:400], y[:400])
+    before = model.coef_draws_
+    for more in (None, np.where(np.arange(20) < 4, y[400:420], np.nan)):  # unlabelled, or too few to hide one
+        model.partial_fit(stream.X[400:420], more)
+        ratio = model.coef_draws_.std(axis=1) / before.std(axis=1)
+        assert (ratio > 0.6).all() and (ratio < 1.5).all()
+        assert (np.abs(model.coef_draws_.mean(axis=1) - before.mean(axis=1)) < before.std(axis=1)).all()
+
+
+def test_intervals_after_batches():
+    """90 % intervals of effects, after a fit and five small batches; it was a half of them that held."""
+    inside = []
+    for seed in range(5):
+        eta = np.random.default_rng(seed).choice([-1, 1], 3) * np.array([1.0, 2.0, 3.0])
+        corpus = make_corpus(n_docs=1000, n_topics=3, doc_length=60, eta=eta, random_state=seed)
+        model = SLDAClassifier(3, words=False, hidden=0.3, **RUN | {"random_state": seed})
+        for docs in [slice(0, 500), *(slice(500 + 100 * b, 600 + 100 * b) for b in range(5))]:
+            model.partial_fit(corpus.X[docs], corpus.y[docs])
+        alike = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:3, 3:].argmax(axis=1)
+        lower, upper = (model.intercept_[0] + side[0, alike] for side in model.coef_interval(0.9))
+        inside += ((lower <= eta) & (eta <= upper)).tolist()
+    assert np.mean(inside) > 0.7
+
+
+def test_nothing_is_left_of_what_is_forgotten(stream):
+    """discount = 0: words of the batches before have no weights, and those of this one are those of a fit."""
+    y = np.random.default_rng(0).integers(0, 2, 400)
+    X = stream.X[:400].toarray()
+    X[:, 0] = 3 * y
+    model = SLDAClassifier(3, discount=0.0, **RUN).partial_fit(X, y)
+    assert model.word_coef_[0, 0] > 5
+    other = stream.X[400:800].toarray()
+    other[:, 0] = 0
+    model.partial_fit(other, y)
+    assert model.word_coef_[0, 0] == 0
+
+
+# --- intervals
+
+
+@pytest.mark.parametrize("mean", [0.01, 3.0, 1e6])
+def test_quantiles_of_counts(mean):
+    r = np.array([[0.7], [4.0]])
+    omegas = np.log(mean) * np.ones((2, 1, 1))
+    for q in (0.05, 0.5, 0.95):
+        found = NegativeBinomial(1.0, np.ones(1)).quantile(q, omegas, r)[0, 0]
+        at, below = (np.mean([stats.nbinom.cdf(x, a, a / (a + mean)) for a in r[:, 0]]) for x in (found, found - 1))
+        assert at >= q > below
+
+
+@pytest.mark.parametrize("log_mean", [40.0, 300.0, 700.0, 800.0])
+def test_quantiles_of_counts_beyond_all_numbers_come_to_an_end(log_mean):
+    found = [NegativeBinomial(1.0, np.ones(1)).quantile(q, np.full((3, 2, 1), log_mean), np.ones((3, 1)))
+             for q in (0.05, 0.95)]  # fmt: skip
+    assert (found[0] <= found[1]).all()
+    if log_mean < 700:  # with r = 1 counts are geometric
+        np.testing.assert_allclose(np.log(found[1]), log_mean + np.log(-np.log(0.05)), rtol=1e-6)
+
+
+def test_covariates_in_the_wrong_unit_do_not_hang():
+    corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(200, 1))
+    y = rng.poisson(np.exp(1.0 + z[:, 0]))
+    model = SLDACountRegressor(3, **RUN).fit(corpus.X, y, covariates=z)
+    for far in (35.0, 1e6, 1e90):
+        lower, upper = model.predict_interval(corpus.X[:2], covariates=np.full((2, 1), far))
+        assert (lower <= upper).all()
+        assert len(model.surprising(corpus.X[:2], y[:2], covariates=np.full((2, 1), far))) == 2
+    exposed = SLDACountRegressor(3, **RUN).fit(corpus.X, y, exposure=np.ones(200))
+    assert (exposed.predict_interval(corpus.X[:2], exposure=[1e10, 1e-10])[1] >= 0).all()
