@@ -1,9 +1,11 @@
 """Can its probabilities and intervals be believed? `python -m benchmarks.calibration [PART ...]`
 
-Parts: `coins` (noise for a response on three corpora), `mixture` (topics with and without an effect), `coverage` (how
-often 90 % intervals hold the truth on corpora that were generated from the model), and `curves`, which draws
-docs/calibration.svg, the share of right predictions against their confidence on the two 20 Newsgroups tasks. Without a
-name all are made.
+Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for classes of different sizes), `mixture`
+(topics with and without an effect), `coverage` (how often 90 % intervals hold the truth on corpora that were generated
+from the model), `batches` (the same after batches of `partial_fit`), `large_counts` (the same for counts of any size),
+`rare` (whether rare classes are predicted as often as they occur), `signal` (the same for four classes of different
+sizes), and `curves`, which draws docs/calibration.svg, the share of right predictions against their confidence on the
+two 20 Newsgroups tasks. Without a name all are made.
 """
 
 import sys
@@ -13,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.optimize import linear_sum_assignment
+from scipy import special
+from scipy.optimize import brentq, linear_sum_assignment
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -23,7 +26,8 @@ from benchmarks import corpora
 from benchmarks.accuracy import tfidf
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
-from supertopic.report.diagnostics import interval
+from supertopic.report.diagnostics import ess, interval
+from supertopic.report.summary import describe_topics
 
 PLACE = Path(__file__).parents[1] / "docs" / "calibration.svg"
 N_CORPORA, N_TOPICS, NU2 = 40, 5, 9.0
@@ -144,6 +148,153 @@ def coverage() -> Iterator[str]:
         yield f"| {c} | {length} | {n_draws} | {len(rows)} | {figures} |"
 
 
+def truth_in_topics(corpus, model) -> np.ndarray | None:
+    """The model's topic for each true one, or nothing where one was not found."""
+    n = len(corpus.topic_word)
+    alike = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:n, n:]
+    truth, found = linear_sum_assignment(-alike)
+    return found if alike[truth, found].min() >= 0.8 else None
+
+
+def noise_classes(kind: type, multiclass: str | None, rates: list[float], seed: int) -> list[float]:
+    """Intervals of the largest class that exclude 0, those of others, topics with a class, and the mean of p."""
+    warnings.simplefilter("ignore")
+    corpus = make_corpus(n_docs=1000, n_topics=10, doc_length=60, random_state=seed)
+    y = np.random.default_rng(seed).choice(len(rates), 1000, p=rates)
+    more = {} if multiclass is None else {"multiclass": multiclass}
+    model = kind(10, words=False, random_state=seed, **more).fit(corpus.X, y)
+    lower, upper = model.coef_interval(0.9)
+    excluded = (lower > 0) | (upper < 0)
+    named = sum(row["class"] is not None for row in describe_topics(model))
+    p = model.predict_proba(corpus.X)[:, 0].mean() if kind is SLDAClassifier else np.nan
+    return [excluded[0].mean(), excluded[1:].mean() if len(excluded) > 1 else np.nan, named, p]
+
+
+def unbalanced() -> Iterator[str]:
+    yield "| noise, classes | estimator | largest class: intervals without 0 | others | topics with a class | mean p |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    sizes = ([0.9, 0.1], [0.85, 0.075, 0.075], [0.95, 0.025, 0.025], [0.55] + [0.05] * 9)
+    kinds = [(SLDAClassifier, way) for way in ("shared", "separate", "stick_breaking")] + [(MedLDAClassifier, None)]
+    jobs = [(kind, way, rates, seed) for rates in sizes for kind, way in kinds for seed in range(N_COINS)]
+    rows = iter(Parallel(-1)(delayed(noise_classes)(*job) for job in jobs))
+    for rates in sizes:
+        for kind, way in kinds:
+            found = np.array([next(rows) for _ in range(N_COINS)])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                figures = " | ".join(f"{value:.3f}" for value in np.nanmean(found, axis=0))
+            name = f"{kind.__name__}{'' if way is None else f', {way}'}"
+            yield f"| {rates[0]:g} of {len(rates)} | {name} | {figures} |"
+
+
+def after_batches(kind: type, seed: int) -> list[float] | None:
+    """Whether 90 % intervals hold after a fit on 800 documents and 1, 5 and 20 batches of 40."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(seed)
+    eta = rng.choice([-1, 1], N_TOPICS) * rng.uniform(0.5, 3.0, N_TOPICS)
+    corpus = make_corpus(n_docs=1600, n_topics=N_TOPICS, eta=eta, random_state=seed)
+    y = corpus.y
+    if kind is SLDARegressor:
+        y = corpus.doc_topic @ eta + rng.normal(size=1600)
+    elif kind is SLDACountRegressor:
+        eta = np.log(50.0) + 0.3 * eta
+        y = rng.negative_binomial(2, 2 / (2 + np.exp(corpus.doc_topic @ eta)))
+    model = kind(N_TOPICS, random_state=seed, n_chains=1, words=False, hidden=0.3, alpha=1.0)
+    inside = []
+    for batch in range(21):
+        docs = slice(0, 800) if batch == 0 else slice(760 + 40 * batch, 800 + 40 * batch)
+        model.partial_fit(corpus.X[docs], y[docs])
+        if batch in (0, 1, 5, 20):
+            found = truth_in_topics(corpus, model)
+            if found is None:
+                return None
+            lower, upper = (model.intercept_[0] + side[0, found] for side in model.coef_interval(0.9))
+            inside.append(float(np.mean((lower <= eta) & (eta <= upper))))
+    return inside
+
+
+def batches() -> Iterator[str]:
+    yield "| 90 % intervals that hold the effect | corpora | after 800 documents | 1 batch of 40 | 5 | 20 |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for kind in (SLDAClassifier, SLDARegressor, SLDACountRegressor):
+        rows = [row for row in Parallel(-1)(delayed(after_batches)(kind, seed) for seed in range(N_CORPORA)) if row]
+        yield f"| {kind.__name__} | {len(rows)} | {' | '.join(f'{value:.3f}' for value in np.mean(rows, axis=0))} |"
+
+
+def count(mean: float, seed: int) -> list[float] | None:
+    """Coverage and the effective number of 100 draws of reported weights; what prediction weights are of the truth."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(seed)
+    eta = rng.uniform(-1, 1, N_TOPICS)
+    corpus = make_corpus(n_docs=1000, n_topics=N_TOPICS, random_state=seed)
+    y = rng.negative_binomial(2, 2 / (2 + mean * np.exp(corpus.doc_topic @ eta)))
+    model = SLDACountRegressor(N_TOPICS, random_state=seed, n_chains=1, words=False, hidden=0.3).fit(corpus.X, y)
+    found = truth_in_topics(corpus, model)
+    if found is None:
+        return None
+    effect = eta + np.log(mean) - model.intercept_[0]
+    lower, upper = (side[0, found] for side in model.coef_interval(0.9))
+    draws, weights = model.coef_draws_[0][:, 0], model.calibrated_draws_[0].mean(axis=0)[0, found]
+    slope = np.polyfit(effect - effect.mean(), weights - weights.mean(), 1)[0]
+    effective = np.median([ess(draws[None, :, k]) for k in range(N_TOPICS)])
+    return [float(np.mean((lower <= effect) & (effect <= upper))), float(effective), float(slope)]
+
+
+def large_counts() -> Iterator[str]:
+    yield "| mean count | corpora | intervals that hold | effective draws of 100 | prediction weights, of the truth |"
+    yield "| --- | --- | --- | --- | --- |"
+    for mean in (5, 50, 500, 1000, 100_000):
+        rows = [row for row in Parallel(-1)(delayed(count)(mean, seed) for seed in range(24)) if row]
+        inside, effective, slope = np.mean(rows, axis=0)
+        yield f"| {mean:,} | {len(rows)} | {inside:.3f} | {effective:.0f} | {slope:.2f} |"
+
+
+def rarely(rate: float, n_docs: int, words: bool, seed: int) -> tuple[float, float]:
+    """The mean probability of new documents, of the rate of training documents, and the log-loss beyond the truth's."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(seed)
+    corpus = make_corpus(n_docs=n_docs + 20_000, n_topics=8, doc_length=60, random_state=seed)
+    effect = corpus.doc_topic @ np.linspace(-3, 3, 8)
+    level = brentq(lambda b: special.expit(effect + b).mean() - rate, -30, 10)
+    p = special.expit(effect + level)
+    y = (rng.random(len(p)) < p).astype(int)
+    model = SLDAClassifier(8, random_state=seed, words=words).fit(corpus.X[:n_docs], y[:n_docs])
+    found = model.predict_proba(corpus.X[n_docs:])[:, 1]
+    beyond = log_loss(y[n_docs:], found) - log_loss(y[n_docs:], p[n_docs:])
+    return float(found.mean() / y[:n_docs].mean()), float(beyond)
+
+
+def rare() -> Iterator[str]:
+    yield "| rate | documents | words | predicted, of the rate (se) | log-loss beyond the truth's |"
+    yield "| --- | --- | --- | --- | --- |"
+    for rate, n_docs, n in ((0.13, 1000, 32), (0.03, 2000, 32), (0.01, 4000, 32), (0.001, 20_000, 16)):
+        for words in (False, True):
+            rows = np.array(Parallel(-1)(delayed(rarely)(rate, n_docs, words, seed) for seed in range(n)))
+            se = rows[:, 0].std(ddof=1) / np.sqrt(n)
+            yield f"| {rate:g} | {n_docs:,} | {words} | {rows[:, 0].mean():.3f} ({se:.3f}) | {rows[:, 1].mean():.4f} |"
+
+
+def four(seed: int) -> list[float]:
+    """Four classes: the frequency of the largest, its mean probability, the log-loss, and that of the truth."""
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(seed)
+    corpus = make_corpus(n_docs=6000, n_topics=8, doc_length=60, random_state=seed)
+    p = special.softmax(corpus.doc_topic @ rng.normal(0, 2, (8, 4)) + [1.5, 0.0, -0.5, -1.0], axis=1)
+    y = (p.cumsum(axis=1) < rng.random((6000, 1))).sum(axis=1)
+    model = SLDAClassifier(8, words=False, random_state=seed).fit(corpus.X[:1000], y[:1000])
+    found, largest = model.predict_proba(corpus.X[1000:]), np.bincount(y[:1000]).argmax()
+    labels = np.arange(4)
+    return [np.mean(y[:1000] == largest), found[:, largest].mean(), log_loss(y[1000:], found, labels=labels),
+            log_loss(y[1000:], p[1000:], labels=labels)]  # fmt: skip
+
+
+def signal() -> Iterator[str]:
+    yield "| four classes | corpora | frequency of the largest | its mean probability | log-loss | the truth's |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    rows = Parallel(-1)(delayed(four)(seed) for seed in range(24))
+    yield f"| SLDAClassifier, topics alone | 24 | {' | '.join(f'{value:.3f}' for value in np.mean(rows, axis=0))} |"
+
+
 def curve(p: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean confidence and share of right predictions in ten bins with equally many documents."""
     order = np.argsort(p.max(axis=1))
@@ -185,7 +336,9 @@ def curves() -> Iterator[str]:
     yield f"{PLACE.name} is drawn."
 
 
-PARTS = {part.__name__: part for part in (coins, mixture, coverage, curves)}
+PARTS = {
+    part.__name__: part for part in (coins, unbalanced, mixture, coverage, batches, large_counts, rare, signal, curves)
+}
 
 
 def main() -> None:

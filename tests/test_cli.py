@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -518,3 +519,41 @@ def test_choose(command, tmp_path):
     assert "within one standard error" in command(*call, "--topics", "2", "--figure", tmp_path / "k.png")
     assert (tmp_path / "k.png").stat().st_size > 1000
     assert "whole numbers" in command(*call, "--topics", "2,many", code=1)
+
+
+def test_classes_that_a_model_does_not_know(command, fitted, tmp_path):
+    """They are refused, with their number and a name; asked for, the texts alone are learned from, and it is said."""
+    _, model = fitted
+    rows = [("vote law", "gardening")] * 5 + [("goal match", "sport")] * 3
+    path = write(tmp_path, "csv", rows)
+    given = ("update", model, path, "--text", "text", "--label", "label", "-o", tmp_path / "m2")
+    said = command(*given, code=1)
+    assert "5 of 8 rows have a class that the model does not know, such as 'gardening'" in said
+    assert "--skip-unknown-classes" in said and "'politics', 'sport'" in said and not (tmp_path / "m2").exists()
+    assert json.loads(command(*given, "--skip-unknown-classes", "--json"))["rows_of_unknown_classes"] == 5
+
+
+def test_texts_of_which_no_word_is_known(command, fitted, tmp_path, capsys):
+    found = command("explain", fitted[1], "--text", "asdf qwer")
+    assert "no word that the model knows" in found
+    numbers = [float(x) for x in re.findall(r"\(([\d.]+) \.\. ([\d.]+)\)", found)[0]]
+    assert numbers[1] - numbers[0] > 0.2  # the model has seen no such text
+    path = write(tmp_path, "csv", [("asdf qwer", ""), ("goal match", ""), ("", "")])
+    result = subprocess.run(
+        [sys.executable, "-m", "supertopic", "predict", str(fitted[1]), str(path), "--text", "text"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "2 of 3 texts" in result.stderr and len(result.stdout.splitlines()) == 4
+
+
+def test_options_are_named_as_they_are(command, tmp_path):
+    rows = [(text, label, f"author {i % 3}") for i, (text, label) in enumerate(ROWS)]
+    path = tmp_path / "d.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label", "author"), *rows])
+    given = ("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST)
+    said = command(*given, "--covariate", "author", code=1)
+    assert "Row 1 of author holds 'author 0', which is no number; --covariate needs numbers" in said
+    assert "--hold-out is a share from 0 to 1, such as 0.2 for a fifth of the documents, got 20" in command(
+        *given, "--hold-out", "20", code=1
+    )

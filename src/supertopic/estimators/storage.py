@@ -216,7 +216,7 @@ def _check_learned(model: TopicModel, counts: tuple[int, ...], eta: tuple[int, .
     shapes |= {f"{name}_precision": (n, width * (width + 1) // 2, n_columns) for name in KEPT}
     shapes |= {f"{name}_shift": (n, width, n_columns) for name in KEPT}
     shapes |= dict.fromkeys(("theta", "theta_precision"), (n_weights, eta[2])) | {"penalty": (1,), "sums": (5, eta[2])}
-    shapes |= {"level": (eta[2],), "level_shift": (2, eta[2])}
+    shapes |= {"level": (eta[2],), "level_shift": (3, eta[2])}
     for name, array in learned.items():
         if name in shapes:
             _expect(array.shape == shapes[name], f"{LEARNED}{name}'s shape")

@@ -28,6 +28,7 @@ from supertopic.sampling.words import (
 from supertopic.warn import warn
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
+FEW_LABELS = 5.0  # documents; with so many the level of predictions is half theirs, and half that of seeds
 LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
 NO_THETA, NO_WORDS = np.zeros((0, 0, 0), np.float32), Dictionary(np.zeros(0, int), np.zeros(0))
 
@@ -124,9 +125,9 @@ class Trusting(TopicModel):
         for kind in np.unique(worded):
             own = (worded == kind).reshape(shape[:2])
             a, b = topics[own].mean(axis=0), beside[own].mean(axis=0)
-            like = told * a + by_covariates * b
-            omega = seen.offset + like - usual.mean(axis=0) * a + (said if kind else 0.0)
-            draws.append(Draws(float(own.mean()), omega, draws_of_hidden(foretold, topics, beside, own), like))
+            like = (told - usual.mean(axis=0)) * a + by_covariates * b
+            omega = seen.offset + like + (said if kind else 0.0)
+            draws.append(Draws(float(own.mean()), omega, draws_of_hidden(foretold, usual, topics, beside, own), like))
         self._set_level(response, seen, np.diff(source.doc_start), draws)
         of_topics = (eta[..., :n_topics] - usual[:, None, :, None]) * self._own_topics(shape[2], n_topics)
         eta = np.concatenate([of_topics * topics[..., None], eta[..., n_topics:] * beside[..., None]], axis=3)
@@ -138,10 +139,10 @@ class Trusting(TopicModel):
         Weights for predictions are taken from there, so that a constant that all topics have in common, which the
         level takes the place of, is neither shrunk nor counted twice. Where there is no such level, they stay.
         """
-        if not response.about_mean:
-            return np.zeros((eta.shape[0], eta.shape[2]))
         shares = self._shares_of(word_topic, eta.shape[1]) * self.n_blocks_
-        return np.einsum("crk,ck->cr", eta.mean(axis=1), shares)
+        n_known = self._learned["sums"][4]
+        firm = response.about_mean * n_known / (n_known + FEW_LABELS)  # of what no label tells, seeds may
+        return np.einsum("crk,ck->cr", eta.mean(axis=1), shares) * firm
 
     def _at_batch_level(self, response: Response, documents: Any) -> Target:
         """What is known of documents, with the offset that predicts the mean response of this batch.
@@ -154,18 +155,25 @@ class Trusting(TopicModel):
         return target._replace(offset=response.predictive_offset(target.offset + shift))
 
     def _set_level(self, response: Response, target: Target, lengths: np.ndarray, draws: list[Draws]) -> None:
-        """Set the constant of predictions: right on average over this batch, and those before it."""
+        """Set the constant of predictions, with which they are right on average over this batch and those before it.
+
+        It has two parts. How far the documents of a batch are from the usual ones is averaged over the batches; what
+        the mean of a probability differs from the probability of the mean is that of the weights as they are now.
+        """
         there = [np.isfinite(kind.omega).all(axis=1) for kind in draws]
         some = (lengths > 0) & np.any(target.weight > 0, axis=1) & np.all(there, axis=0)
-        past = float(self.discount) * self._learned.get("level_shift", np.zeros((2, target.y.shape[1])))
-        if some.any():
+        away, weight, bent = self._learned.get("level_shift", np.zeros((3, target.y.shape[1])))
+        away, weight = float(self.discount) * away, float(self.discount) * weight
+        if some.sum() >= LEAST_HIDDEN:
             draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
             rng, here = np.random.default_rng([self.seed_, 5, *self._round()]), pick(target, some)
-            weight = here.weight.sum(axis=0)
-            past += weight * np.array([match_level(response, here, sample_omegas(draws, rng)), np.ones(len(weight))])
-        self._learned["level_shift"] = past
-        mean = past[0] / np.where(past[1] > 0, past[1], 1.0)
-        self.calibrated_intercept_ = self.intercept_ + mean * constants(self)[1]
+            parts = sum(kind.share * (kind.omega - here.offset) for kind in draws)
+            mean, known = weighted_mean(parts, here.weight), here.weight.sum(axis=0)
+            bent = match_level(response, here, sample_omegas(draws, rng)) + mean * response.about_mean
+            away, weight = away - known * mean * response.about_mean, weight + known
+        self._learned["level_shift"] = np.array([away, weight, bent])
+        shift = bent + away / np.where(weight > 0, weight, 1.0)
+        self.calibrated_intercept_ = self.intercept_ + shift * constants(self)[1]
 
     def _open_words(self, X: Any, n_columns: int) -> tuple[Any, Past | None]:
         """The words that will have weights, as rows of the documents, and what batches before have told of them."""
@@ -233,16 +241,24 @@ class Trusting(TopicModel):
         return etas.shape[1], self.predict_sweeps - self.predict_sweeps // 2
 
 
-def draws_of_hidden(foretold: list[Foretold], topics: np.ndarray, beside: np.ndarray, own: np.ndarray) -> np.ndarray:
+def weighted_mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The mean of each column, (R,)."""
+    return (weight * values).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
+
+
+def draws_of_hidden(
+    foretold: list[Foretold], usual: np.ndarray, topics: np.ndarray, beside: np.ndarray, own: np.ndarray
+) -> np.ndarray:
     """What some draws, those of the mask `own` (chain, draw), say of hidden documents, (n, n_hidden, R).
 
-    topics and beside (chain, draw, R) are the factors of the draws.
+    topics and beside (chain, draw, R) are the factors of the draws, `usual` (chain, R) is what topics say of the usual
+    mixture.
     """
     found = []
-    for part, a, b, mine in zip(foretold, topics, beside, own, strict=bool(foretold)):
+    for part, centre, a, b, mine in zip(foretold, usual, topics, beside, own, strict=bool(foretold)):
         pairs = np.arange(len(part.topics)) % len(a)
         pairs, some = pairs[mine[pairs]], mine[pairs]
-        told = part.topics[some] * a[pairs][:, None]
+        told = (part.topics[some] - centre) * a[pairs][:, None]
         if len(part.covariates):
             told = told + part.covariates[some] * b[pairs][:, None]
         found.append(told)
