@@ -5,8 +5,9 @@ has one lane, and the few instructions below are what they stand for.
 """
 
 import functools
+import importlib
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 from llvmlite import ir
@@ -323,5 +324,7 @@ def find_card() -> str:
         return "Numba's simulator"
     if not cuda.is_available():
         raise RuntimeError("no NVIDIA card or driver was found")
+    with suppress(ModuleNotFoundError):  # what the first kernel would import: it asks NumPy for names that may be gone
+        importlib.import_module("numba.cuda.np.arrayobj")
     name = cuda.get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)
