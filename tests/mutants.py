@@ -470,8 +470,11 @@ LEVELS = [  # offsets, levels, what batches carry over
     ),
     m(
         "estimators/trusting",
-        "levels of batches before are forgotten", "away, weight = float(self.discount) * away, float(self.discount) * weight",
-      "away, weight = 0.0 * away, 0.0 * weight", "levels priors"),
+        "levels of batches before are forgotten",
+        "away, weight = float(self.discount) * away, float(self.discount) * weight",
+        "away, weight = 0.0 * away, 0.0 * weight",
+        "levels priors",
+    ),
     m(
         "estimators/regressors",
         "the first batch's mean for ever",
