@@ -294,10 +294,10 @@ def test_threads_see_the_old_model_or_the_new_one(corpus, kind):
         except Exception as error:  # whatever it is, the test fails
             errors.append(error)
 
-    threads = [threading.Thread(target=predict) for _ in range(3)]
+    threads = [threading.Thread(target=predict) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for _ in range(4):
+    for _ in range(2):
         model.partial_fit(corpus.X[:100], y[:100])
     done.set()
     for thread in threads:
@@ -305,7 +305,7 @@ def test_threads_see_the_old_model_or_the_new_one(corpus, kind):
     assert not errors
     again = kind(3, **RUN).fit(corpus.X[:100], y[:100])
     states = []
-    for batch in range(5):
+    for batch in range(3):
         if batch:
             again.partial_fit(corpus.X[:100], y[:100])
         answer = again.predict_proba(new) if kind is SLDAClassifier else np.column_stack(

@@ -28,6 +28,7 @@ from supertopic.sampling.words import (
 from supertopic.warn import warn
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough
+OLD_LEVEL = 0.25  # what a document of batches before counts for where the level depends on the weights
 FEW_LABELS = 5.0  # documents; with so many the level of predictions is half theirs, and half that of seeds
 LEAST_HIDDEN, MOST_HIDDEN = 5, 10_000  # documents; fewer tell nothing, more tell nothing new
 NO_THETA, NO_WORDS = np.zeros((0, 0, 0), np.float32), Dictionary(np.zeros(0, int), np.zeros(0))
@@ -157,8 +158,9 @@ class Trusting(TopicModel):
     def _set_level(self, response: Response, target: Target, lengths: np.ndarray, draws: list[Draws]) -> None:
         """Set the constant of predictions, with which they are right on average over this batch and those before it.
 
-        It has two parts. How far the documents of a batch are from the usual ones is averaged over the batches; what
-        the mean of a probability differs from the probability of the mean is that of the weights as they are now.
+        It has two parts. How far the documents of a batch are from the usual ones is averaged over the batches. What
+        the mean of a probability differs from the probability of the mean depends on the weights, which change: there
+        the batches before count for less.
         """
         there = [np.isfinite(kind.omega).all(axis=1) for kind in draws]
         some = (lengths > 0) & np.any(target.weight > 0, axis=1) & np.all(there, axis=0)
@@ -168,9 +170,11 @@ class Trusting(TopicModel):
             draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
             rng, here = np.random.default_rng([self.seed_, 5, *self._round()]), pick(target, some)
             parts = sum(kind.share * (kind.omega - here.offset) for kind in draws)
-            mean, known = weighted_mean(parts, here.weight), here.weight.sum(axis=0)
-            bent = match_level(response, here, sample_omegas(draws, rng)) + mean * response.about_mean
-            away, weight = away - known * mean * response.about_mean, weight + known
+            mean, known = weighted_mean(parts, here.weight) * response.about_mean, here.weight.sum(axis=0)
+            shift, found = match_level(response, here, sample_omegas(draws, rng))
+            now, past = known * found, OLD_LEVEL * weight
+            bent = (past * bent + now * (shift + mean)) / np.maximum(past + now, 1e-300)
+            away, weight = away - known * mean, weight + known
         self._learned["level_shift"] = np.array([away, weight, bent])
         shift = bent + away / np.where(weight > 0, weight, 1.0)
         self.calibrated_intercept_ = self.intercept_ + shift * constants(self)[1]

@@ -49,10 +49,10 @@ def sample_omegas(draws: list[Draws], rng: np.random.Generator) -> np.ndarray:
     return np.concatenate(found)
 
 
-def match_level(response: Response, target: Target, omega: np.ndarray) -> np.ndarray:
-    """The constant (R,) that makes the mean of what omega (n_copies, n_docs, R) predicts that of y.
+def match_level(response: Response, target: Target, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The constant (R,) that makes the mean of what omega (n_copies, n_docs, R) predicts that of y, if there is one.
 
-    Where all of y is at one end of its range, or a response is about something else than a mean, the constant is 0.
+    There is none, and it is 0, where all of y is at one end of its range, or a response is about no mean.
     """
     shift, weight = np.zeros(omega.shape[2]), target.weight / np.maximum(target.weight.sum(axis=0), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -66,4 +66,4 @@ def match_level(response: Response, target: Target, omega: np.ndarray) -> np.nda
         shift += step
         if np.abs(step).max() < CLOSE:
             break
-    return shift
+    return shift, known
