@@ -71,7 +71,7 @@ def test_covariates_of_any_size(corpus):
     assert np.isfinite(model.predict_proba(corpus.X, covariates=1e90 * Z)).all()
 
 
-@pytest.mark.parametrize("unit", [1e-160, 1e-30, 1e30, 1e200])
+@pytest.mark.parametrize("unit", [1e-160, 1e200])
 def test_ratings_of_any_size_keep_their_words(corpus, unit):
     """A law of scale: everything that is predicted has the unit of the ratings."""
     rng = np.random.default_rng(0)

@@ -139,11 +139,17 @@ def test_weights_of_large_counts_have_their_posterior(mean):
 
 
 @pytest.mark.parametrize(
-    ("kind", "more"),
-    [(SLDAClassifier, {}), (SLDAClassifier, {"multiclass": "separate"}), (SLDAClassifier, {"multiclass":
-     "stick_breaking"}), (MedLDAClassifier, {})],
-)  # fmt: skip
-@pytest.mark.parametrize("rates", [[0.9, 0.1], [0.85, 0.075, 0.075], [0.55, *[0.05] * 9]], ids=len)
+    ("kind", "more", "rates"),
+    [
+        (SLDAClassifier, {}, [0.9, 0.1]),
+        (SLDAClassifier, {}, [0.85, 0.075, 0.075]),
+        (SLDAClassifier, {"multiclass": "separate"}, [0.85, 0.075, 0.075]),
+        (SLDAClassifier, {"multiclass": "stick_breaking"}, [0.85, 0.075, 0.075]),
+        (SLDAClassifier, {}, [0.55, *[0.05] * 9]),
+        (MedLDAClassifier, {}, [0.9, 0.1]),
+        (MedLDAClassifier, {}, [0.85, 0.075, 0.075]),
+    ],
+)
 def test_noise_with_unbalanced_classes(kind, more, rates):
     """A rate that is not a half is no effect. With log p as the offset of a class against the rest, half of the
     majority's 90 % intervals excluded 0, and with every class of such a majority."""
