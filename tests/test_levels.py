@@ -11,7 +11,7 @@ from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.report.diagnostics import ess
 from supertopic.report.summary import describe_topics
-from supertopic.sampling.calibration import NU2, carry_over, draw_weights
+from supertopic.sampling.calibration import NU2, carry_over, draw_weights, find_mode, newton_step
 from supertopic.sampling.level import Draws, match_level, sample_omegas
 from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.state import Priors, Rows, Statistics, make_target, no_statistics
@@ -363,3 +363,27 @@ def test_covariates_in_the_wrong_unit_do_not_hang():
         assert len(model.surprising(corpus.X[:2], y[:2], covariates=np.full((2, 1), far))) == 2
     exposed = SLDACountRegressor(3, **RUN).fit(corpus.X, y, exposure=np.ones(200))
     assert (exposed.predict_interval(corpus.X[:2], exposure=[1e10, 1e-10])[1] >= 0).all()
+
+
+def test_steps_by_newtons_method_are_weighed():
+    """Four documents with hardly a count: the posterior is far from normal, and so are proposals that it corrects."""
+    x = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.3, 0.7]])
+    y, offset = np.array([[0.0], [0.0], [1.0], [0.0]]), np.zeros((4, 1))
+    response = NegativeBinomial(1.0, np.full(1, 0.5), drawn=False, given=True)
+    engine = regression(response, make_target(y, np.ones_like(y), offset), x)
+    known, nu2 = no_statistics(2, 1), 16.0
+    eta, draws = find_mode(engine, response, nu2, known), []
+    for i in range(4000):
+        eta = newton_step(engine, response, nu2, known, eta, make_key(5, i))
+        draws.append(eta[0])
+    draws, grid = np.array(draws), np.linspace(-22.0, 22.0, 221)
+    points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    logs = response.log_density(y[:, 0], points @ x.T).sum(axis=1) - 0.5 * (points**2).sum(axis=1) / nu2
+    p = np.exp(logs - logs.max())
+    p /= p.sum()
+    exact = p @ points
+    sd = np.sqrt(p @ (points - exact) ** 2)
+    n = np.array([ess(draws[None, :, k]) for k in range(2)])
+    assert (n > 150).all()
+    assert (np.abs(draws.mean(axis=0) - exact) < 5 * sd / np.sqrt(n)).all()
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.15)
