@@ -20,18 +20,18 @@ import scipy.sparse as sp
 
 from benchmarks.corpora import newsgroups
 from supertopic import SLDAClassifier
-from supertopic.corpus import check_counts, make_tokens
+from supertopic.corpus.spool import Spool
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
-from supertopic.files.spool import Spool
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Logistic
+from supertopic.model.state import Priors, make_target
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.cluster import Cluster, Crowd
-from supertopic.sampling.crew import one_blas_thread
-from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate
 from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.pool import one_blas_thread
+from supertopic.sampling.ray import Cluster, Crowd
+from supertopic.sampling.threads import Threads
 
 SETTLE, MEASURED = 8, 7
 WORK = {"K = 40, 20 columns": (40, 20, 4), "K = 1000, 1 column": (1000, 1, 4)}  # topics, columns, times over

@@ -21,17 +21,17 @@ for new, old in (("vstack", "row_stack"), ("isin", "in1d"), ("trapezoid", "trapz
 
 from benchmarks.corpora import newsgroups, newsgroups_pair  # noqa: E402
 from supertopic import SLDAClassifier  # noqa: E402
-from supertopic.corpus import check_counts, make_tokens  # noqa: E402
+from supertopic.corpus.tokens import check_counts, make_tokens  # noqa: E402
+from supertopic.kernels.cuda.device import find_card  # noqa: E402
 from supertopic.kernels.draws import make_key  # noqa: E402
-from supertopic.kernels.gpu import find_card  # noqa: E402
+from supertopic.model.responses import Logistic  # noqa: E402
+from supertopic.model.state import Priors, fixed_topics, make_target  # noqa: E402
 from supertopic.sampling.chain import Chain  # noqa: E402
-from supertopic.sampling.crew import one_blas_thread  # noqa: E402
-from supertopic.sampling.engines import Threads  # noqa: E402
 from supertopic.sampling.gibbs import iterate  # noqa: E402
-from supertopic.sampling.inference import freeze, infer_shares  # noqa: E402
+from supertopic.sampling.new_documents import freeze, infer_shares  # noqa: E402
 from supertopic.sampling.plan import Arrays, make_plan  # noqa: E402
-from supertopic.sampling.responses import Logistic  # noqa: E402
-from supertopic.sampling.state import Priors, fixed_topics, make_target  # noqa: E402
+from supertopic.sampling.pool import one_blas_thread  # noqa: E402
+from supertopic.sampling.threads import Threads  # noqa: E402
 
 SETTLE, MEASURED = 5, 5
 SWEEPS = {  # times over, the longest document, topics, columns, at least and the aim in G tokens/s

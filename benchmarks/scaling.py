@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.cluster import make, step
 from benchmarks.corpora import newsgroups
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.cluster import Cluster, Crowd
-from supertopic.sampling.crew import one_blas_thread
-from supertopic.sampling.engines import Threads
+from supertopic.sampling.pool import one_blas_thread
+from supertopic.sampling.ray import Cluster, Crowd
+from supertopic.sampling.threads import Threads
 
 SETTLE, MEASURED = 12, 5
 PYTHON = 0.004  # seconds of the driver for each worker and iteration: calls and answers

@@ -18,13 +18,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.corpora import newsgroups
-from supertopic.corpus import check_counts, make_tokens
+from supertopic.corpus.tokens import check_counts, make_tokens
+from supertopic.model.responses import Logistic
+from supertopic.model.state import Priors, make_target
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.crew import one_blas_thread
-from supertopic.sampling.engines import Threads
 from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.pool import one_blas_thread
+from supertopic.sampling.threads import Threads
 
 SETTLE, MEASURED = 3, 5  # iterations
 WORK = {  # times over, topics, columns, c, what 16 threads on 16 cores should reach

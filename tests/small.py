@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from supertopic.corpus import Tokens
-from supertopic.sampling.engines import Threads
+from supertopic.corpus.tokens import Tokens
+from supertopic.model.state import Priors
 from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.state import Priors
+from supertopic.sampling.threads import Threads
 
 
 def find_card() -> str:
     """ "card" where there is a graphics card, "simulator" where Numba plays one, else nothing."""
     try:
-        from supertopic.kernels import gpu
+        from supertopic.kernels.cuda import device as gpu
 
         gpu.find_card()
     except (ImportError, RuntimeError):

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, VariationalSLDA, paper_system
 from supertopic.baselines.meanfield import digamma, infer, softmax_objective
-from supertopic.corpus import check_counts
+from supertopic.corpus.tokens import check_counts
 from supertopic.datasets import make_corpus
 from supertopic.kernels.compiled import kernel
 

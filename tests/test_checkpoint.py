@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from supertopic import LDA, SLDAClassifier, SLDARegressor
-from supertopic.corpus import check_counts, make_tokens
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
-from supertopic.files import checkpoint as checkpoints
-from supertopic.files.container import read_file
+from supertopic.inference import checkpoint as checkpoints
+from supertopic.model.responses import Logistic
+from supertopic.model.state import no_target
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import Arrays
-from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import no_target
+from supertopic.storage.container import read_file
 
 # Windows sends Ctrl-C to a console, not to a process
 no_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")

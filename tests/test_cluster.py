@@ -111,7 +111,7 @@ def test_killed_workers(sampler, ray_cluster):
 
 
 def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
-    from supertopic.sampling import cluster
+    from supertopic.sampling import ray as cluster
 
     run, there, stopped = RUN | {"burn_in": 600}, tmp_path / "there", []
     model = LDA(**run).fit(CORPUS.X)
@@ -138,7 +138,7 @@ def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
 
 def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch):
     """As on a full disk: the fit goes on and says so."""
-    from supertopic.files import checkpoint
+    from supertopic.inference import checkpoint
 
     model = LDA(**RUN).fit(CORPUS.X)
     monkeypatch.setattr(checkpoint, "write_shard", full_disk)
@@ -153,7 +153,7 @@ def full_disk(shard, folder):
 
 
 def test_what_a_worker_raises_arrives(ray_cluster):
-    from supertopic.sampling.cluster import Crowd
+    from supertopic.sampling.ray import Crowd
 
     with Crowd("", 1, "cpu", 1) as crowd, pytest.raises(ValueError, match="does not fit"):
         crowd.run(*small_plan(LDA(**RUN)), lambda engine: engine.ask(refuse))
@@ -164,10 +164,10 @@ def refuse(shard):
 
 
 def small_plan(model):
-    from supertopic.corpus import check_counts, make_tokens
+    from supertopic.corpus.tokens import check_counts, make_tokens
+    from supertopic.model.responses import Logistic
+    from supertopic.model.state import make_target
     from supertopic.sampling.plan import Arrays, make_plan
-    from supertopic.sampling.responses import Logistic
-    from supertopic.sampling.state import make_target
 
     X, none = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0))
     source = Arrays(make_tokens(X), make_target(none, none))
@@ -258,7 +258,7 @@ def test_a_worker_answers_while_it_works(ray_cluster):
     """Else one that works for long would be taken for one that hangs, and be killed."""
     import ray
 
-    from supertopic.sampling.cluster import Cluster, Crowd
+    from supertopic.sampling.ray import Cluster, Crowd
 
     with Crowd("", 1, "cpu", 1) as crowd:
         engine = Cluster(*small_plan(LDA(**RUN)), crowd)

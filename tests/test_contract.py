@@ -15,14 +15,14 @@ import naive
 from small import CARD, engine_of, flat, plan_of, restore, states_of, z_of
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.state import Priors, Statistics, fixed_topics, make_target
+from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
-from supertopic.sampling import topics
-from supertopic.sampling.engines import Member, Pairs, Threads
 from supertopic.sampling.gibbs import iterate, log_joint
-from supertopic.sampling.inference import draw_omegas, freeze, infer_shares
+from supertopic.sampling.new_documents import draw_omegas, freeze, infer_shares
 from supertopic.sampling.plan import LAMBDA, SWEEP, TOPICS
-from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import Priors, Statistics, fixed_topics, make_target
+from supertopic.sampling.threads import Member, Pairs, Threads
 
 
 class Sealed(Threads):
@@ -46,7 +46,7 @@ def seal(value):
 
 
 def on_ray(plan, source, n_threads):
-    from supertopic.sampling.cluster import Cluster
+    from supertopic.sampling.ray import Cluster
 
     return Cluster(plan, source, CROWD[0])
 
@@ -383,9 +383,9 @@ def test_new_documents_on_a_card():
 @pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
 def test_private_topics_on_a_card():
     """The topics of a document as if it were new are those that a processor finds."""
-    from supertopic.kernels import gpu_counts
-    from supertopic.kernels.gpu import empty, get, launch, put
-    from supertopic.sampling.card import wide
+    from supertopic.kernels.cuda import counts as gpu_counts
+    from supertopic.kernels.cuda.device import empty, get, launch, put
+    from supertopic.sampling.cuda_documents import wide
 
     problem, other = Problem("card", sampler="drawn"), Problem(sampler="drawn")
     problem.engine.counts.keep()

@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 
 import supertopic
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
-from supertopic.corpus import check_counts
+from supertopic.corpus.tokens import check_counts
 from supertopic.datasets import make_corpus
 from supertopic.estimators import validation
-from supertopic.files.checkpoint import Checkpoint
+from supertopic.inference.checkpoint import Checkpoint
 from supertopic.warn import warn
 
 RUN = {"burn_in": 6, "n_draws": 4, "n_chains": 2, "random_state": 0}
@@ -212,7 +212,7 @@ def test_a_numba_cuda_that_does_not_know_its_numpy(corpus, monkeypatch):
     real = builtins.__import__
 
     def broken(name, *more):
-        if name == "supertopic.kernels.gpu":
+        if name == "supertopic.kernels.cuda.device":
             raise AttributeError("module 'numpy' has no attribute 'row_stack'")
         return real(name, *more)
 

@@ -7,10 +7,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, explain
-from supertopic.corpus import make_tokens
+from supertopic.corpus.tokens import make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import content_streams, make_key
-from supertopic.sampling.inference import draw_topics, run_sweeps
+from supertopic.sampling.new_documents import draw_topics, run_sweeps
 
 RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 20, "n_draws": 6, "predict_sweeps": 10, "random_state": 0}
 

@@ -9,8 +9,8 @@ from test_posterior import check_exactly
 from supertopic import SLDARegressor
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import inverse_gaussians
+from supertopic.model.responses import Response
 from supertopic.sampling import plan as plans
-from supertopic.sampling.responses import Response
 
 
 @dataclass(frozen=True)

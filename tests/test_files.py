@@ -12,9 +12,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, save
+from supertopic.corpus.spool import open_library
 from supertopic.datasets import make_corpus
 from supertopic.estimators import from_files
-from supertopic.files.spool import open_library
 
 CORPUS = make_corpus(n_docs=300, n_topics=3, n_words=400, random_state=0)
 NAMES = np.array([f"w{i:03d}" for i in range(400)])

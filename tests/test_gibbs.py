@@ -5,9 +5,9 @@ from scipy import stats
 
 from small import ALARM, ERRORS, engine_of, plan_of
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Logistic
+from supertopic.model.state import Priors, Statistics, make_target
 from supertopic.sampling.gibbs import draw_eta
-from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Priors, Statistics, make_target
 
 
 def test_eta_has_the_mean_and_the_covariance_of_its_posterior():

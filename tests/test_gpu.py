@@ -13,10 +13,10 @@ from small import CARD, engine_of, plan_of, z_of
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key
-from supertopic.sampling.engines import Threads
+from supertopic.model.responses import Logistic
+from supertopic.model.state import Belief, Priors, make_target, no_statistics
 from supertopic.sampling.plan import SWEEP
-from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Belief, Priors, make_target, no_statistics
+from supertopic.sampling.threads import Threads
 
 pytestmark = pytest.mark.gpu
 needs_card = pytest.mark.skipif(CARD != "card", reason="there is no graphics card")
@@ -30,7 +30,8 @@ LANES = [(1, 37, 70), (4, 37, 70), (8, 37, 70), (16, 132, 12), (32, 260, 6)] if 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # what overflows in the simulator is taken again
 def test_any_number_of_lanes(n_lanes, n_topics, n_docs, n_columns, loud, monkeypatch):
     """z is what the definition says on the same uniforms, also where scores do not fit into float32."""
-    from supertopic.sampling import card, gpu
+    from supertopic.sampling import cuda as gpu
+    from supertopic.sampling import cuda_documents as card
 
     def make_shape(n_topics, n_columns, quick=False):
         return card.Shape(n_topics, n_columns, n_lanes, 64 if CARD == "card" else 4)

@@ -13,11 +13,22 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.datasets import load_docstrings, make_corpus
 from supertopic.estimators import trusting
 from supertopic.estimators.supervised import SupervisedTopicModel
+from supertopic.inference import shrinkage as trust
+from supertopic.inference.shrinkage import (
+    FACTORS,
+    FIRM,
+    LEARN,
+    NOTHING,
+    Foretold,
+    find_trust,
+    posteriors,
+    spread,
+    usual,
+)
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.state import make_target
 from supertopic.report.summary import describe_topics
-from supertopic.sampling import chain, trust
-from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import make_target
-from supertopic.sampling.trust import FACTORS, FIRM, LEARN, NOTHING, Foretold, find_trust, posteriors, spread, usual
+from supertopic.sampling import chain
 
 RUN = {"burn_in": 60, "n_draws": 20, "n_chains": 1, "random_state": 0}
 
@@ -295,7 +306,7 @@ def test_many_draws_are_made_in_parts(monkeypatch):
     corpus = make_corpus(n_docs=80, n_words=40, n_topics=3, random_state=0)
     model = SLDAClassifier(3, n_draws=5, burn_in=5, random_state=0).fit(corpus.X, corpus.y)
     whole = model.predict_proba(corpus.X)
-    monkeypatch.setattr("supertopic.sampling.inference.CHUNK_NUMBERS", 1000)
+    monkeypatch.setattr("supertopic.sampling.new_documents.CHUNK_NUMBERS", 1000)
     monkeypatch.setattr("supertopic.estimators.supervised.CHUNK_NUMBERS", 200)
     np.testing.assert_array_equal(model.predict_proba(corpus.X), whole)
 

@@ -8,13 +8,13 @@ from scipy.special import expit, logit, softmax
 from small import engine_of, plan_of
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
+from supertopic.inference.calibration import NU2, carry_over, draw_weights, find_mode, newton_step
+from supertopic.inference.level import Draws, match_level, sample_omegas
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.state import Priors, Rows, Statistics, make_target, no_statistics
 from supertopic.report.diagnostics import ess
 from supertopic.report.summary import describe_topics
-from supertopic.sampling.calibration import NU2, carry_over, draw_weights, find_mode, newton_step
-from supertopic.sampling.level import Draws, match_level, sample_omegas
-from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import Priors, Rows, Statistics, make_target, no_statistics
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*do not show that topics")
 RUN = {"burn_in": 40, "n_draws": 20, "n_chains": 1, "random_state": 0}

@@ -19,7 +19,7 @@ from small import CARD
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
 from supertopic.estimators import fitting
-from supertopic.sampling.crew import one_blas_thread
+from supertopic.sampling.pool import one_blas_thread
 
 QUICK = {"burn_in": 3, "n_draws": 2, "predict_sweeps": 4, "random_state": 0}
 
@@ -189,19 +189,19 @@ def test_a_card_that_is_not_there(monkeypatch):
     if CARD != "card":
         with pytest.raises(RuntimeError, match=r"no NVIDIA card or driver was found. Use device='cpu'"):
             SLDAClassifier(device="cuda").fit(X, y)
-    monkeypatch.setattr("supertopic.kernels.gpu.find_card", lambda: "a card")
+    monkeypatch.setattr("supertopic.kernels.cuda.device.find_card", lambda: "a card")
     with pytest.raises(ValueError, match="at most 1,024 topics, got n_topics=1,025"):
         SLDAClassifier(1025, device="cuda").fit(X, y)
     wide = sp.csr_array(([1] * 8, ([0, 1, 2, 3] * 2, [0] * 4 + [2**22 - 1] * 4)), shape=(4, 2**22))
     with pytest.raises(ValueError, match="tables of less than 4,294,967,296 numbers, got 4,294,967,296"):
         SLDAClassifier(1000, device="cuda").fit(wide, [0, 1, 0, 1])
-    monkeypatch.setattr("supertopic.kernels.gpu.free_bytes", lambda: 10_000)
+    monkeypatch.setattr("supertopic.kernels.cuda.device.free_bytes", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"of the card's memory, but 0\.0 GiB are free"):
         SLDAClassifier(device="cuda").fit(X, y)
 
 
 def test_numba_cuda_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "supertopic.kernels.gpu", None)
+    monkeypatch.setitem(sys.modules, "supertopic.kernels.cuda.device", None)
     with pytest.raises(ImportError, match=r"device='cuda' needs numba-cuda.*supertopic\[gpu\]"):
         LDA(device="cuda").fit(np.eye(4, dtype=int))
 

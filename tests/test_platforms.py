@@ -9,8 +9,8 @@ import pytest
 
 from supertopic.command import cli, steps
 from supertopic.estimators.validation import free_memory
-from supertopic.files.checkpoint import temporary_folder
-from supertopic.sampling import crew
+from supertopic.inference.checkpoint import temporary_folder
+from supertopic.sampling import pool as crew
 
 
 def test_pipes_are_utf8_with_plain_line_ends(monkeypatch):

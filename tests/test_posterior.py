@@ -8,12 +8,12 @@ from scipy.special import expit
 import naive
 from small import ALARM, ERRORS, engine_of, flat, plan_of, put, z_of
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
-from supertopic.sampling import topics
-from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import iterate
-from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.sampling.threads import Threads
 
 DOCS = [[0, 1, 2], [0, 0], [], [2]]
 N_WORDS, BETA = 3, 0.5

@@ -27,16 +27,16 @@ from supertopic import (
 )
 from supertopic.datasets import make_corpus
 from supertopic.estimators.beliefs import count_words, match, pseudo_counts
+from supertopic.inference.shrinkage import Foretold, find_trust
+from supertopic.inference.words import Dictionary, carry, learn_words, make_past
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
+from supertopic.model.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
-from supertopic.sampling import topics
-from supertopic.sampling.engines import Member, Threads
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint, log_weights
 from supertopic.sampling.plan import Arrays
-from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.sampling.state import Belief, Priors, Statistics, make_target, no_statistics
-from supertopic.sampling.trust import Foretold, find_trust
-from supertopic.sampling.words import Dictionary, carry, learn_words, make_past
+from supertopic.sampling.threads import Member, Threads
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -547,8 +547,8 @@ def test_a_parameter_that_was_learned(response):
 
 def test_count_words():
     X, _, _, _ = planted()
-    from supertopic.corpus import check_counts, make_tokens
-    from supertopic.sampling.state import no_target
+    from supertopic.corpus.tokens import check_counts, make_tokens
+    from supertopic.model.state import no_target
 
     source = Arrays(make_tokens(check_counts(sp.csr_array(X))), no_target(len(X)))
     np.testing.assert_array_equal(count_words(source, 20), X.sum(axis=0))
@@ -647,7 +647,7 @@ def test_a_checkpoint_with_other_counts_is_refused(tmp_path):
     X, y = corpus_of(SLDAClassifier)
     options = {"checkpoint": tmp_path / "c", "checkpoint_every": 0}
     SLDAClassifier(3, **QUICK).fit(X, y, **options)
-    from supertopic.files.container import read_file, write_file
+    from supertopic.storage.container import read_file, write_file
 
     header, tensors = read_file(tmp_path / "c" / "chain-0", "supertopic checkpoint")
     for wrong in (tensors["word_topic"][:-1], tensors["word_topic"] - 1, tensors["word_topic"].astype(float)):

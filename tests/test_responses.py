@@ -13,8 +13,8 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.baselines import paper_system
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
-from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
-from supertopic.sampling.state import make_target
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
+from supertopic.model.state import make_target
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
 EFFECT = np.array([-1.0, -0.4, 0.5, 1.2])

@@ -10,13 +10,13 @@ from scipy import stats
 
 import naive
 from small import ALARM, put
-from supertopic.corpus import Tokens
+from supertopic.corpus.tokens import Tokens
+from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
+from supertopic.model.state import Priors, make_target
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.engines import Threads
 from supertopic.sampling.gibbs import log_joint
 from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.sampling.state import Priors, make_target
+from supertopic.sampling.threads import Threads
 
 N_TOPICS, N_WORDS, LENGTHS, BETA, NU2 = 3, 8, [6, 9, 1, 12, 7, 5, 8, 10], 0.3, 2.0
 ALPHA = np.array([0.5, 0.5, 0.5])

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 import supertopic
 from supertopic import LDA, SLDAClassifier, SLDACountRegressor
 from supertopic.datasets import make_corpus
-from supertopic.files.container import read_file, write_file
+from supertopic.storage.container import read_file, write_file
 
 TEXTS = ["goal match team win", "vote law senate party", "atom star orbit planet", "naïve café 星 goal"] * 6
 LABELS = np.array(["sport", "politics", "space", "spört"] * 6)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
-from supertopic.corpus import Tokens
+from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import supervised
+from supertopic.inference import calibration, chain, engines, gibbs, inference, plan, responses, trust
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
-from supertopic.sampling import calibration, chain, engines, gibbs, inference, plan, responses, trust
-from supertopic.sampling.inference import run_sweeps
-from supertopic.sampling.responses import Response
+from supertopic.model.responses import Response
+from supertopic.model.state import fixed_topics
+from supertopic.sampling.counts import Counts
+from supertopic.sampling.new_documents import run_sweeps
 from supertopic.sampling.shard import Shard
-from supertopic.sampling.state import fixed_topics
-from supertopic.sampling.topics import Counts
 
 EVERYONE = (0, 10**9)
 

@@ -9,7 +9,7 @@ from supertopic.kernels.draws import document_streams, make_key
 from supertopic.kernels.lanes import pad
 from supertopic.kernels.sparse import sweep_sparse
 from supertopic.kernels.sweep import sweep
-from supertopic.sampling.state import NO_PHI, Quadratic, fixed_topics, make_weights
+from supertopic.model.state import NO_PHI, Quadratic, fixed_topics, make_weights
 
 N_WORDS, BETA = 30, 0.01
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from supertopic import LDA, SLDAClassifier
-from supertopic.corpus import cut
+from supertopic.corpus.tokens import cut
 from supertopic.datasets import make_corpus
 from supertopic.estimators import fitting
-from supertopic.sampling import plan, topics
+from supertopic.sampling import counts as topics
+from supertopic.sampling import plan
 
 
 @pytest.fixture(scope="module")

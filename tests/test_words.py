@@ -8,11 +8,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
-from supertopic.sampling import words
-from supertopic.sampling.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.sampling.state import make_target
-from supertopic.sampling.trust import BESIDE_WORDS, between
-from supertopic.sampling.words import (
+from supertopic.inference import words
+from supertopic.inference.shrinkage import BESIDE_WORDS, between
+from supertopic.inference.words import (
     choose_penalty,
     count_documents,
     fit_theta,
@@ -21,6 +19,8 @@ from supertopic.sampling.words import (
     make_rows,
     no_past,
 )
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.state import make_target
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
 KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)

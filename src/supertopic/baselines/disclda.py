@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from supertopic.baselines.meanfield import digamma
 from supertopic.baselines.variational import check_parameters
-from supertopic.corpus import check_counts
+from supertopic.corpus.tokens import check_counts
 from supertopic.kernels.compiled import kernel
 
 

@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from supertopic.baselines.meanfield import add_words, infer, softmax_objective
-from supertopic.corpus import Tokens, check_counts, make_tokens
+from supertopic.corpus.tokens import Tokens, check_counts, make_tokens
 
 NO_CLASSES = np.zeros((0, 0))
 

@@ -398,8 +398,8 @@ def predict(
         return names, [*kept.values(), predictions], columns
 
     if many:
-        from supertopic.files.spool import find_files
-        from supertopic.files.tables import write_parquet
+        from supertopic.corpus.spool import find_files
+        from supertopic.corpus.tables import write_parquet
 
         assert output is not None
         output.mkdir(parents=True, exist_ok=True)

@@ -81,14 +81,14 @@ def make_model(response: str, n_topics: int, loss: str, multiclass: str, balance
 
 
 def read_all(path: Path) -> Any:
-    from supertopic.files.tables import read_table
+    from supertopic.corpus.tables import read_table
 
     with told_in_a_line():
         return read_table(path)
 
 
 def pick(table: Any, path: Path, name: str) -> list:
-    from supertopic.files import tables
+    from supertopic.corpus import tables
 
     return tables.pick(table, path, name)
 

@@ -63,8 +63,8 @@ def open_texts(
     if not is_many(path):
         yield OneTable(path, text, names)
         return
-    from supertopic.files.checkpoint import temporary_folder
-    from supertopic.files.spool import open_library
+    from supertopic.corpus.spool import open_library
+    from supertopic.inference.checkpoint import temporary_folder
 
     with ExitStack() as inside:
         each = inside.enter_context(open_readers(engine, jobs))

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from supertopic.corpus import Tokens, check_counts, make_tokens
+from supertopic.corpus.tokens import Tokens, check_counts, make_tokens
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.fitting import Fitting
 from supertopic.estimators.from_files import FromFiles
@@ -29,11 +29,11 @@ from supertopic.estimators.validation import (
     refuse_text,
 )
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Logistic
+from supertopic.model.state import Priors, mean_topics, no_target
 from supertopic.report.summary import Summary, word_scores
-from supertopic.sampling.inference import PREDICT, freeze, infer_shares
+from supertopic.sampling.new_documents import PREDICT, freeze, infer_shares
 from supertopic.sampling.plan import SAMPLERS, Arrays, Corpus
-from supertopic.sampling.responses import Logistic
-from supertopic.sampling.state import Priors, mean_topics, no_target
 
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
 

@@ -19,9 +19,9 @@ from supertopic.estimators.beliefs import POINT, POINT_SD, POINT_WEIGHT, named, 
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, is_unknown, plain, without_na
+from supertopic.model.responses import Hinge, Logistic, Response, average
+from supertopic.model.state import Target, make_target
 from supertopic.report.diagnostics import interval
-from supertopic.sampling.responses import Hinge, Logistic, Response, average
-from supertopic.sampling.state import Target, make_target
 
 MANY = 8  # classes that a message names
 LEAST_OF_A_CLASS = 4  # documents; the topics need those of a smaller class

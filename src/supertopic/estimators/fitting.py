@@ -15,15 +15,15 @@ from scipy.sparse import csr_array
 from supertopic.estimators.beliefs import Beliefs
 from supertopic.estimators.progress import progress
 from supertopic.estimators.validation import check_ray, free_memory, warn_of_many_topics
-from supertopic.files.checkpoint import Checkpoint, identify, stored_seed, temporary_folder
+from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed, temporary_folder
+from supertopic.inference.shrinkage import enough
 from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Response
+from supertopic.model.state import Target
 from supertopic.sampling.chain import Chain, Result, join
-from supertopic.sampling.crew import each, interruptible, one_blas_thread
-from supertopic.sampling.engines import Team
 from supertopic.sampling.plan import Arrays, Corpus, Plan, make_plan
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target
-from supertopic.sampling.trust import enough
+from supertopic.sampling.pool import each, interruptible, one_blas_thread
+from supertopic.sampling.threads import Team
 
 logger = logging.getLogger("supertopic")
 
@@ -128,7 +128,7 @@ class Fitting(Beliefs):
         """Who runs the chains, and how many at a time."""
         if self.engine != "threads":
             check_ray()
-            from supertopic.sampling.cluster import Crowd
+            from supertopic.sampling.ray import Crowd
 
             return Crowd(self.engine.partition(":")[2], self.n_jobs, self.device, n_chains)
         n_threads = effective_n_jobs(self.n_jobs)
@@ -204,9 +204,9 @@ class Fitting(Beliefs):
 
     def _room_on_card(self, source: Corpus) -> int:
         """How many chains have room on the card at a time; refuses what has none before anything is taken."""
-        from supertopic.kernels.gpu import free_bytes
-        from supertopic.kernels.gpu_sweep import check_places
-        from supertopic.sampling.gpu import needed_bytes
+        from supertopic.kernels.cuda.device import free_bytes
+        from supertopic.kernels.cuda.sweep import check_places
+        from supertopic.sampling.cuda import needed_bytes
 
         target, lengths, n_words = source.target, np.diff(source.doc_start), self.n_features_in_
         n_docs, n_tokens = len(lengths), int(lengths.sum())

@@ -14,7 +14,7 @@ from supertopic.warn import warn
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
-    from supertopic.files.spool import Files, Library
+    from supertopic.corpus.spool import Files, Library
 
 IN_MEMORY = 30_000_000  # tokens up to which words beside topics are learned, too
 
@@ -58,8 +58,8 @@ class FromFiles:
         """
         from sklearn.feature_extraction.text import CountVectorizer
 
-        from supertopic.files.checkpoint import temporary_folder
-        from supertopic.files.spool import open_library
+        from supertopic.corpus.spool import open_library
+        from supertopic.inference.checkpoint import temporary_folder
 
         self._check_parameters()
         names = [name for name in (label, weight, exposure, *covariates) if name]
@@ -118,7 +118,7 @@ class FromFiles:
 def open_readers(engine: str, n_jobs: int | None):
     """Who reads files: processes of this machine, or tasks of a cluster."""
     if engine != "threads":
-        from supertopic.sampling.cluster import readers
+        from supertopic.sampling.ray import readers
 
         return readers(engine.partition(":")[2])
     n = effective_n_jobs(n_jobs)

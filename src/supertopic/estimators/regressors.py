@@ -16,7 +16,7 @@ from supertopic.estimators.beliefs import MOST_POINT, constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, check_number, log_exposure, without_na
-from supertopic.sampling.responses import (
+from supertopic.model.responses import (
     LEAST_SCALE,
     MOST_LOG,
     MOST_SCALE,
@@ -25,7 +25,7 @@ from supertopic.sampling.responses import (
     Response,
     average,
 )
-from supertopic.sampling.state import Target, make_target
+from supertopic.model.state import Target, make_target
 
 
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):

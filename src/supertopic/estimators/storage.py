@@ -17,8 +17,8 @@ from supertopic.estimators.classifiers import TopicClassifier
 from supertopic.estimators.regressors import TopicRegressor
 from supertopic.estimators.supervised import SupervisedTopicModel
 from supertopic.estimators.trusting import NO_THETA, NO_WORDS
-from supertopic.files.container import read_file, write_file
-from supertopic.sampling.words import Dictionary
+from supertopic.inference.words import Dictionary
+from supertopic.storage.container import read_file, write_file
 
 FORMAT = 2
 KINDS: dict[str, type[TopicModel]] = {  # every estimator of these files

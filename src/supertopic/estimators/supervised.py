@@ -12,22 +12,22 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from supertopic.corpus import Tokens, cut, make_tokens, take
+from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.estimators.base import TopicModel, consistent
 from supertopic.estimators.beliefs import constants
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.looking import Looking
 from supertopic.estimators.trusting import Trusting
 from supertopic.estimators.validation import MOST, check_covariates, check_level, check_number, log_exposure
+from supertopic.inference.words import copies_of_draws
 from supertopic.kernels.moments import omegas
+from supertopic.model.responses import Response
+from supertopic.model.state import Target, no_target
 from supertopic.report.diagnostics import interval
 from supertopic.report.explain import Explanation, explain_counts
-from supertopic.sampling.crew import each
-from supertopic.sampling.inference import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
+from supertopic.sampling.new_documents import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
 from supertopic.sampling.plan import Arrays, Corpus
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target, no_target
-from supertopic.sampling.words import copies_of_draws
+from supertopic.sampling.pool import each
 from supertopic.warn import warn
 
 MOST_SHARE = 0.5

@@ -9,12 +9,9 @@ from scipy.special import expit
 
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.beliefs import constants
-from supertopic.sampling.crew import each
-from supertopic.sampling.level import Draws, match_level, sample_omegas
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target
-from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Surfaces, Trust, draw_factors, enough, find_trust
-from supertopic.sampling.words import (
+from supertopic.inference.level import Draws, match_level, sample_omegas
+from supertopic.inference.shrinkage import BESIDE_WORDS, Foretold, Surfaces, Trust, draw_factors, enough, find_trust
+from supertopic.inference.words import (
     COPIES,
     Dictionary,
     Past,
@@ -25,6 +22,9 @@ from supertopic.sampling.words import (
     make_past,
     pick,
 )
+from supertopic.model.responses import Response
+from supertopic.model.state import Target
+from supertopic.sampling.pool import each
 from supertopic.warn import warn
 
 HIDDEN, ENOUGH = (0.05, 0.15), 100  # hidden="auto": the least and the largest share, and how many documents are enough

@@ -50,8 +50,8 @@ def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
     if sampler == "collapsed":
         raise ValueError("device='cuda' has the samplers 'delayed' and 'drawn', got sampler='collapsed'.")
     try:
-        from supertopic.kernels.gpu import find_card
-        from supertopic.kernels.gpu_sweep import MOST_TOPICS
+        from supertopic.kernels.cuda.device import find_card
+        from supertopic.kernels.cuda.sweep import MOST_TOPICS
 
         if engine == "threads":  # else the cards are elsewhere
             find_card()

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from supertopic.corpus import make_tokens
+from supertopic.corpus.tokens import make_tokens
+from supertopic.inference.words import copies_of_draws
 from supertopic.kernels.draws import content_streams
 from supertopic.kernels.moments import omegas
 from supertopic.report.diagnostics import interval
-from supertopic.sampling.inference import draw_topics
-from supertopic.sampling.words import copies_of_draws
+from supertopic.sampling.new_documents import draw_topics
 
 SHOWN = 15  # words
 

@@ -17,7 +17,7 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.corpus import make_tokens
+from supertopic.corpus.tokens import make_tokens
 from supertopic.report.diagnostics import WINDOWS, coherence, ess, interval, rhat
 from supertopic.warn import warn
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.inference.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, carry_over, draw_weights
+from supertopic.inference.shrinkage import Foretold, foretell
 from supertopic.kernels.draws import make_key
-from supertopic.sampling.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, carry_over, draw_weights
-from supertopic.sampling.engines import Threads
+from supertopic.model.responses import Response
+from supertopic.model.state import Priors, Statistics, mean_topics
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint
-from supertopic.sampling.inference import PREDICT, freeze
+from supertopic.sampling.new_documents import PREDICT, freeze
 from supertopic.sampling.plan import Arrays, Plan
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, Statistics, mean_topics
-from supertopic.sampling.trust import Foretold, foretell
+from supertopic.sampling.threads import Threads
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
 PREDICTING, SHOWN = 1 << 33, 1 << 36  # paths of random numbers that no training iteration takes

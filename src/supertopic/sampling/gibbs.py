@@ -9,10 +9,10 @@ from scipy.special import digamma
 
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import unpack
-from supertopic.sampling.engines import Threads
+from supertopic.model.responses import Response
+from supertopic.model.state import Priors, Statistics, add
 from supertopic.sampling.plan import ETA, SCALE
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Priors, Statistics, add
+from supertopic.sampling.threads import Threads
 
 LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # of alpha for a topic and beta for a word, where they are learned
 

@@ -6,9 +6,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from supertopic.corpus import Tokens, cut, pick, take
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Belief, Priors, Statistics, Target, no_statistics
+from supertopic.corpus.tokens import Tokens, cut, pick, take
+from supertopic.model.responses import Response
+from supertopic.model.state import Belief, Priors, Statistics, Target, no_statistics
 
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON = range(7)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")

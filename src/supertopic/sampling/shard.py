@@ -8,15 +8,14 @@ import time
 
 import numpy as np
 
-from supertopic.corpus import Tokens
+from supertopic.corpus.tokens import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, make_key
 from supertopic.kernels.lanes import padded
 from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
-from supertopic.kernels.passes import pass_dense, pass_sparse
-from supertopic.sampling.inference import SETTLE, count_topics, settle
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import (
+from supertopic.kernels.shard_sweep import pass_dense, pass_sparse
+from supertopic.model.responses import Response
+from supertopic.model.state import (
     Kept,
     Moves,
     Priors,
@@ -28,6 +27,7 @@ from supertopic.sampling.state import (
     make_weights,
     padded_topics,
 )
+from supertopic.sampling.new_documents import SETTLE, count_topics, settle
 
 UNKEPT = np.zeros(0, np.float32)
 BATCH_NUMBERS = 2**18  # of phi that are made at a time for documents that are left out: a megabyte

@@ -26,8 +26,8 @@ from scipy.special import (
 )
 
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
-from supertopic.kernels.laws import COUNTS, GAUSSIAN, HINGE, LOGISTIC
-from supertopic.sampling.state import Target
+from supertopic.kernels.responses import COUNTS, GAUSSIAN, HINGE, LOGISTIC
+from supertopic.model.state import Target
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # where sigma2 and r are looked for
 BATCH, BATCHES = 8, 64  # points of a density that are asked for at a time; how often, at most

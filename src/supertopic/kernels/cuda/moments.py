@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from numba import float64, uint64
 
-from supertopic.kernels.gpu import SIMULATED, WARP, cuda, jit_within
+from supertopic.kernels.cuda.device import SIMULATED, WARP, cuda, jit_within
 
 ACROSS = 2 if SIMULATED else 8  # threads along a side of a square
 OWN = 2 if SIMULATED else 5  # a thread has at most so many times so many pairs: more need too many registers

@@ -8,12 +8,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from supertopic.corpus import Tokens, cut, take
-from supertopic.kernels import gpu_counts as kernels
+from supertopic.corpus.tokens import Tokens, cut, take
+from supertopic.kernels.cuda import counts as kernels
+from supertopic.kernels.cuda.device import (
+    SIMULATED,
+    WARP,
+    beside,
+    empty,
+    get,
+    launch,
+    new_stream,
+    put,
+    put_into,
+    stream,
+    zeros,
+)
+from supertopic.kernels.cuda.sweep import Documents, Likes, Pull, Shape, check_places, make_shape, make_sweep, row_width
 from supertopic.kernels.draws import make_key
-from supertopic.kernels.gpu import SIMULATED, WARP, beside, empty, get, launch, new_stream, put, put_into, stream, zeros
-from supertopic.kernels.gpu_sweep import Documents, Likes, Pull, Shape, check_places, make_shape, make_sweep, row_width
-from supertopic.sampling.state import Topics
+from supertopic.model.state import Topics
 
 LONG = 8 if SIMULATED else 1000  # tokens of a document that starts first
 NUMBERS = 2**28  # of shares or private topics on the card at a time: a gigabyte

@@ -8,8 +8,9 @@ import math
 
 from numba import uint64
 
-from supertopic.kernels import draws, laws
-from supertopic.kernels.gpu import SUMS, cuda, here
+from supertopic.kernels import draws
+from supertopic.kernels import responses as laws
+from supertopic.kernels.cuda.device import SUMS, cuda, here
 
 derive, log_gamma, mix, uniform = map(here, (draws.derive, draws.log_gamma, draws.mix, draws.uniform))
 draw_lam, linear, log_density = map(here, (laws.draw_lam, laws.linear, laws.log_density))

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from supertopic.kernels.moments import omegas
-from supertopic.sampling.inference import draw_omegas
+from supertopic.model.responses import Response
+from supertopic.model.state import Target
+from supertopic.sampling.new_documents import draw_omegas
 from supertopic.sampling.plan import Arrays
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target
 
 FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
 BESIDE_WORDS = 0.6  # the usual factor of topics where words have weights of their own, else it is 1

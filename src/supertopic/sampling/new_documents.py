@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from supertopic.corpus import Tokens, cut, take
+from supertopic.corpus.tokens import Tokens, cut, take
 from supertopic.kernels.counts import start_z
 from supertopic.kernels.draws import GOLDEN, content_streams
 from supertopic.kernels.moments import drawn_omegas
 from supertopic.kernels.sweep import sweep
-from supertopic.sampling.state import Quadratic, Topics, make_weights
+from supertopic.model.state import Quadratic, Topics, make_weights
 
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
 CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # that are worked on at a time, in each thread
@@ -20,7 +20,7 @@ SETTLE = 10  # sweeps of training documents under topics that are known before
 
 def on_card():
     """The same for topics on a card; nothing of CUDA is imported before."""
-    from supertopic.sampling import card
+    from supertopic.sampling import cuda_documents as card
 
     return card
 

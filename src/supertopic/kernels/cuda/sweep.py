@@ -17,7 +17,7 @@ import numpy as np
 from numba import float32, float64, int32, uint16, uint32, uint64
 
 from supertopic.kernels import draws
-from supertopic.kernels.gpu import (
+from supertopic.kernels.cuda.device import (
     BLOCK,
     EVERYONE,
     LINE,

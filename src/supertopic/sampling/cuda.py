@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from supertopic.corpus import Tokens
-from supertopic.kernels import gpu_counts
-from supertopic.kernels.draws import make_key
-from supertopic.kernels.gpu import (
+from supertopic.corpus.tokens import Tokens
+from supertopic.kernels.cuda import counts as gpu_counts
+from supertopic.kernels.cuda.device import (
     BLOCK,
     SUMS,
     WARP,
@@ -27,8 +26,11 @@ from supertopic.kernels.gpu import (
     stream,
     zeros,
 )
-from supertopic.kernels.gpu_sweep import Likes, Pull, make_shape, row_width
-from supertopic.sampling.card import (
+from supertopic.kernels.cuda.sweep import Likes, Pull, make_shape, row_width
+from supertopic.kernels.draws import make_key
+from supertopic.model.responses import Law, Response
+from supertopic.model.state import Kept, Moves, Priors, Statistics, Target, Topics
+from supertopic.sampling.cuda_documents import (
     MOVING,
     NUMBERS,
     STARTING,
@@ -42,12 +44,10 @@ from supertopic.sampling.card import (
     put_key,
     wide,
 )
-from supertopic.sampling.card_moments import Moments, moment_bytes
-from supertopic.sampling.crew import Crew
-from supertopic.sampling.inference import SETTLE
+from supertopic.sampling.cuda_moments import Moments, moment_bytes
+from supertopic.sampling.new_documents import SETTLE
 from supertopic.sampling.plan import Plan
-from supertopic.sampling.responses import Law, Response
-from supertopic.sampling.state import Kept, Moves, Priors, Statistics, Target, Topics
+from supertopic.sampling.pool import Crew
 
 ETA, Z, LAMBDA = range(3)
 

@@ -7,10 +7,10 @@ from scipy.special import gammaln
 
 from supertopic.kernels import counts
 from supertopic.kernels.lanes import pad, padded
-from supertopic.sampling.crew import Crew
+from supertopic.model.state import NO_PHI, NO_SMOOTH, Kept, Moves, Priors, Topics
 from supertopic.sampling.plan import ACCEPTED, DENSE, Plan
+from supertopic.sampling.pool import Crew
 from supertopic.sampling.shard import Shard
-from supertopic.sampling.state import NO_PHI, NO_SMOOTH, Kept, Moves, Priors, Topics
 
 PHI_WORDS = 2048  # words that are drawn at a time
 ONE = 2**31  # the largest share of a topic, as a whole number: 2**31 tokens of it still fit

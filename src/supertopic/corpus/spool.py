@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic.corpus import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
-from supertopic.files.tables import READERS, pick, read_table
+from supertopic.corpus.tables import READERS, pick, read_table
+from supertopic.corpus.tokens import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
+from supertopic.model.state import Target, no_target
 from supertopic.sampling.plan import Arrays, Part
-from supertopic.sampling.state import Target, no_target
 
 Files = str | os.PathLike | Sequence[str | os.PathLike]
 Each = Callable[[Callable, list[tuple]], list]  # the answers of a function to each of some arguments, in their order

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Target
-from supertopic.sampling.trust import BESIDE_WORDS, Foretold, Surfaces, Trust, find_trust
+from supertopic.inference.shrinkage import BESIDE_WORDS, Foretold, Surfaces, Trust, find_trust
+from supertopic.model.responses import Response
+from supertopic.model.state import Target
 
 PENALTIES = 5.0 ** np.arange(-2, 6)  # prior variances of theta that are tried, from small ones on
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough

@@ -14,11 +14,11 @@ from scipy.linalg.lapack import dtrtrs
 
 from supertopic.kernels.draws import make_key, normals, uniforms
 from supertopic.kernels.moments import unpack
-from supertopic.sampling.engines import Threads
+from supertopic.model.responses import Response
+from supertopic.model.state import Statistics, add
 from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
 from supertopic.sampling.plan import ETA, NEWTON, SCALE
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Statistics, add
+from supertopic.sampling.threads import Threads
 
 NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
 BURN_IN = 10  # with fixed shares the chain settles at once

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from supertopic.kernels.draws import make_key
-from supertopic.sampling.crew import Crew
+from supertopic.model.responses import Response
+from supertopic.model.state import Moves, Priors, Statistics, mean_topics, no_statistics
+from supertopic.sampling.counts import Counts
 from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan, Source
-from supertopic.sampling.responses import Response
+from supertopic.sampling.pool import Crew
 from supertopic.sampling.shard import Shard
-from supertopic.sampling.state import Moves, Priors, Statistics, mean_topics, no_statistics
-from supertopic.sampling.topics import Counts
 
 PARTS = 2  # of the words for each thread that counts
 
@@ -29,7 +29,7 @@ def kinds(device: str) -> tuple[Any, Any]:
     """Shards and counts where their arrays live; nothing of CUDA is imported unless it is used."""
     if device == "cpu":
         return Shard, Counts
-    from supertopic.sampling.gpu import GpuCounts, GpuShard
+    from supertopic.sampling.cuda import GpuCounts, GpuShard
 
     return GpuShard, GpuCounts
 

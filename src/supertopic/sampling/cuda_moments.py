@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from supertopic.kernels.gpu import SIMULATED, Tape, empty, get, launch, put, stream
-from supertopic.kernels.gpu_moments import CHUNKS, DOCS, THREADS, add_chunks, make_adder, make_squares
+from supertopic.kernels.cuda.device import SIMULATED, Tape, empty, get, launch, put, stream
+from supertopic.kernels.cuda.moments import CHUNKS, DOCS, THREADS, add_chunks, make_adder, make_squares
 
 FILLING, LEAST_CHUNK = 1584, 2 if SIMULATED else 64  # blocks that fill the card, and documents of a block
 

@@ -23,11 +23,11 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from supertopic.sampling.crew import one_blas_thread
-from supertopic.sampling.engines import PARTS, Lost, Member, Pairs
+from supertopic.model.responses import Response
+from supertopic.model.state import Kept, Priors, Statistics
 from supertopic.sampling.plan import Corpus, Plan, Source
-from supertopic.sampling.responses import Response
-from supertopic.sampling.state import Kept, Priors, Statistics
+from supertopic.sampling.pool import one_blas_thread
+from supertopic.sampling.threads import PARTS, Lost, Member, Pairs
 
 logger = logging.getLogger("supertopic")
 

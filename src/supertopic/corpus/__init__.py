@@ -1,0 +1,1 @@
+"""Documents: counts become tokens, in memory and on disk."""

@@ -1,0 +1,1 @@
+"""From chains to a posterior, and from a posterior to answers."""

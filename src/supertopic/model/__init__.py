@@ -1,0 +1,1 @@
+"""What a model is: state, responses, terms, priors, posterior. Nothing here samples."""

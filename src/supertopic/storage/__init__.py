@@ -1,0 +1,1 @@
+"""Files of data: a container, and model files."""
