@@ -1,65 +1,75 @@
-"""What all topic models have in common: parameters, topics, `transform`. And the plain one, LDA."""
+"""What all topic models have in common: parameters, topics, `transform`, reading files."""
 
-import functools
 import os
-import threading
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from numbers import Integral
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from supertopic.corpus.tokens import Tokens, check_counts, make_tokens
-from supertopic.estimators.docs import documented, documented_fit
-from supertopic.estimators.fitting import Fitting
-from supertopic.estimators.from_files import FromFiles
+from supertopic.corpus.source import Arrays, Corpus, no_target
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.estimators.validation import (
     LEAST,
     MOST,
     check_device,
     check_engine,
     check_number,
+    check_whole_number,
     refuse_text,
+    warn_of_many_topics,
 )
-from supertopic.kernels.draws import make_key
-from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, mean_topics, no_target
-from supertopic.report.summary import Summary, word_scores
-from supertopic.sampling.new_documents import PREDICT, freeze, infer_shares
-from supertopic.sampling.plan import SAMPLERS, Arrays, Corpus
+from supertopic.inference.chains import Config
+from supertopic.inference.fit import Known
+from supertopic.inference.predict import Settings, topic_shares
+from supertopic.model.posterior import Posterior
+from supertopic.model.priors import as_prior, as_seeds, check_discount
+from supertopic.model.responses import Response
+from supertopic.model.state import Priors
+from supertopic.report import topics as topics_report
+from supertopic.report.diagnose import Diagnosis
+from supertopic.report.summary import to_xarray
+from supertopic.sampling.plan import SAMPLERS
 
-freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
-
-F = TypeVar("F", bound=Callable[..., Any])
-EACH = 0.1  # alpha=None: the prior of each topic
-
-
-def consistent(method: F) -> F:
-    """Let a method see one state of the model from its beginning to its end, also while another thread updates it."""
-
-    @functools.wraps(method)
-    def call(self: Any, *args: Any, **more: Any) -> Any:
-        seen = object.__new__(type(self))
-        seen.__dict__ = self.__dict__  # an update puts another one in its place
-        return method(seen, *args, **more)
-
-    return call  # type: ignore[return-value]
+ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
+MOST_TOPICS = 2**16 - 1
 
 
-class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What LDA and its supervised kin have in common: the chains, the topics, `transform`."""
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """A topic model: parameters in, a `Posterior` as `posterior_`, and answers that read it.
 
-    _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
+    A subclass says what its response is (`_make_response`). A fit puts a new posterior in place with one assignment,
+    so that threads that use the model meanwhile see the old one or the new one.
+    """
 
+    n_topics: int
     alpha: Any
     beta: float
+    optimize_priors: bool
+    seeds: Any
+    prior: Any
+    burn_in: int
+    n_draws: int
+    n_chains: int
+    sampler: str
+    predict_sweeps: int
+    n_jobs: int | None
+    device: str
+    engine: str
+    random_state: Any
+    verbose: bool
+    posterior_: Posterior
+    vectorizer_: Any
+    n_features_in_: int
+    _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -67,103 +77,245 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
-    def _in_units(self, eta: np.ndarray) -> np.ndarray:
-        """Draws of weights in the units of the user's y."""
-        return eta
+    @abstractmethod
+    def _make_response(self) -> Response:
+        """The response with the estimator's parameters, not yet fitted."""
 
-    def _set_draws(
-        self, word_topic: np.ndarray, eta: np.ndarray, scale: np.ndarray, new_eta: np.ndarray, new_scale: np.ndarray,
-        shown: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Set what follows from the draws of all chains.
+    # parameters
 
-        word_topic (chain, V, K) is summed over the draws, eta is (chain, draw, R, K + P), scale (chain, draw, R or 0),
-        and so are the weights for new documents and those that are shown. From here on nothing but predict_sweeps,
-        n_jobs and device is read from the parameters, which may be set anew.
+    def _check_parameters(self) -> None:
+        for name, least in (("n_topics", 1), ("burn_in", 0), ("n_draws", 1), ("n_chains", 1), ("predict_sweeps", 1)):
+            check_whole_number(name, getattr(self, name), least)
+        if self.n_topics > MOST_TOPICS:
+            raise ValueError(f"n_topics must be at most {MOST_TOPICS:,}, got {self.n_topics:,}.")
+        for name in self._numbers:
+            check_number(name, getattr(self, name))
+        if self.sampler not in ("auto", *SAMPLERS):
+            raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
+        n_jobs = self.n_jobs
+        if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
+        self._priors()
+        for part in (as_seeds(self.seeds), as_prior(self.prior)):
+            if part is not None:
+                part.check(self.n_topics)
+        check_engine(self.engine)
+        check_device(self.device, self.n_topics, self.sampler, self.engine)
+
+    def _priors(self) -> Priors:
+        alpha = np.asarray(ALPHA_EACH * self.n_topics if self.alpha is None else self.alpha, dtype=float)
+        if alpha.shape not in ((), (self.n_topics,)):
+            raise ValueError(f"alpha must be a number or have n_topics = {self.n_topics} entries, got {alpha.shape}.")
+        if not ((alpha >= LEAST) & (alpha <= MOST)).all():
+            raise ValueError(f"alpha must be from {LEAST:g} to {MOST:g}, got {self.alpha!r}.")
+        if alpha.ndim == 0:
+            alpha = np.full(self.n_topics, alpha / self.n_topics)
+        return Priors(alpha, float(self.beta), 1.0)
+
+    def _seed(self) -> int | None:
+        """The seed, or None for fresh entropy."""
+        if self.random_state is None:
+            return None
+        if isinstance(self.random_state, bool | np.bool_):
+            raise ValueError(f"random_state must be a whole number, a RandomState or None, got {self.random_state!r}.")
+        if isinstance(self.random_state, Integral):
+            if not 0 <= int(self.random_state) < 2**63:
+                raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {self.random_state}.")
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _config(self, n_words: int, seed: int | None) -> Config:
+        """The parameters as `inference.fit` wants them."""
+        identity = self.get_params(deep=False)
+        for name in ("n_jobs", "engine", "verbose", "n_draws", "random_state", "prior"):
+            del identity[name]
+        seeds = as_seeds(self.seeds)
+        identity |= {"kind": type(self).__name__, "seed": seed, "seeds": seeds and seeds.get_params()}
+        return Config(
+            n_words, self.n_topics, self._priors(), bool(self.optimize_priors), self.burn_in, self.n_draws,
+            self.n_chains, self.sampler, self.predict_sweeps, n_jobs=self.n_jobs, device=self.device,
+            engine=self.engine, verbose=bool(self.verbose), title=type(self).__name__, identity=identity,
+        )  # fmt: skip
+
+    def _known(self, vocabulary: np.ndarray | None, previous: Posterior | None, discount: float, corpus: Corpus) -> Known:
+        """What is known before the documents are seen."""
+        check_discount(discount)
+        if previous is None:
+            n_docs, n_tokens = len(corpus.doc_start) - 1, int(corpus.doc_start[-1])
+            warn_of_many_topics(self.n_topics, n_docs, n_tokens)
+        elif (previous.topics[0].n_topics, previous.n_chains) != (self.n_topics, self.n_chains):
+            raise ValueError(
+                f"partial_fit updates a model with {previous.topics[0].n_topics} topics and {previous.n_chains} chains, "
+                f"but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` starts again."
+            )
+        return Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
+
+    # documents
+
+    def _validate_counts(self, X: Any, reset: bool) -> csr_array:
+        refuse_text(X)
+        if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
+            X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
+        return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
+
+    def _documents(self, X: Any, previous: Posterior | None) -> tuple[csr_array, Arrays]:
+        """Checked counts for a fit, and the same as tokens."""
+        self._check_parameters()
+        counts = self._validate_counts(X, reset=previous is None)
+        return counts, Arrays(make_tokens(counts), no_target(counts.shape[0]))
+
+    def _vocabulary(self, feature_names: ArrayLike | None, previous: Posterior | None) -> np.ndarray | None:
+        """The words of the columns: as given, as known from earlier batches, or the names of a DataFrame's columns."""
+        known = previous.vocabulary if previous else None
+        if feature_names is None:
+            return getattr(self, "feature_names_in_", None) if known is None else known
+        names = np.asarray(feature_names, dtype=object)
+        if names.shape != (self.n_features_in_,):
+            raise ValueError(f"feature_names has {names.size} names, but X has {self.n_features_in_} columns.")
+        if len(set(names)) < len(names):
+            raise ValueError("feature_names has a word twice.")
+        if known is not None and not np.array_equal(known, names):
+            raise ValueError("feature_names differ from those of earlier batches; columns must stay as they are.")
+        return names
+
+    def _start_fit(self) -> None:
+        """Forget the vectorizer of `fit_files`."""
+        self.__dict__.pop("vectorizer_", None)
+
+    def _fitted(self) -> Posterior:
+        check_is_fitted(self, "posterior_")
+        return self.posterior_
+
+    def _counts(self, X: Any) -> csr_array:
+        """The counts of new documents."""
+        check_is_fitted(self, "posterior_")
+        self._check_parameters()
+        return self._validate_counts(X, reset=False)
+
+    def _settings(self) -> Settings:
+        return Settings(self.predict_sweeps, effective_n_jobs(self.n_jobs), self.device)
+
+    def fit_files(
+        self, files: Any, *, text: str = "text", label: str | None = None, weight: str | None = None,
+        exposure: str | None = None, covariates: Sequence[str] = (), vectorizer: Any = None,
+        folder: str | os.PathLike[str] | None = None, checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60,
+    ) -> Self:  # fmt: skip
+        """Learn from the documents of files: CSV, TSV, JSON lines or Parquet, a document a row, or UCI docword files.
+
+        Words are counted and tokens are made in parallel, and the tokens stay on disk until they are needed. The model
+        is that of `fit` on the same documents, bit for bit; only words beside topics are left out if there are more
+        than 30 million tokens. `vectorizer_` is the fitted vectorizer.
+
+        Parameters
+        ----------
+        files : path, pattern, folder or list of paths
+            "data/*.parquet", for example. Documents come in the order of the files' names.
+        text, label, weight, exposure : str
+            The columns with the text, the response, and, if wanted, the weight and the exposure of each document.
+            docword.NAME.txt has none of them, and its words are in vocab.NAME.txt.
+        covariates : sequence of str
+            The columns with numbers that enter the prediction beside the topics.
+        vectorizer : CountVectorizer, optional
+            How texts become words; CountVectorizer() by default.
+        folder : path, optional
+            Where the tokens are stored during the fit, 4 bytes each: a temporary folder by default. On several
+            machines it has to be one that all of them see.
+        checkpoint, checkpoint_every : path and seconds, optional
+            As in `fit`.
         """
-        self._word_topic, self._eta, self._scale = word_topic, eta, scale
-        self._calibrated, self._shown = (new_eta, new_scale), shown
-        self._n_features_out = word_topic.shape[2]
-        self._topic_shares = self._shares_of(word_topic, eta.shape[1])
-        self._frozen: dict[tuple[int, int, str], Any] = {}
+        from supertopic.estimators.from_files import fit_from_files
 
-    def _shares_of(self, word_topic: np.ndarray, n_draws: int) -> np.ndarray:
-        """The share of each topic in all tokens that were seen, (chain, K): the document of which nothing is known."""
-        imagined = self._learned["imagined"].reshape(self.n_blocks_, len(word_topic), -1).swapaxes(0, 1)
-        tokens = word_topic.sum(axis=1, dtype=float) - n_draws * imagined.reshape(len(word_topic), -1)
-        tokens = np.maximum(tokens, 1e-300)
-        return tokens / tokens.sum(axis=1, keepdims=True)
+        self._check_parameters()
+        columns = {"label": label, "sample_weight": weight, "exposure": exposure}
+        fit_from_files(
+            self, files, text, columns, covariates, vectorizer, folder,
+            {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every},
+        )  # fmt: skip
+        return self
 
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        if "_frozen" in state:  # made again when it is needed
-            state = state | {"_frozen": {}}
-        return state
+    # topics
 
     @property
     def components_(self) -> np.ndarray:
         """Pseudo-counts (K, V) of the best chain. Made from whole counts on demand: they may be large."""
-        check_is_fitted(self, "_word_topic")
-        return self._mean_counts(self.best_chain_).T
+        return topics_report.mean_counts(self._fitted()).T
 
     @property
     def topic_word_(self) -> np.ndarray:
         """The topics (K, V) of the best chain, rows sum to 1."""
-        components = self.components_
-        return components / components.sum(axis=1, keepdims=True)
+        return topics_report.topic_word(self._fitted())
 
-    def _mean_counts(self, chain: int) -> np.ndarray:
-        """The mean counts of a chain's draws, plus beta: (V, K)."""
-        return self._word_topic[chain] / self._eta.shape[1] + self.beta_[chain]
+    @property
+    def doc_topic_(self) -> np.ndarray:
+        """The mean zbar of the training documents of the last batch, (n_docs, K); a loaded model has none."""
+        found = self._fitted().doc_topic
+        if found is None:
+            raise AttributeError("A model file holds no training documents: there is no doc_topic_.")
+        return found
 
-    def _block(self, block: int) -> slice:
-        """The topics of a block."""
-        size = self._n_features_out // self.n_blocks_
-        return slice(block * size, (block + 1) * size)
+    @property
+    def vocabulary_(self) -> np.ndarray:
+        """The words of the columns, (V,), if they are known."""
+        found = self._fitted().vocabulary
+        if found is None:
+            raise AttributeError("The words are not known: pass feature_names to fit.")
+        return found
 
-    def _own_topics(self, n_columns: int, n_topics: int) -> np.ndarray:
-        """Which topics each column has weights for, (R, K): all, or those of its own block."""
-        block = np.arange(n_topics) * self.n_blocks_ // n_topics
-        return (block == np.arange(n_columns)[:, None]) | (self.n_blocks_ == 1)
+    @property
+    def alpha_(self) -> np.ndarray:
+        """The Dirichlet prior of documents in each chain, (n_chains, K)."""
+        return np.concatenate([part.alpha for part in self._fitted().topics], axis=1)
 
-    def _topics(self, chain: int, block: int, device: str | None = None) -> Any:
-        """The topics of a chain as the sampler reads them; they are kept, since they take longer than a document."""
-        with freezing:
-            key, own = (chain, block, device or self.device), self._block(block)
-            if key not in self._frozen:
-                priors = Priors(self.alpha_[chain, own], self.beta_[chain], 1.0)
-                topics = mean_topics(self._word_topic[chain][:, own], self._eta.shape[1], priors)
-                self._frozen[key] = freeze(topics, key[2])
-            return self._frozen[key]
+    @property
+    def beta_(self) -> np.ndarray:
+        """The Dirichlet prior of topics in each chain, (n_chains,)."""
+        return self._fitted().topics[0].beta
 
-    def _key(self, chain: int, block: int) -> np.uint64:
-        """Random numbers of a chain for new documents."""
-        return make_key(self.seed_, block * len(self._eta) + chain, PREDICT)
+    @property
+    def seed_(self) -> int:
+        """The seed that was used."""
+        return self._fitted().seed
 
-    def _infer(self, tokens: Tokens, chains: Sequence[int]) -> np.ndarray:
-        """The label-free mean zbar of new documents, (chain, n_docs, K)."""
-        n_threads = effective_n_jobs(self.n_jobs)
-        shares = np.empty((len(chains), len(tokens.doc_start) - 1, self._n_features_out))
-        for index, zbar in zip(chains, shares, strict=True):
-            for block in range(self.n_blocks_):
-                topics, key = self._topics(index, block), self._key(index, block)
-                found = infer_shares(tokens, topics, self.predict_sweeps, key, n_threads)
-                zbar[:, self._block(block)] = found / self.n_blocks_
-            zbar[np.diff(tokens.doc_start) == 0] = self._topic_shares[index]
-        return shares
+    @property
+    def sampler_(self) -> str:
+        """The sampler that ran."""
+        return self._fitted().sampler
 
-    def _new_counts(self, X: Any) -> csr_array:
-        """The counts of new documents."""
-        check_is_fitted(self, "_word_topic")
-        self._check_parameters()
-        return self._validate_counts(X, reset=False)
+    @property
+    def best_chain_(self) -> int:
+        """The chain with the highest log joint, whose topics are shown."""
+        return self._fitted().best_chain
 
-    def _phi(self, chain: int) -> np.ndarray:
-        """The topics of a chain, (V, K): columns sum to 1."""
-        counts = self._mean_counts(chain)
-        return counts / counts.sum(axis=0)
+    @property
+    def n_batches_(self) -> int:
+        """The number of batches that the model has learned from."""
+        return self._fitted().n_batches
 
-    @consistent
+    @property
+    def topic_names_(self) -> dict[str, str]:
+        """Names that `seeds` or `name_topics` gave, by the number of the topic as text."""
+        return dict(self._fitted().topic_names)
+
+    @property
+    def log_joint_(self) -> np.ndarray:
+        """The log joint density of each chain, (n_chains, n), at `log_joint_iterations_`."""
+        return self._fitted().traces.log_joint
+
+    @property
+    def log_joint_iterations_(self) -> np.ndarray:
+        """The iterations at which the log joint was taken, (n,): every tenth, and all that are kept."""
+        return self._fitted().traces.iterations
+
+    @property
+    def timings_(self) -> dict[str, float]:
+        """Seconds spent on eta, z and lambda by all threads; on a cluster also seconds and bytes of exchange."""
+        return self._fitted().traces.timings
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._fitted().n_topics
+
     def transform(self, X: ArrayLike) -> np.ndarray:
         """The share of each topic in each document, from its words alone, under the topics of the best chain.
 
@@ -177,12 +329,11 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         ndarray of shape (n_docs, n_topics)
             Rows sum to 1. A document without known words gets the shares of the training corpus.
         """
-        check_is_fitted(self, "_word_topic")
-        return self._infer(make_tokens(self._new_counts(X)), [self.best_chain_])[0]
+        posterior = self._fitted()
+        return topic_shares(posterior, make_tokens(self._counts(X)), [posterior.best_chain], self._settings())[0]
 
-    @consistent
     def typical_documents(self, X: ArrayLike, topic: int, n: int = 5) -> np.ndarray:
-        """The documents that a topic is made of: the rows of X in which it has the largest share, the largest first.
+        """The documents in which a topic has the largest share.
 
         Parameters
         ----------
@@ -191,19 +342,16 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         topic : int
             Its number, as in `coef_` and `top_words`.
         n : int, default=5
-            How many documents.
+            The number of documents.
 
         Returns
         -------
         ndarray of shape (n,)
-            Row numbers. A short document's share is drawn towards the topic's prior: a single word proves little.
+            Row numbers, the largest share first. The share of a short document is shrunk towards the topic's prior:
+            a single word proves little.
         """
-        counts = self._new_counts(X)
-        if not isinstance(topic, Integral) or not 0 <= topic < self._n_features_out:
-            raise ValueError(f"topic must be a whole number from 0 to {self._n_features_out - 1}, got {topic!r}.")
-        lengths, alpha = np.asarray(counts.sum(axis=1)).ravel(), self.alpha_[self.best_chain_]
-        shares = self._infer(make_tokens(counts), [self.best_chain_])[0][:, topic] * (lengths > 0)
-        return np.argsort(-(shares * lengths + alpha[topic]) / (lengths + alpha.sum()), kind="stable")[:n]
+        posterior = self._fitted()
+        return topics_report.typical_documents(posterior, self._counts(X), topic, n, self._settings())
 
     def top_words(self, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[list[str]]:
         """The n top words of each topic, the best first.
@@ -211,133 +359,117 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         Parameters
         ----------
         feature_names : array-like of str, optional
-            The vocabulary, such as `vectorizer.get_feature_names_out()`. By default the column names seen in `fit`,
+            The vocabulary, such as `vectorizer.get_feature_names_out()`. By default the names known from `fit`,
             or "x0", "x1", ... where there were none.
         n : int, default=10
-            How many words.
+            The number of words.
         by : {"frex", "probability", "lift"}, default="frex"
-            What makes a word a top word. "probability" is how often the topic uses it; large topics then have the same
-            words. "lift" is how much more often than the corpus does. "frex" asks for both: the harmonic mean of a
-            word's ranks by how often and by how exclusively the topic uses it, among the words that the topic has
-            (Bischof and Airoldi, 2012).
+            How words are ranked. "probability" is how often the topic uses a word; large topics then have the same
+            words. "lift" is how much more often than the corpus does. "frex" is the harmonic mean of a word's ranks by
+            how often and by how exclusively the topic uses it, among the words that the topic has (Bischof and
+            Airoldi, 2012).
         """
-        check_is_fitted(self, "_word_topic")
-        names = self._feature_names(feature_names)
-        counts = self._word_topic[self.best_chain_].T / self._eta.shape[1]
-        scores = word_scores(self.topic_word_, counts, self._topic_shares[self.best_chain_], by)
-        return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in scores]
+        posterior = self._fitted()
+        return topics_report.top_words(posterior, topics_report.vocabulary_of(posterior, feature_names), n, by)
 
-    def _feature_names(self, feature_names: ArrayLike | None) -> np.ndarray:
-        """The vocabulary: what is given, or what was seen in `fit`."""
-        if feature_names is None:
-            feature_names = self._known_names()
-        if feature_names is None:
-            feature_names = [f"x{i}" for i in range(self.n_features_in_)]
-        names = np.asarray(feature_names, dtype=object)
-        if names.shape != (self.n_features_in_,):
-            raise ValueError(
-                f"feature_names has {names.size} names, but the model was fitted on {self.n_features_in_}."
-            )
-        return names
+    def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
+        """A pandas frame of the best chain's topics: topic, name, share, exclusivity, and their n top words."""
+        posterior = self._fitted()
+        return topics_report.topic_frame(posterior, topics_report.vocabulary_of(posterior, feature_names), n)
 
-    def _set_vocabulary(self, feature_names: ArrayLike | None, going_on: bool) -> None:
-        """Keep the vocabulary if it is given; a new fit forgets another one's."""
-        if not going_on:
-            for name in ("vocabulary_", "vectorizer_"):
-                self.__dict__.pop(name, None)
-        if feature_names is not None:
-            names, known = self._feature_names(feature_names), getattr(self, "vocabulary_", None)
-            if len(set(names)) < len(names):
-                raise ValueError("feature_names has a word twice.")
-            if known is not None and not np.array_equal(known, names):
-                raise ValueError(
-                    "feature_names differ from those of the batches before; columns must stay as they are."
-                )
-            self.vocabulary_ = names
+    def name_topics(self, names: Mapping[int, str]) -> Self:
+        """Give some topics names, which are shown beside their numbers and kept in the model's file; "" removes one.
 
-    def _open_learned(self, going_on: bool) -> None:
-        """Begin to learn, from nothing or from what is known."""
-        self._learned = dict(self._learned) if going_on else {}
-        if going_on and (self._word_topic.shape[2], len(self._eta)) != (
-            self.n_blocks_ * self.n_topics, self.n_chains,
-        ):  # fmt: skip
-            raise ValueError(
-                f"partial_fit goes on with {self._word_topic.shape[2] // self.n_blocks_} topics and {len(self._eta)} "
-                f"chains, but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` begins anew."
-            )
-
-    def _update(self, fit: Callable[[Self], Any]) -> Self:
-        """Let a copy learn, and take its place at once when it has.
-
-        A batch that fails or is stopped leaves the model as it was, and threads that predict meanwhile see what it was
-        or what it is, but no mixture of both (see `consistent`).
+        They are names of the best chain's topics, which are shown everywhere. A new fit forgets them.
         """
-        new = object.__new__(type(self))
-        new.__dict__ = dict(self.__dict__)
-        fit(new)
-        self.__dict__ = new.__dict__
+        posterior = self._fitted()
+        self.posterior_ = posterior.named(topics_report.check_names(posterior, names))
         return self
 
-    def __sklearn_clone__(self) -> "TopicModel":
-        """An unfitted copy; a prior stays what it is, since it is data and not to be fitted again."""
-        parameters = self.get_params(deep=False)
-        return type(self)(
-            **{name: value if name == "prior" else clone(value, safe=False) for name, value in parameters.items()}
-        )
+    def topic_name(self, topic: int) -> str:
+        """The name of a topic, "" if it has none."""
+        return topics_report.topic_name(self._fitted(), topic)
 
-    def _validate_counts(self, X: Any, reset: bool) -> csr_array:
-        refuse_text(X)
-        if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
-            X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
-        return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
+    def match_topics(self) -> np.ndarray:
+        """For each chain the topics that are most like those of the best chain, in its order: (n_chains, n_topics)."""
+        return topics_report.match_topics(self._fitted())
 
-    def _check_parameters(self) -> None:
-        whole = {"n_topics": 1, "burn_in": 0, "n_draws": 1, "n_chains": 1, "predict_sweeps": 1}
-        for name, least in whole.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-        if self.n_topics > 2**16 - 1:
-            raise ValueError(f"n_topics must be at most {2**16 - 1:,}, got {self.n_topics:,}.")
-        for name in self._numbers:
-            check_number(name, getattr(self, name))
-        if self.sampler not in ("auto", *SAMPLERS):
-            raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
-        n_jobs = self.n_jobs
-        if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
-        self._priors()
-        self._check_beliefs()
-        check_engine(self.engine)
-        check_device(self.device, self.n_topics, self.sampler, self.engine)
+    def topic_agreement(self) -> np.ndarray:
+        """For each topic of the best chain the share of all chains that have one like it, (n_topics,).
 
-    def _priors(self) -> Priors:
-        alpha = np.asarray(EACH * self.n_topics if self.alpha is None else self.alpha, dtype=float)
-        if alpha.shape not in ((), (self.n_topics,)):
-            raise ValueError(f"alpha must be a number or have n_topics = {self.n_topics} entries, got {alpha.shape}.")
-        if not ((alpha >= LEAST) & (alpha <= MOST)).all():
-            raise ValueError(f"alpha must be from {LEAST:g} to {MOST:g}, got {self.alpha!r}.")
-        if alpha.ndim == 0:
-            alpha = np.full(self.n_topics, alpha / self.n_topics)
-        return Priors(alpha, float(self.beta), float(getattr(self, "nu2", 1.0)))
+        Two topics are alike if their words overlap by 0.6 or more (Bhattacharyya's coefficient), after `match_topics`.
+        With one chain the answer is NaN.
+        """
+        return topics_report.topic_agreement(self._fitted())
 
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1))
-        if isinstance(self.random_state, bool | np.bool_):
-            raise ValueError(f"random_state must be a whole number, a RandomState or None, got {self.random_state!r}.")
-        if isinstance(self.random_state, Integral):
-            if not 0 <= int(self.random_state) < 2**63:
-                raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {self.random_state}.")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def exclusivity(self, n: int = 10) -> np.ndarray:
+        """For each topic, over its n most probable words, the mean of its part in all topics' use of the word."""
+        return topics_report.exclusivity(self._fitted(), n)
+
+    def perplexity(self, X: ArrayLike, random_state: int = 0, chains: Sequence[int] | None = None) -> float:
+        """Held-out perplexity by document completion; smaller is better.
+
+        Topics of each document are inferred from a random half of its tokens, and the other half is predicted, with the
+        mean over the chains (all, or those given): exp(- mean log p(token)). No token is used for both, so that a
+        document that explains itself gains nothing.
+        """
+        posterior = self._fitted()
+        return topics_report.perplexity(posterior, self._counts(X), self._settings(), random_state, chains)
+
+    def coherence(
+        self, texts: Iterable[Sequence[str]], feature_names: ArrayLike | None = None, n: int = 10, measure: str = "c_v"
+    ) -> np.ndarray:
+        """How well the n most probable words of each topic go together in reference texts, (n_topics,).
+
+        Parameters
+        ----------
+        texts : iterable of lists of str
+            Tokens of each text, such as `[analyze(text) for text in corpus]` with the vectorizer's build_analyzer().
+        feature_names : array-like of str, optional
+            The vocabulary, as for `top_words`.
+        n : int, default=10
+            The number of words of each topic.
+        measure : {"c_v", "c_npmi"}
+            Roeder, Both and Hinneburg's (2015), as in gensim.
+        """
+        posterior = self._fitted()
+        names = topics_report.vocabulary_of(posterior, feature_names)
+        return topics_report.topic_coherence(posterior, texts, names, n, measure)
+
+    def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
+        """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.
+
+        X are the documents whose topics are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0.
+        """
+        import pyLDAvis
+
+        counts = self._counts(X)
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        counts, lengths = counts[lengths > 0], lengths[lengths > 0]
+        topics, names = self.topic_word_, topics_report.vocabulary_of(self._fitted(), feature_names)
+        return pyLDAvis.prepare(
+            topics / topics.sum(axis=1, keepdims=True), self.transform(counts), lengths, names,
+            np.asarray(counts.sum(axis=0)).ravel(), sort_topics=False,
+        )  # fmt: skip
+
+    def to_xarray(self) -> Any:
+        """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
+
+        Topics of all chains are matched to those of the best one. coef are draws behind `coef_`, prediction those that
+        predictions use, training the chains' own. Needs xarray: pip install 'supertopic[diagnostics]'.
+        """
+        return to_xarray(self._fitted())
+
+    @abstractmethod
+    def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Diagnosis:
+        """Whether the chains have settled, and how much they differ."""
 
     def _repr_html_inner(self) -> str:
         """For notebooks: scikit-learn's own, and the topics once they are there."""
         shown = super()._repr_html_inner()
-        if not hasattr(self, "_word_topic"):
+        if not hasattr(self, "posterior_"):
             return shown
-        words, shares = self.top_words(n=8), self._topic_shares[self.best_chain_]
+        words, shares = self.top_words(n=8), self.posterior_.shares[self.best_chain_]
         cells = ((f"{k} {self.topic_name(k)}", f"{shares[k]:.1%}", " ".join(words[k])) for k in np.argsort(-shares))
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
         return f"{shown}<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"
@@ -347,75 +479,3 @@ class TopicModel(Fitting, FromFiles, Summary, ClassNamePrefixFeaturesOutMixin, T
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
-
-
-@documented
-class LDA(TopicModel):
-    """Latent Dirichlet allocation by Gibbs sampling: topics from the words alone.
-
-    Parameters
-    ----------
-    burn_in, n_draws : int, default=100 and 20
-        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
-    n_chains : int, default=1
-        Independent chains; what is shown comes from the one with the highest log joint.
-    ...
-
-    Attributes
-    ----------
-    doc_topic_ : ndarray of shape (n_docs, n_topics)
-        The mean zbar of the training documents.
-    ...
-    """
-
-    def __init__(
-        self, n_topics: int = 20, *, alpha: ArrayLike | None = None, beta: float = 0.01, optimize_priors: bool = False,
-        seeds: Any = None, seed_strength: float = 1.0, prior: Any = None, discount: float = 1.0, burn_in: int = 100,
-        n_draws: int = 20, n_chains: int = 1, sampler: str = "auto", predict_sweeps: int = 40,
-        n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:  # fmt: skip
-        self._store(locals())
-
-    @documented_fit
-    def fit(
-        self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
-    ) -> "LDA":  # fmt: skip
-        """Learn topics from word counts.
-
-        Parameters
-        ----------
-        y : ignored
-        ...
-        """
-        return self._fit(X, feature_names, checkpoint, checkpoint_every, False)
-
-    @documented_fit
-    def partial_fit(
-        self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
-    ) -> "LDA":  # fmt: skip
-        """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
-
-        Parameters
-        ----------
-        y : ignored
-        ...
-        """
-        going_on = hasattr(self, "_word_topic")
-        return self._update(lambda new: new._fit(X, feature_names, checkpoint, checkpoint_every, going_on))
-
-    def _fit(self, X: Any, feature_names: Any, checkpoint: Any, checkpoint_every: float, going_on: bool) -> "LDA":
-        self._check_parameters()
-        counts = self._validate_counts(X, reset=not going_on)
-        self._set_vocabulary(feature_names, going_on)
-        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
-        return self._fit_documents(documents, counts, checkpoint, checkpoint_every, going_on)
-
-    def _fit_documents(
-        self, documents: Corpus, X: Any, checkpoint: Any, checkpoint_every: float, going_on: bool = False
-    ) -> "LDA":
-        self._open_learned(going_on)
-        self._fit_chains(documents, X, Logistic(1.0), checkpoint, checkpoint_every, going_on=going_on)
-        return self

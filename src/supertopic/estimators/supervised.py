@@ -1,45 +1,65 @@
-"""What all supervised models have in common: the way from y to a target, omega of new documents, intervals."""
+"""What all supervised models have in common: documents with responses in, predictions and explanations out."""
 
 import os
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from scipy.sparse import csr_array
+from sklearn.utils.validation import _check_sample_weight
 
-from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
-from supertopic.estimators.base import TopicModel, consistent
-from supertopic.estimators.beliefs import constants
+from supertopic.corpus.source import Corpus
+from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
-from supertopic.estimators.looking import Looking
-from supertopic.estimators.trusting import Trusting
 from supertopic.estimators.validation import MOST, check_covariates, check_level, check_number, log_exposure
-from supertopic.inference.words import copies_of_draws
-from supertopic.kernels.moments import omegas
-from supertopic.model.responses import Response
-from supertopic.model.state import Target, no_target
-from supertopic.report.diagnostics import interval
-from supertopic.report.explain import Explanation, explain_counts
-from supertopic.sampling.new_documents import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
-from supertopic.sampling.plan import Arrays, Corpus
-from supertopic.sampling.pool import each
+from supertopic.inference.chains import Config
+from supertopic.inference.fit import Checkpointing, fit
+from supertopic.inference.predict import NewDocuments
+from supertopic.inference.weights import Learner
+from supertopic.model.posterior import Posterior
+from supertopic.model.responses.base import draw_interval
+from supertopic.model.terms import CovariateColumns
+from supertopic.report import summary
+from supertopic.report.diagnose import Diagnosis, diagnose_response
+from supertopic.report.explain import Explanation, explain_document
+from supertopic.report.topics import vocabulary_of
 from supertopic.warn import warn
 
-MOST_SHARE = 0.5
-FEW = 5.0  # documents: so many of the mean join those without words, of which there may be few
+if TYPE_CHECKING:
+    from supertopic.report.page import Page
+
+MOST_HELD_OUT = 0.5  # of the documents
 
 
-class SupervisedTopicModel(Trusting, Looking, ABC):
-    """A topic model with a response. A subclass says how y becomes a target, and what is predicted from omega."""
+class Supervised(TopicModel):
+    """A topic model with a response."""
 
-    _numbers = (*TopicModel._numbers, "nu2")
     c: float
     nu2: float
+    calibrate: bool
+    words: bool
+    held_out: Any
+    _numbers = (*TopicModel._numbers, "nu2", "c")
+    _learners: Sequence[Learner] = ()  # of further terms of omega
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        share = self.held_out
+        number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_HELD_OUT
+        if not number and not (isinstance(share, str) and share == "auto"):
+            raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
+
+    def _config(self, n_words: int, seed: int | None) -> Config:
+        config = super()._config(n_words, seed)
+        return replace(
+            config, priors=config.priors._replace(nu2=float(self.nu2)), calibrate=bool(self.calibrate),
+            words=bool(self.words), held_out=self.held_out,
+        )  # fmt: skip
 
     @documented_fit
     def fit(
@@ -47,26 +67,25 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn topics and weights from word counts and what is known of each document.
+        """Learn topics and weights from word counts and the response of each document.
 
         Parameters
         ----------
         ...
         """
-        more: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
-        return self._fit(X, y, sample_weight, covariates, feature_names, **more)
+        return self._fit(X, y, sample_weight, covariates, feature_names, Checkpointing(checkpoint, checkpoint_every))
 
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        discount: float = 1.0, covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents: what is known so far is its prior, see `discount`.
+        """Learn from one more batch of documents: the model so far is its prior.
 
         The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
-        what else is about training documents are those of the last batch. If it fails or is stopped, the model is what
-        it was before.
+        whatever else is about training documents are those of the last batch. If it fails or is stopped, the model is
+        unchanged.
 
         Parameters
         ----------
@@ -74,212 +93,83 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
             As in `fit`. From the second call on it may be left out, or unknown throughout.
         ...
         """
-        more: dict[str, Any] = {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every}
-        return self._partial_fit(X, y, sample_weight, covariates, feature_names, **more)
+        checkpointing = Checkpointing(checkpoint, checkpoint_every)
+        return self._update(X, y, sample_weight, covariates, feature_names, checkpointing, discount)
 
-    def _partial_fit(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, **more: Any
-    ) -> Self:
-        more["going_on"] = hasattr(self, "_word_topic")
-        return self._update(lambda new: new._fit(X, y, sample_weight, covariates, feature_names, **more))
+    def _update(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
+        discount: float, **more: Any,
+    ) -> Self:  # fmt: skip
+        previous = getattr(self, "posterior_", None)
+        more |= {"previous": previous, "discount": discount}
+        return self._fit(X, y, sample_weight, covariates, feature_names, checkpointing, **more)
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        covariates: Any,
-        feature_names: Any,
-        going_on: bool = False,
-        **more: Any,
-    ) -> Self:
-        self._check_parameters()
-        counts = self._validate_counts(X, reset=not going_on)
-        self._set_vocabulary(feature_names, going_on)
-        if y is None and not going_on and more.get("classes") is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
-        return self._fit_documents(documents, counts, y, sample_weight, covariates, going_on=going_on, **more)
-
-    def _fit_documents(
-        self, documents: Corpus, X: Any, y: Any, sample_weight: Any, covariates: Any, checkpoint: Any,
-        checkpoint_every: float, exposure: Any = None, classes: Any = None, going_on: bool = False,
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
+        previous: Posterior | None = None, **more: Any,
     ) -> Self:  # fmt: skip
-        """Fit documents; X are their counts, if these are in memory."""
-        self._open_learned(going_on)
-        lengths = np.diff(documents.doc_start)
+        counts, documents = self._documents(X, previous)
+        if previous is None:
+            self._start_fit()
+        if y is None and previous is None and more.get("classes") is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        vocabulary = self._vocabulary(feature_names, previous)
+        return self._fit_corpus(
+            documents, counts, y, sample_weight, covariates, vocabulary, checkpointing, previous, **more
+        )
+
+    def _fit_corpus(
+        self, corpus: Corpus, counts: csr_array | None, y: Any, sample_weight: Any, covariates: Any,
+        vocabulary: np.ndarray | None, checkpointing: Checkpointing, previous: Posterior | None = None,
+        discount: float = 1.0, exposure: Any = None, classes: Any = None,
+    ) -> Self:  # fmt: skip
+        """Fit documents; counts are theirs, if these are in memory."""
+        known = self._known(vocabulary, previous, discount, corpus)
+        lengths = np.diff(corpus.doc_start)
         weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
         if weight.max() * self.c > MOST:
             raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
-        Z = (self._covariates if going_on else self._set_covariates)(covariates, len(lengths))
-        before = constants(self)  # those of yesterday, if there was one
-        response, target = self._encode(y, weight, exposure, classes, going_on)
-        if going_on and self._learned["scale"].size:
-            n_docs = float(self.discount) * self._learned["sums"][4]
-            response = response.with_carried_scale(self._learned["scale"], n_docs, float(self.discount))
-        target = target._replace(covariates=Z, offset=self._set_intercepts(response, target, lengths == 0))
-        known = documents.with_target(target)
-        self._fit_chains(known, X, response, checkpoint, checkpoint_every, before, going_on)
-        del self._batch_shift
+        response, sums = self._make_response(), None
+        if previous is None:
+            columns, Z = describe_covariates(covariates, len(lengths))
+        else:
+            term = previous.covariates
+            columns = no_covariates() if term is None else term.columns
+            Z = new_covariates(columns, covariates, len(lengths))
+            response, sums = response.like(previous.response), known.discount * previous.carryover.sums
+        logs = None if exposure is None else log_exposure(exposure, len(lengths))
+        encoded = response.encode(y, weight, logs, classes, sums)
+        target = encoded.target._replace(covariates=columns.standard(Z))
+        seed = self._seed()
+        self.posterior_ = fit(
+            corpus.with_target(target), encoded, columns, self._config(self.n_features_in_, seed), seed, known, counts,
+            checkpointing, self._learners,
+        )  # fmt: skip
         return self
 
-    def _set_intercepts(self, response: Response, target: Target, empty: np.ndarray) -> np.ndarray:
-        """Learn the base rate, of all documents and of those without words; returns the offset of regressions, (n, R).
+    # predictions
 
-        The mean is that of all batches.
-        """
-        given, exposure = target.weight * target.y, target.weight * np.exp(target.offset)
-        sizes = [array[docs].sum(axis=0) for docs in (slice(None), empty) for array in (given, exposure)]
-        batch = np.array([*sizes, target.weight.sum(axis=0)])
-        sums = batch + float(self.discount) * self._learned["sums"] if "sums" in self._learned else batch
-        self._learned["sums"] = sums
-        half, few = 0.5 * largest(target.weight), FEW * largest(exposure)
-        mean = self._mean(sums, half)
-        of_empty = (sums[2] + few * mean) / (sums[3] + few)
-        links = response.link(mean), response.link(of_empty)
-        self._batch_shift = np.where(batch[1] > 0, response.link(self._mean(batch, half)) - links[0], 0.0)
-        self._learned["level"] = self._constant_in_units(links[0])
-        self.intercept_, self.empty_intercept_ = (
-            self._constant_in_units(response.predictive_offset(constant)) for constant in links
-        )
-        self.empty_documents_ = FEW + sums[3] * FEW / few
-        offset = target.offset + np.where(empty[:, None], links[1], links[0])
-        return offset if offset.any() else target.offset
+    def _new(self, X: Any, covariates: Any = None, exposure: Any = None) -> NewDocuments:
+        """New documents, checked."""
+        posterior, counts = self._fitted(), self._counts(X)
+        n_docs, term = counts.shape[0], posterior.covariates
+        Z = new_covariates(no_covariates() if term is None else term.columns, covariates, n_docs)
+        return NewDocuments(posterior, counts, Z, log_exposure(exposure, n_docs), self._settings())
 
-    def _draw_empty(self, n_draws: int) -> np.ndarray:
-        """omega of a document without words in some draws, (n, R): its mean is known from few such documents."""
-        centre, unit = self._constants()
-        offset = (self.empty_intercept_ - centre) / unit
-        drawn = self._response(len(offset)).plain().draw_offsets(offset, self.empty_documents_, n_draws)
-        return centre + unit * drawn
+    def _expected(self, documents: NewDocuments) -> np.ndarray:
+        """The mean prediction of each document, (n_docs, n_answers)."""
+        response = documents.posterior.response
+        return documents.summarise(lambda omegas, *_: mean_over_draws(response.expected, omegas))
+
+    def _interval(self, documents: NewDocuments, level: float) -> tuple[np.ndarray, np.ndarray]:
+        check_level(level)
+        response = documents.posterior.response.plain()
+        return documents.summarise(lambda omegas, scales, _: response.interval(omegas, scales, level))
 
     @abstractmethod
-    def _response(self, n_columns: int) -> Response:
-        """The response with the estimator's parameters, in the units in which y is modelled."""
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The interval of each prediction: lower and upper ends."""
 
-    def _constants(self) -> tuple[Any, Any]:
-        """What is taken from y, and what it is divided by, before it is modelled."""
-        return 0.0, 1.0
-
-    def _mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
-        """The mean of y, (R,), never at an end of its range; `sums` begin with those of y and exposures, weighed.
-
-        Where all of y is the same, half a document of each kind stands for those that there might be.
-        """
-        ends = (sums[0] <= 0) | (sums[0] >= sums[1])
-        return np.where(ends, sums[0] + half, sums[0]) / np.where(ends, sums[1] + 2.0 * half, sums[1])
-
-    def _constant_in_units(self, constant: np.ndarray) -> np.ndarray:
-        return constant
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("c", self.c)
-        share = self.hidden
-        number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_SHARE
-        if not number and not (isinstance(share, str) and share == "auto"):
-            raise ValueError(f"hidden must be 'auto' or a share from 0 to {MOST_SHARE}, got {self.hidden!r}.")
-
-    @abstractmethod
-    def _encode(
-        self, y: Any, weight: np.ndarray, exposure: Any, classes: Any = None, going_on: bool = False
-    ) -> tuple[Response, Target]:
-        """The response, and y as a target: columns of numbers, with weight 0 where y is unknown.
-
-        Where the model goes on, classes and units are those that it has.
-        """
-
-    def _set_covariates(self, covariates: Any, n_docs: int) -> np.ndarray:
-        """Learn what the covariates look like; they are standardised, so that one prior is fair to all units."""
-        Z = np.zeros((n_docs, 0)) if covariates is None else check_covariates(covariates, n_docs)
-        self.n_covariates_ = Z.shape[1]
-        names = getattr(covariates, "columns", range(Z.shape[1]))
-        self.covariate_names_ = np.array([str(name) for name in names], dtype=object)
-        self.covariate_mean_ = Z.mean(axis=0)
-        sd = Z.std(axis=0)
-        self.covariate_scale_ = np.where(sd > 0, sd, 1.0)
-        for name in self.covariate_names_[sd == 0]:
-            warn(
-                f"The covariate {name!r} is the same for all documents and says nothing: its weight stays what its "
-                "prior is. There is an intercept already; leave it out.",
-            )
-        return (Z - self.covariate_mean_) / self.covariate_scale_
-
-    def _covariates(self, covariates: Any, n_docs: int) -> np.ndarray:
-        """The covariates of new documents, standardised as those of the fit."""
-        if covariates is None and self.n_covariates_ == 0:
-            return np.zeros((n_docs, 0))
-        if covariates is None:
-            raise ValueError(f"The model was fitted with {self.n_covariates_} covariates; pass covariates= here, too.")
-        Z = check_covariates(covariates, n_docs)
-        if Z.shape[1] != self.n_covariates_:
-            raise ValueError(
-                f"covariates has {Z.shape[1]} columns, but the model was fitted with {self.n_covariates_}."
-            )
-        return (Z - self.covariate_mean_) / self.covariate_scale_
-
-    def _foretell(
-        self,
-        sum_up: Callable[[np.ndarray, np.ndarray, slice], Any],
-        X: Any,
-        covariates: Any = None,
-        exposure: Any = None,
-    ) -> Any:
-        """What follows from omega of new documents: an array, or a tuple of some, over the documents.
-
-        `sum_up` gets omega (n_draws, n_docs, R) of all chains, where shares of topics are drawn as the weights are, so
-        that what is not known of a document is in; the response's own parameter (n_draws, R); and which documents these
-        are: some at a time, since the draws of all would need much memory.
-        """
-        counts = self._new_counts(X)
-        tokens = make_tokens(counts)
-        lengths, n_threads = np.diff(tokens.doc_start), effective_n_jobs(self.n_jobs)
-        Z = self._covariates(covariates, len(lengths))
-        empty = lengths == 0
-        offset = np.where(empty[:, None], 0.0, self.calibrated_intercept_)
-        offset = offset + log_exposure(exposure, len(lengths))
-        etas, scales = self._calibrated
-        n_pairs = max(*self._n_told(etas))
-        pairs, n_topics = np.arange(n_pairs) % etas.shape[1], self._n_features_out
-        x = self._dictionary.rows(counts) if self._theta.size else None
-
-        def work(docs: slice) -> Any:
-            part, omega = take(tokens, docs), []
-            for chain, eta in enumerate(etas):
-                drawn = np.concatenate(
-                    [self._draw_omegas(part, chain, block) for block in range(self.n_blocks_)], axis=2
-                )
-                if Z.shape[1]:
-                    drawn += np.array([omegas(Z[docs], draw[:, n_topics:].copy()) for draw in eta])[pairs]
-                omega.append(drawn + offset[docs])
-            all_draws = np.concatenate(omega)
-            if x is not None:  # every draw of eta has one of the copies of theta
-                said = np.array([x[docs] @ theta.T for theta in self._theta]) * constants(self)[1]
-                all_draws += said[copies_of_draws(len(etas), etas.shape[1], pairs, len(said))]
-            if empty[docs].any():
-                all_draws[:, empty[docs]] += self._draw_empty(len(all_draws))[:, None]
-            return sum_up(all_draws, np.concatenate(scales[:, pairs]), docs)
-
-        numbers = len(etas) * n_pairs * etas.shape[2]
-        if self.device == "cuda":  # a card wants many documents at a time, and cuts them itself
-            n_parts, n_threads = len(lengths) * numbers // CARD_NUMBERS, 1
-        else:
-            n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
-        parts = cut(tokens.doc_start, max(1, min(n_parts, len(lengths))))
-        found = each(lambda i: work(parts[i]), len(parts), n_threads, threading.Event())
-        if isinstance(found[0], tuple):
-            return tuple(map(np.concatenate, zip(*found, strict=True)))
-        return np.concatenate(found)
-
-    def _draw_omegas(self, tokens: Tokens, chain: int, block: int) -> np.ndarray:
-        """The topics' part of omega of new documents, (n_draws, n_docs, R or 1): of all columns, or of a block's."""
-        eta = self._calibrated[0][chain][:, :, self._block(block)]
-        if self.n_blocks_ > 1:
-            eta = eta[:, block : block + 1]
-        topics, key = self._topics(chain, block), self._key(chain, block)
-        return draw_omegas(tokens, topics, self.predict_sweeps, np.ascontiguousarray(eta), key)
-
-    @consistent
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
         exposure: ArrayLike | None = None, level: float = 0.9,
@@ -302,60 +192,189 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         Explanation
             Its parts add up to omega, over whose draws the prediction is a mean; `frame()` has them as a table.
         """
-        counts, names = self._new_counts(X), self._feature_names(feature_names)
-        if counts.shape[0] != 1:
-            raise ValueError(f"explain takes one document, got {counts.shape[0]}; give X[i : i + 1].")
+        document = self._new(X, covariates, exposure)
+        if document.counts.shape[0] != 1:
+            raise ValueError(f"explain takes one document, got {document.counts.shape[0]}; give X[i : i + 1].")
         check_level(level)
-        Z, known = self._covariates(covariates, 1), log_exposure(exposure, 1)
-        return explain_counts(self, counts, names, Z, float(np.ravel(known)[0]) if np.size(known) else 0.0, level)
+        return explain_document(document, vocabulary_of(document.posterior, feature_names), level)
 
-    def _explained_columns(self) -> tuple[list[str], np.ndarray]:
-        """What an explanation has columns for, and each as a sum of columns of omega: (what is shown, R)."""
-        names = self._column_names()
-        return names, np.eye(len(names))
+    def unsure(self, X: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
+        """The documents whose predictions are least sure, row numbers of shape (n,): the best ones to label next.
 
-    def _means(self, omegas: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, list[Any]]:
-        """What is predicted for omega (n_draws, n_docs, R), a draw each, and the names of it."""
-        return omegas, self._column_names()
+        Classes: the largest probability is smallest; labels: the mean distance from a half; numbers: the widest 90 %
+        interval. `beside` are covariates and exposure, as for `predict`.
+        """
+        documents = self._new(X, **beside)
+        response = documents.posterior.response.plain()
+        doubt = documents.summarise(lambda omegas, scales, _: response.doubt(omegas, scales))
+        return np.argsort(-doubt, kind="stable")[:n]
 
-    @property
-    def word_coef_(self) -> np.ndarray:
-        """The mean direct weights of single words, (column, word), times a word's tf-idf; see `words`."""
-        check_is_fitted(self, "_word_topic")
-        if not self._theta.size:
-            raise AttributeError("The model has no word_coef_: it was fitted with words=False, or without calibration.")
-        coef = np.zeros((self._theta.shape[1], self.n_features_in_))
-        coef[:, self._dictionary.word] = self._theta.mean(axis=0, dtype=float) * constants(self)[1][:, None]
-        return coef
+    def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
+        """The documents whose responses are least expected: candidates for wrong labels, or for a closer look.
 
-    @property
-    def calibrated_draws_(self) -> np.ndarray:
-        """The draws of eta that predictions use, (chain, draw, column, topic): see `calibrate`."""
-        check_is_fitted(self, "_word_topic")
-        return self._calibrated[0][..., : self._n_features_out]
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words)
+            Word counts. Responses of training documents are less surprising: the model has seen them.
+        y : array-like
+            Their responses; unknown ones are never surprising.
+        n : int, default=10
+            The number of documents.
+        beside : optional
+            `covariates` and `exposure`, as for `predict`.
 
-    @property
-    def training_draws_(self) -> np.ndarray:
-        """The draws of eta in the chains that learned the topics, (chain, draw, column, topic): too sure."""
-        check_is_fitted(self, "_word_topic")
-        return self._eta[..., : self._n_features_out]
+        Returns
+        -------
+        ndarray of shape (n,)
+            Row numbers, the most surprising first: by the probability of the true response, or by the distance of a
+            number from its prediction in standard deviations.
+        """
+        documents = self._new(X, **beside)
+        response = documents.posterior.response.plain()
+        truth = response.truth(y, documents.counts.shape[0])
+        surprise = documents.summarise(lambda omegas, scales, docs: response.surprise(truth[docs], omegas, scales))
+        return np.argsort(-np.where(np.isnan(surprise), -np.inf, surprise), kind="stable")[:n]
+
+    def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
+        """Whether the chains have settled, and how much they differ.
+
+        Parameters
+        ----------
+        X, y : held-out documents and responses, optional
+            With X also omega, with both also the loss and, for each chain, the score.
+        **beside
+            exposure or covariates of these documents.
+
+        Returns
+        -------
+        Diagnosis
+            A dict that is shown as a table. For each quantity "rhat" and "ess", rank-normalised (Vehtari and others,
+            2021); of omega the median over the documents. "score" holds a number for each chain instead, and "held-out
+            documents" losses (see `held_out_`). R-hat needs four draws or more; the halves of one chain stand for two.
+            Its `advice` says what to do.
+
+        Chains of a topic model sit in different modes, so that R-hat between them is hardly ever 1. That does no harm:
+        predictions average over them. A ConvergenceWarning says if something should be done: if the log joint still
+        rises, or if the chains' scores differ by more than 0.05.
+        """
+        if X is None:
+            return diagnose_response(self._fitted())
+        documents = self._new(X, **beside)
+        truth = None if y is None else documents.posterior.response.truth(y, documents.counts.shape[0])
+        return diagnose_response(documents.posterior, documents, truth)
+
+    def report(
+        self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
+        vectorizer: Any = None, title: str = "", unseen: bool = False, **beside: Any,
+    ) -> "Page":  # fmt: skip
+        """One page, in one file, that shows the fit, its topics, how well it predicts, and why.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            Documents to evaluate and to explain, of which some are shown.
+        y : array-like, optional
+            Their responses; without them nothing is evaluated.
+        path : path, optional
+            Where the page is written.
+        vectorizer : CountVectorizer, optional
+            The fitted vectorizer; `vectorizer_` by default, which `fit_files` sets.
+        title : str
+            The heading.
+        unseen : bool
+            Whether these documents are new to the model, so that they show how well it predicts.
+        **beside
+            covariates and exposure of the documents.
+
+        Returns
+        -------
+        Page
+            The page, a string of HTML; a notebook shows it as a link.
+        """
+        from sklearn.pipeline import make_pipeline
+
+        from supertopic.report.page import Page, make_page
+
+        self._fitted()
+        vectorizer = vectorizer or getattr(self, "vectorizer_", None)
+        if vectorizer is None:
+            raise ValueError("report shows texts: vectorizer is the fitted one that made the counts of the fit.")
+        page = make_page(make_pipeline(vectorizer, self), list(texts), y, title=title, unseen=unseen, **beside)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return Page(page, path)
+
+    # weights
 
     @property
     def coef_draws_(self) -> np.ndarray:
-        """The draws behind `coef_`, (chain, draw, column, topic), from responses that no topic has seen."""
-        check_is_fitted(self, "_word_topic")
-        return self._shown[..., : self._n_features_out]
+        """The draws behind `coef_`, (chain, n, column, topic), from held-out documents."""
+        posterior = self._fitted()
+        return posterior.response.in_units(posterior.reported)
 
     @property
     def coef_(self) -> np.ndarray:
         """The posterior mean of the weights in the best chain, (column, topic)."""
-        return self.coef_draws_[self.best_chain_].mean(axis=0)
+        return summary.coef_draws(self._fitted()).mean(axis=0)
+
+    @property
+    def prediction_draws_(self) -> np.ndarray:
+        """The draws of eta that predictions use, (chain, draw, column, topic): see `calibrate`."""
+        posterior = self._fitted()
+        return posterior.response.in_units(posterior.prediction)
+
+    @property
+    def training_draws_(self) -> np.ndarray:
+        """The draws of eta in the chains that learned the topics, (chain, draw, column, topic): too sure."""
+        posterior = self._fitted()
+        return posterior.response.in_units(posterior.training)
+
+    @property
+    def word_coef_(self) -> np.ndarray:
+        """The mean direct weights of single words, (column, word), times a word's tf-idf; see `words`."""
+        posterior = self._fitted()
+        if posterior.words is None:
+            raise AttributeError("The model has no word_coef_: it was fitted with words=False, or without calibration.")
+        return posterior.response.in_units(posterior.words.coef(posterior.n_words))
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """omega of a document of which nothing is known, which stands for the base rate, (n_columns,)."""
+        posterior = self._fitted()
+        return posterior.response.offset_in_units(posterior.intercept.base)
+
+    @property
+    def prediction_intercept_(self) -> np.ndarray:
+        """The constant of omega in predictions, with which these are right on average, (n_columns,)."""
+        posterior = self._fitted()
+        return posterior.response.offset_in_units(posterior.intercept.level)
+
+    @property
+    def empty_intercept_(self) -> np.ndarray:
+        """omega of a document without known words, (n_columns,)."""
+        posterior = self._fitted()
+        return posterior.response.offset_in_units(posterior.intercept.empty)
+
+    @property
+    def empty_documents_(self) -> np.ndarray:
+        """The number of documents that `empty_intercept_` rests on, (n_columns,)."""
+        return self._fitted().intercept.empty_documents
+
+    @property
+    def held_out_(self) -> dict[str, Any]:
+        """Losses on held-out documents, and the shrinkage that follows from them."""
+        return self._fitted().held_out
+
+    @property
+    def covariate_names_(self) -> np.ndarray:
+        """The names of the covariates, (n_covariates,)."""
+        term = self._fitted().covariates
+        return np.zeros(0, object) if term is None else term.columns.names
 
     @property
     def covariate_coef_draws_(self) -> np.ndarray:
-        """The draws of the covariates' weights, (chain, draw, column, covariate), for a unit of each covariate."""
-        check_is_fitted(self, "_word_topic")
-        return self._shown[..., self._n_features_out :] / self.covariate_scale_
+        """The draws of the covariates' weights, (chain, n, column, covariate), for a unit of each covariate."""
+        return summary.covariate_draws(self._fitted())
 
     @property
     def covariate_coef_(self) -> np.ndarray:
@@ -374,20 +393,72 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
         -------
         lower, upper : ndarray of shape (n_columns, n_topics)
         """
-        return interval(self.coef_draws_[self.best_chain_], level)
+        return draw_interval(summary.coef_draws(self._fitted()), level)
 
     def covariate_coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of the covariates' weights over all chains, each (column, covariate)."""
         draws = self.covariate_coef_draws_
-        return interval(draws.reshape(-1, *draws.shape[2:]), level)
+        return draw_interval(draws.reshape(-1, *draws.shape[2:]), level)
+
+    def coefficient_frame(self, level: float = 0.9) -> Any:
+        """A pandas frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""
+        return summary.coefficient_frame(self._fitted(), level)
+
+    def effect_frame(self, points: float = 0.1, level: float = 0.9) -> Any:
+        """A pandas frame of what more of a topic does to the probability, the rating or the count.
+
+        A document with the usual shares of all topics gets `points` (0.1: ten percentage points) more of one topic, and
+        less of all topics in proportion. Columns: topic, name, column, before, which is the base rate, after, and
+        their difference, `change`, with its interval; from held-out documents, as `coef_` is.
+        """
+        return summary.effect_frame(self._fitted(), points, level)
+
+    def missed_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict[str, Any]]:
+        """Words that add to what topics predict: for each column the n largest direct weights, towards it and away."""
+        posterior = self._fitted()
+        if posterior.words is None:
+            raise AttributeError("The model has no weights of words: it was fitted with words=False.")
+        return summary.missed_words(posterior, vocabulary_of(posterior, feature_names), n)
 
 
-def largest(weights: np.ndarray) -> np.ndarray:
-    """The largest weight of each column, 1 where nothing is known."""
-    most = weights.max(axis=0)
-    return np.where(most > 0, most, 1.0)
+def mean_over_draws(expected: Callable[[np.ndarray], np.ndarray], omegas: np.ndarray) -> np.ndarray:
+    """The mean prediction over draws of omega, added one by one: the order must not depend on the documents."""
+    total = expected(omegas[0])
+    for omega in omegas[1:]:
+        total = total + expected(omega)
+    return total / len(omegas)
 
 
-def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:
-    """The means of draws (n_draws, n_docs, ...) of all chains over those of each chain: (n_docs, chain, ...)."""
-    return np.moveaxis(draws.reshape(n_chains, -1, *draws.shape[1:]).mean(axis=1), 1, 0)
+def no_covariates() -> CovariateColumns:
+    return CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
+
+
+def describe_covariates(covariates: Any, n_docs: int) -> tuple[CovariateColumns, np.ndarray]:
+    """How covariates are standardised, and their values, (n_docs, P)."""
+    if covariates is None:
+        return no_covariates(), np.zeros((n_docs, 0))
+    Z = check_covariates(covariates, n_docs)
+    names = getattr(covariates, "columns", range(Z.shape[1]))
+    sd = Z.std(axis=0)
+    columns = CovariateColumns(
+        np.array([str(name) for name in names], dtype=object), Z.mean(axis=0), np.where(sd > 0, sd, 1.0)
+    )
+    for name in columns.names[sd == 0]:
+        warn(
+            f"The covariate {name!r} is the same for all documents: its weight stays at its prior. There is an "
+            "intercept already; leave the covariate out."
+        )
+    return columns, Z
+
+
+def new_covariates(columns: CovariateColumns, covariates: Any, n_docs: int) -> np.ndarray:
+    """Covariates of documents for a fitted model, (n_docs, P)."""
+    n = len(columns.names)
+    if covariates is None and n == 0:
+        return np.zeros((n_docs, 0))
+    if covariates is None:
+        raise ValueError(f"The model was fitted with {n} covariates; pass covariates= here, too.")
+    Z = check_covariates(covariates, n_docs)
+    if Z.shape[1] != n:
+        raise ValueError(f"covariates has {Z.shape[1]} columns, but the model was fitted with {n}.")
+    return Z

@@ -1,16 +1,15 @@
 """Whatever a user can pass is checked here before any kernel sees it: what was given, what was expected, what to do."""
 
-import importlib.util
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
+from supertopic.model.responses.values import LEAST, MOST
 from supertopic.warn import warn
 
-LEAST, MOST = 1e-10, 1e10  # what c, alpha, beta and nu2 may be: the sampler's own numbers are float32
 MOST_COVARIATE = 1e100  # their squares are added up
 TOKENS_A_TOPIC, FEW_TOPICS = 5, 10  # with fewer tokens a topic most topics are noise; a few topics do no harm
 
@@ -24,8 +23,13 @@ def check_number(name: str, value: Any, words: tuple[str, ...] = (), least: floa
         raise ValueError(f"{name} must be {names}a number from {least:g} to {most:g}, got {value!r}.")
 
 
+def check_whole_number(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+
+
 def check_engine(engine: Any) -> None:
-    """Refuse an engine that there is not."""
+    """Refuse an unknown engine."""
     if (
         not isinstance(engine, str)
         or engine.partition(":")[0] not in ("threads", "ray")
@@ -35,14 +39,8 @@ def check_engine(engine: Any) -> None:
         raise ValueError(f"engine must be 'threads', 'ray' or 'ray:ADDRESS', got {engine!r}.")
 
 
-def check_ray() -> None:
-    """Refuse to fit on a cluster without Ray. Predictions are made by threads, wherever the model was fitted."""
-    if importlib.util.find_spec("ray") is None:
-        raise ImportError("engine='ray' needs Ray; pip install \"supertopic[ray]\", or use engine='threads'.")
-
-
 def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
-    """Refuse a device that there is not, and what a card cannot do."""
+    """Refuse an unknown device, and what a GPU cannot do."""
     if not isinstance(device, str) or device not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}.")
     if device == "cpu":
@@ -50,11 +48,11 @@ def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
     if sampler == "collapsed":
         raise ValueError("device='cuda' has the samplers 'delayed' and 'drawn', got sampler='collapsed'.")
     try:
-        from supertopic.kernels.cuda.device import find_card
+        from supertopic.kernels.cuda.device import find_device
         from supertopic.kernels.cuda.sweep import MOST_TOPICS
 
-        if engine == "threads":  # else the cards are elsewhere
-            find_card()
+        if engine == "threads":  # else the GPUs are elsewhere
+            find_device()
     except (ImportError, AttributeError) as error:  # the latter where NumPy is newer than numba-cuda knows
         raise ImportError(
             f"device='cuda' needs numba-cuda, and a NumPy that it knows ({error}); pip install \"supertopic[gpu]\" has "
@@ -122,38 +120,3 @@ def log_exposure(exposure: ArrayLike | None, n_docs: int) -> np.ndarray:
     if len(wrong):
         raise ValueError(f"exposure must be from {LEAST:g} to {MOST:g}, got {wrong[0]:g}.")
     return np.log(values)[:, None]
-
-
-def without_na(y: Any) -> Any:
-    """y, or where it is of a pandas type of its own that may hold NA, an array of objects with None there."""
-    types = list(getattr(y, "dtypes", [])) if getattr(y, "ndim", 0) == 2 else [getattr(y, "dtype", None)]
-    if not hasattr(y, "isna") or all(isinstance(kind, np.dtype) for kind in types):
-        return y
-    values, missing = y.to_numpy(dtype=object, copy=True), np.asarray(y.isna())
-    values[missing] = None
-    return values
-
-
-def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
-    """Where y is NaN, None or the value that means missing."""
-    unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
-    if y.dtype == object:
-        unknown = unknown | (y == None)  # noqa: E711
-    if missing_label is not None:
-        unknown = unknown | (y == missing_label)
-    return unknown.astype(bool)
-
-
-def plain(value: Any) -> Any:
-    """A number or a text as Python has it: NumPy's say their type when they are shown."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def free_memory() -> float:
-    """Bytes that a program can still take, as Linux tells it; infinite elsewhere, where nothing is refused for it."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            rows = dict(line.split(":", 1) for line in file)
-        return 1024.0 * (int(rows["MemAvailable"].split()[0]) + int(rows["SwapFree"].split()[0]))
-    except (OSError, ValueError, KeyError):
-        return float("inf")

@@ -2,49 +2,138 @@
 
 While topics are learned, the shares of a training document are pulled towards its response, c > 1 counts that response
 c times, and the topics contain the document's own words. A new document has none of this, so that its probabilities
-would come out too sure and its intervals too short. Here a Bayesian regression of the response on the shares that each
-training document would have if it were new (`Shard.leave_out`) takes the place of the chain's own weights.
+would come out too sure and its intervals too short. Prediction weights therefore come from a Bayesian regression of the
+response on left-out shares: those that each training document would have if it were new. Reported weights come from the
+same regression on held-out documents.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
+from supertopic.corpus.source import Arrays
+from supertopic.inference.shrinkage import HeldOutDraws, draw_held_out
 from supertopic.kernels.draws import make_key, normals, uniforms
 from supertopic.kernels.moments import unpack
-from supertopic.model.responses import Response
-from supertopic.model.state import Statistics, add
+from supertopic.model.priors import NU2_PREDICTION
+from supertopic.model.responses.base import Response
+from supertopic.model.state import Statistics, WeightPriors, add, mean_topics, no_statistics
+from supertopic.sampling.chain import Chain
+from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
+from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze
 from supertopic.sampling.plan import ETA, NEWTON, SCALE
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.threads import ThreadEngine
 
-NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
 BURN_IN = 10  # with fixed shares the chain settles at once
-NU2_SHOWN, LEAST_SHOWN, THIN = 25.0, 100, 3  # for weights from few documents: prior variance, draws, iterations a draw
-NEWTON_STEPS, HALVINGS = 25, 20  # to the mode, where steps by Newton's method are taken at all
+NU2_REPORTED, LEAST_REPORTED, THIN = 25.0, 100, 3  # of weights from few documents: variance, draws, iterations a draw
+NEWTON_STEPS, HALVINGS = 25, 20  # to the mode
+PREDICTION, REPORTED = 1 << 33, 1 << 36  # paths of random numbers that no training iteration takes
+
+
+class Calibrated(NamedTuple):
+    """The weights of one chain, and what they were made from."""
+
+    eta: np.ndarray  # (n_draws, R, K + P): for predictions
+    scale: np.ndarray  # (n_draws, R or 0)
+    reported: np.ndarray  # (n, R, K + P)
+    held_out: HeldOutDraws | None  # omega of held-out documents under the prediction weights
+    left_out_omega: np.ndarray  # (n_docs, R): the topics' part of omega of training documents, from left-out shares
+    known: WeightPriors  # for later batches
+
+
+def own_weights(chain: Chain) -> Calibrated:
+    """A chain's own weights in the place of calibrated ones."""
+    eta, columns = np.array(chain.eta), chain.plan.n_columns
+    known, own = known_weights(chain), np.zeros((0, columns))
+    if columns:
+        carried = carry_over(chain.engine, chain.response, chain.priors.nu2, known.training, eta)
+        known = known._replace(training=carried)
+    return Calibrated(eta, np.array(chain.scale), eta, None, own, known)
+
+
+def calibrate(
+    chain: Chain, n_sweeps: int, held_out: Arrays | None, some: np.ndarray | None, check: Callable[[], None]
+) -> Calibrated:
+    """Draw prediction weights and, from held-out documents, reported ones; `check` runs after each draw.
+
+    `some` is a mask of the held-out documents for which draws of omega are kept.
+    """
+    own, engine, plan = own_weights(chain), chain.engine, chain.plan
+    known, n_draws = own.known, len(chain.eta)
+    predict_key = make_key(plan.seed, chain.index, PREDICT)
+    engine.leave_out(chain.priors, n_sweeps, predict_key)
+    draws = []
+    path = make_key(plan.seed, chain.index, PREDICTION)
+    for draw in draw_weights(engine, plan.response.plain(), NU2_PREDICTION, known.prediction, n_draws, path):
+        draws.append(draw)
+        check()
+    eta, scale = np.array([eta for eta, _ in draws]), np.array([drawn.scale for _, drawn in draws])
+    response = plan.response.plain().with_scale(np.mean(scale, axis=0))
+    carried = known._replace(prediction=carry_over(engine, response, NU2_PREDICTION, known.prediction, eta))
+    left_out = engine.left_out_omega(eta[:, :, : plan.n_topics].mean(axis=0))
+    path, n_reported = make_key(plan.seed, chain.index, REPORTED), max(n_draws, LEAST_REPORTED)
+    if held_out is None:
+        reported = eta
+        if known.reported.precision.any():  # there is nothing new about them: they are drawn from what is known
+            reported = np.array(
+                [draw_eta(known.reported, NU2_REPORTED, make_key(path, i)) for i in range(n_reported)]
+            )
+        return Calibrated(eta, scale, reported, None, left_out, carried)
+    topics = chain_topics(chain)
+    everyone = slice(0, len(held_out.target.y))
+    other = ThreadEngine(plan._replace(slices=(everyone,), groups=(slice(0, 1),)), held_out, 1)
+    other.infer_shares(topics, n_sweeps, predict_key)
+    found, scales = [], []
+    response = plan.response.reported()
+    for weights, latest in draw_weights(other, response, NU2_REPORTED, known.reported, n_reported, path, THIN):
+        found.append(weights)
+        scales.append(latest.scale)
+        check()
+    reported = np.array(found)
+    response = response.with_scale(np.mean(scales, axis=0))
+    carried = carried._replace(reported=carry_over(other, response, NU2_REPORTED, known.reported, reported))
+    other.close()
+    part = held_out if some is None else held_out.select(some)
+    omega = draw_held_out(part, topics, eta, n_sweeps, predict_key)
+    return Calibrated(eta, scale, reported, omega, left_out, carried)
+
+
+def known_weights(chain: Chain) -> WeightPriors:
+    """What a chain knew of weights before it saw its documents."""
+    if chain.known is not None:
+        return chain.known
+    plan = chain.plan
+    return WeightPriors(*(no_statistics(plan.n_topics + plan.n_covariates, plan.n_columns) for _ in range(3)))
+
+
+def chain_topics(chain: Chain) -> FrozenTopics:
+    """The topics that new documents will see: those of the mean over the draws."""
+    counts = chain.engine.counts.summed_counts()
+    return freeze(mean_topics(counts.word_topic, counts.n_draws, chain.priors), chain.plan.device)
 
 
 def draw_weights(
-    engine: Threads, response: Response, nu2: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
+    engine: Engine, response: Response, nu2: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
 ) -> Iterator[tuple[np.ndarray, Response]]:
     """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep.
 
-    `known` are statistics of documents that are not there any more.
+    `known` are statistics of earlier documents.
     """
-    engine.ask("restart", response)
-    if response.newton:
-        engine.ask("regress", find_mode(engine, response, nu2, known))
+    engine.restart(response)
+    if response.needs_newton:
+        engine.regress(find_mode(engine, response, nu2, known))
         statistics = engine.augment(response, make_key(key, thin * (BURN_IN + n_draws)))  # after the last iteration
     else:
         statistics = engine.statistics()
     for i in range(thin * (BURN_IN + n_draws)):
         eta = draw_eta(add(statistics, known), nu2, make_key(key, i, ETA))
-        if response.newton:
+        if response.needs_newton:
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
-        engine.ask("regress", eta)
-        response = response.draw_scale(engine.total, make_key(key, i, SCALE))
+        engine.regress(eta)
+        response = response.draw_scale(engine, make_key(key, i, SCALE))
         if i >= thin * BURN_IN and i % thin == thin - 1:
             yield eta, response
         statistics = engine.augment(response, make_key(key, i))
@@ -57,11 +146,11 @@ class Local(NamedTuple):
     factors: list[tuple[np.ndarray, np.ndarray]]  # as from `factorise`
 
 
-def look_around(engine: Threads, response: Response, nu2: float, known: Statistics, eta: np.ndarray) -> Local:
+def local_posterior(engine: Engine, response: Response, nu2: float, known: Statistics, eta: np.ndarray) -> Local:
     """The posterior of eta, lam integrated out, around this value."""
-    engine.ask("regress", eta)
-    log_density = engine.total("log_likelihoods", [response])[0] + log_normal(factors_of(known, nu2), eta)
-    engine.ask("linearise", response)
+    engine.regress(eta)
+    log_density = engine.log_likelihoods([response])[0] + log_normal(factors_of(known, nu2), eta)
+    engine.linearise(response)
     return Local(log_density, factors_of(add(engine.statistics(), known), nu2))
 
 
@@ -69,15 +158,15 @@ def factors_of(statistics: Statistics, nu2: float) -> list[tuple[np.ndarray, np.
     return [factorise(statistics, nu2, r) for r in range(statistics.shift.shape[1])]
 
 
-def find_mode(engine: Threads, response: Response, nu2: float, known: Statistics) -> np.ndarray:
+def find_mode(engine: Engine, response: Response, nu2: float, known: Statistics) -> np.ndarray:
     """The most probable eta, by Newton's method with steps that are halved until they lead uphill."""
     eta = np.zeros(known.shift.T.shape)
-    here = look_around(engine, response, nu2, known, eta)
+    here = local_posterior(engine, response, nu2, known, eta)
     for _ in range(NEWTON_STEPS):
         step = np.array([dtrtrs(U, half, lower=False)[0] for U, half in here.factors]) - eta
         size = np.ones((len(eta), 1))
         for _ in range(HALVINGS):
-            there = look_around(engine, response, nu2, known, eta + size * step)
+            there = local_posterior(engine, response, nu2, known, eta + size * step)
             lower = ~(there.log_density >= here.log_density)
             if not lower.any():
                 break
@@ -92,23 +181,23 @@ def find_mode(engine: Threads, response: Response, nu2: float, known: Statistics
 
 
 def newton_step(
-    engine: Threads, response: Response, nu2: float, known: Statistics, eta: np.ndarray, key: np.uint64
+    engine: Engine, response: Response, nu2: float, known: Statistics, eta: np.ndarray, key: np.uint64
 ) -> np.ndarray:
     """A Metropolis-Hastings step of each column of eta, lam integrated out (Gamerman, 1997).
 
-    What is proposed comes from the normal approximation of the posterior around eta, so that the step is as large as
-    the posterior is wide; given a lam that is known nearly exactly, as with large counts, it would be much smaller.
+    The proposal is the normal approximation of the posterior around eta, so that the step is as large as the posterior
+    is wide; given a lam that is known nearly exactly, as with large counts, it would be much smaller.
     """
-    here, noise = look_around(engine, response, nu2, known, eta), normals(eta.shape, make_key(key, 0))
+    here, noise = local_posterior(engine, response, nu2, known, eta), normals(eta.shape, make_key(key, 0))
     new = np.array([dtrtrs(U, half + e, lower=False)[0] for (U, half), e in zip(here.factors, noise, strict=True)])
-    there = look_around(engine, response, nu2, known, new)
+    there = local_posterior(engine, response, nu2, known, new)
     gain = there.log_density + log_normal(there.factors, eta) - here.log_density - log_normal(here.factors, new)
     taken = np.log(uniforms(len(eta), make_key(key, 1))) < gain
     return np.where(taken[:, None], new, eta)
 
 
 def carry_over(
-    engine: Threads, response: Response, nu2: float, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
+    engine: Engine, response: Response, nu2: float, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
 ) -> Statistics:
     """What later batches have to know of the weights: a normal density with the mean of the draws.
 
@@ -116,8 +205,8 @@ def carry_over(
     since no lam was ever observed, and with it weights would become too sure with every batch.
     """
     mean = np.mean(etas, axis=0)  # (R, K + P)
-    engine.ask("regress", mean)
-    engine.ask("linearise", response)
+    engine.regress(mean)
+    engine.linearise(response)
     precision = add(engine.statistics(), known).precision
     shift = np.empty(mean.T.shape)
     for r, eta in enumerate(mean):

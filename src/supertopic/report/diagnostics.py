@@ -1,4 +1,4 @@
-"""Statistics of draws and of topics: means and intervals, R-hat, effective sample size, coherence."""
+"""Statistics of draws and of topics: R-hat, effective sample size, coherence."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,17 +8,6 @@ from scipy.stats import rankdata
 
 EPSILON = 1e-12  # Roeder, Both and Hinneburg's, and gensim's
 WINDOWS = {"c_v": 110, "c_npmi": 10}  # words, theirs as well
-
-
-def interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The central interval of some draws, which are along the first axis."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-    if len(draws) < 2:
-        raise ValueError("An interval needs at least two draws; fit with n_draws > 1.")
-    # Weibull's plotting positions: of n independent draws, the interval holds one more with probability `level`
-    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
-    return lower, upper
 
 
 def split(draws: np.ndarray) -> np.ndarray:

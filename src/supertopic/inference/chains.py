@@ -1,0 +1,185 @@
+"""The chains of a fit: run by threads, a device or a cluster, with checkpoints, a progress bar and Ctrl-C."""
+
+import importlib.util
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from supertopic.corpus.source import Arrays, Corpus
+from supertopic.inference.calibration import Calibrated, calibrate, own_weights
+from supertopic.inference.checkpoint import Checkpoint, temporary_folder
+from supertopic.inference.memory import chains_on_device, check_memory
+from supertopic.inference.progress import progress
+from supertopic.model.priors import ChainPrior
+from supertopic.model.state import Priors
+from supertopic.sampling.chain import Chain, ChainDraws
+from supertopic.sampling.engine import Engine, EnginePool
+from supertopic.sampling.plan import Plan
+from supertopic.sampling.pool import each, interruptible, one_blas_thread
+from supertopic.sampling.threads import ThreadEnginePool
+
+COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a model is fitted: all that an estimator is told beside documents and responses."""
+
+    n_words: int
+    n_topics: int
+    priors: Priors
+    learn_priors: bool = False
+    burn_in: int = 60
+    n_draws: int = 20
+    n_chains: int = 4
+    sampler: str = "auto"
+    predict_sweeps: int = 40
+    calibrate: bool = True
+    words: bool = True
+    held_out: float | str = "auto"
+    n_jobs: int | None = None
+    device: str = "cpu"
+    engine: str = "threads"
+    verbose: bool = False
+    title: str = "fit"
+    identity: dict[str, object] = field(default_factory=dict)  # what tells a checkpoint from that of another fit
+
+    @property
+    def last(self) -> int:
+        """The number of the last iteration."""
+        return self.burn_in + self.n_draws
+
+    @property
+    def n_kept(self) -> int:
+        """The sweeps over a new document that are used."""
+        return self.predict_sweeps - self.predict_sweeps // 2
+
+    @property
+    def n_threads(self) -> int:
+        return effective_n_jobs(self.n_jobs)
+
+    def choose_sampler(self, n_tokens: int) -> str:
+        if self.sampler != "auto":
+            return self.sampler
+        if self.device == "cuda":
+            return "delayed"
+        return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
+
+
+class Split(NamedTuple):
+    """The documents that chains see, and those that are held out."""
+
+    seen: Corpus
+    held_out: Arrays | None
+    some: np.ndarray | None  # a mask of the held-out documents for which draws of omega are kept
+    mask: np.ndarray  # (n_docs,): which are held out
+
+
+class ChainRun(NamedTuple):
+    """What one chain has found."""
+
+    draws: ChainDraws
+    weights: Calibrated
+
+
+def open_pool(config: Config, corpus: Corpus, n_sets: int, tables: int) -> EnginePool:
+    """Who runs the chains, and how many at a time."""
+    n_chains = n_sets * config.n_chains
+    if config.engine != "threads":
+        if importlib.util.find_spec("ray") is None:
+            raise ImportError("engine='ray' needs Ray; pip install \"supertopic[ray]\", or use engine='threads'.")
+        from supertopic.sampling.ray import RayEnginePool
+
+        return RayEnginePool(config.engine.partition(":")[2], config.n_jobs, config.device, n_chains)
+    n_threads = config.n_threads
+    at_once = min(n_threads, n_chains)
+    if config.device == "cuda":  # a thread for each chain only waits
+        at_once = min(n_chains, chains_on_device(corpus, config.n_words, config.n_topics))
+    drawn = at_once if config.sampler == "drawn" else 0
+    check_memory(
+        corpus, config.n_words, config.n_topics, config.n_draws, config.n_chains, n_sets, at_once, tables + drawn
+    )
+    return ThreadEnginePool(at_once, n_threads // at_once)
+
+
+def run_chains(
+    config: Config, plans: list[Plan], split: Split, priors: list[ChainPrior], columns: list[slice],
+    open_checkpoint: Callable[[str | None], Checkpoint | None], every_corpus: Corpus,
+) -> list[ChainRun]:  # fmt: skip
+    """Run the chains of every set of topics, set after set. `plans` has one for each set."""
+    n = len(plans) * config.n_chains
+    tables = sum(prior.pseudo_counts is not None for prior in priors)
+    with ExitStack() as inside:
+        stop = inside.enter_context(interruptible())
+        pool = inside.enter_context(open_pool(config, every_corpus, len(plans), tables))
+        folder = inside.enter_context(temporary_folder()) if pool.loses_workers else None
+        checkpoint = open_checkpoint(folder)
+        inside.enter_context(one_blas_thread)
+        title = f"{config.title}, {plans[0].sampler}{pool.title}"
+        advance = inside.enter_context(progress(n * config.last, title, config.verbose))
+
+        def run(index: int) -> ChainRun:
+            place, own = index // config.n_chains, split
+            if len(plans) > 1:
+                r = columns[place].start
+                held_out = split.held_out.column(r) if split.held_out else None
+                own = split._replace(seen=split.seen.column(r), held_out=held_out)
+            job = ChainJob(config, plans[place], index, priors[index], own, checkpoint, advance, stop)
+            return pool.run(plans[place], own.seen, priors[index].pseudo_counts, job.run)
+
+        return each(run, n, pool.at_once, stop)
+
+
+class ChainJob:
+    """One chain from its start, or from a checkpoint, to its weights. After a loss of workers it runs again."""
+
+    def __init__(
+        self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split, checkpoint: Checkpoint | None,
+        advance: Callable[..., None], stop: threading.Event,
+    ):  # fmt: skip
+        self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
+        self.checkpoint, self.advance, self.stop = checkpoint, advance, stop
+        self.name, self.furthest = f"chain-{index}", 0
+
+    def run(self, engine: Engine) -> ChainRun:
+        last = self.config.last
+        with Chain(self.plan, self.index, engine, self.prior.weights) as chain:
+            if self.checkpoint:
+                self.checkpoint.restore(chain, self.name, last)
+            while chain.iteration < last:
+                self.show(note_of(chain, self.index), chain.iteration)
+                chain.step()
+                if self.checkpoint:
+                    self.checkpoint.keep(chain, self.name, chain.iteration == last or self.stop.is_set())
+                if chain.iteration < last:
+                    self.check()
+            self.show(f"chain {self.index}: calibration", last)
+            if not self.config.calibrate or not self.plan.n_columns:
+                return ChainRun(chain.draws(), own_weights(chain))
+            split = self.split
+            weights = calibrate(chain, self.config.predict_sweeps, split.held_out, split.some, self.check)
+            return ChainRun(chain.draws(), weights)
+
+    def show(self, note: str, iteration: int) -> None:
+        """Let the progress bar know how far the chain is; what a lost worker did is not counted twice."""
+        self.advance(note, max(iteration - self.furthest, 0))
+        self.furthest = max(iteration, self.furthest)
+
+    def check(self) -> None:
+        """Stop if the user has asked for it."""
+        if self.stop.is_set():
+            where = f"; the same call goes on from the checkpoint {self.checkpoint.path}" if self.checkpoint else ""
+            raise KeyboardInterrupt(f"stopped{where}")
+
+
+def note_of(chain: Chain, index: int) -> str:
+    """Where a chain is, for a progress bar."""
+    if not chain.iteration:
+        return f"chain {index}: starts (the very first fit compiles)"
+    value = f", log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else ""
+    return f"chain {index}: {'burn-in' if chain.iteration < chain.plan.burn_in else 'draws'}{value}"

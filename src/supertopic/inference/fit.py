@@ -1,0 +1,229 @@
+"""A posterior from documents and responses: hold documents out, run chains, calibrate, shrink, learn words, assemble."""
+
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from supertopic.corpus.source import Corpus
+from supertopic.inference.chains import ChainRun, Config, Split, run_chains
+from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
+from supertopic.inference.held_out import choose_held_out
+from supertopic.inference.level import BaseRate, find_base_rate
+from supertopic.inference.predict import Settings, topic_shares
+from supertopic.inference.shrinkage import every_few
+from supertopic.inference.weights import Ingredients, Learner, calibrated_terms, uncalibrated_terms
+from supertopic.kernels.draws import make_key
+from supertopic.model.posterior import Posterior, TopicSet, Traces
+from supertopic.model.priors import ChainPrior, Earlier, Prior, Seeds, chain_priors, match_words
+from supertopic.model.responses.base import Encoded, Response
+from supertopic.model.terms import CovariateColumns
+from supertopic.sampling.plan import Plan, make_plan
+from supertopic.sampling.pool import one_blas_thread
+
+logger = logging.getLogger("supertopic")
+
+
+class Checkpointing(NamedTuple):
+    """Where the state of the chains is written, and every how many seconds."""
+
+    path: str | os.PathLike[str] | None = None
+    every: float = 60.0
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known before the documents are seen."""
+
+    vocabulary: np.ndarray | None = None  # (V,)
+    seeds: Seeds | None = None
+    prior: Prior | None = None
+    previous: Posterior | None = None  # that of earlier batches
+    discount: float = 1.0  # the weight of an earlier document
+
+    def earlier(self, n_words: int) -> Earlier | None:
+        """The posterior whose documents came before, if there is one."""
+        if self.previous:
+            return Earlier(self.previous, np.arange(n_words), self.discount, True, True)
+        if self.prior is None:
+            return None
+        theirs = self.prior.posterior
+        place = match_words(self.prior.vocabulary, self.vocabulary, theirs.n_words, n_words)
+        return Earlier(theirs, place, float(self.prior.discount), bool(self.prior.weights), False)
+
+
+def fit(
+    corpus: Corpus, encoded: Encoded, covariates: CovariateColumns, config: Config, seed: int | None, known: Known,
+    counts: csr_array | None = None, checkpointing: Checkpointing = Checkpointing(), learners: Sequence[Learner] = (),
+) -> Posterior:  # fmt: skip
+    """The posterior of a model.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The documents, with the target of `encoded` and standardised covariates.
+    encoded : Encoded
+        The response, y as a target, and sums of earlier batches.
+    covariates : CovariateColumns
+        How the covariates were standardised.
+    config : Config
+        How the model is fitted.
+    seed : int or None
+        The seed; None takes that of the checkpoint, or fresh entropy. Further batches keep the first one's.
+    known : Known
+        Vocabulary, seeds, another model, earlier batches.
+    counts : csr_array, optional
+        Word counts of the same documents: words are learned from them.
+    checkpointing : Checkpointing
+        Where to save the state of the chains.
+    learners : sequence of callables
+        Further terms, learned after topics and words: see `model.terms.Residual`.
+    """
+    began, previous = time.perf_counter(), known.previous
+    seed = previous.seed if previous else choose_seed(seed, checkpointing)
+    batch = [previous.n_batches] if previous else []
+    response, empty = encoded.response, np.diff(corpus.doc_start) == 0
+    if previous and previous.carryover.scale.size:
+        n_docs = known.discount * previous.carryover.sums[4]
+        response = response.with_carried_scale(previous.carryover.scale, n_docs, known.discount)
+    rate = find_base_rate(response, corpus.target, empty, encoded.sums)
+    corpus = corpus.with_target(corpus.target._replace(offset=rate.offset))
+    columns = response.column_parts(corpus.target.y.shape[1])
+    priors = chain_priors(
+        corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
+        known.vocabulary, known.seeds, known.earlier(config.n_words), rate.link,
+    )  # fmt: skip
+    whole = plan_of(corpus, response, config, seed)
+    split = split_corpus(corpus, response, config, [seed, 1, *batch])
+    chain_seed = int(make_key(seed, *batch)) >> 1 if batch else seed
+    parts = [split.seen.column(part.start) for part in columns] if len(columns) > 1 else [split.seen]
+    plans = [plan_of(part, response, config, chain_seed) for part in parts]
+
+    def open_checkpoint(folder: str | None) -> Checkpoint | None:
+        path = folder if checkpointing.path is None else checkpointing.path
+        if path is None:
+            return None
+        identity = identify(
+            whole, corpus, [p.pseudo_counts for p in priors], [p.weights for p in priors],
+            config.identity | {"n_batches": len(batch) and batch[0]},
+        )  # fmt: skip
+        return start_checkpoint(path, checkpointing.every, identity, seed)
+
+    runs = run_chains(config, plans, split, priors, columns, open_checkpoint, corpus)
+    with one_blas_thread:
+        made = Ingredients(
+            config, response, split, [runs[i : i + config.n_chains] for i in range(0, len(runs), config.n_chains)],
+            topic_sets(runs, priors, config), rate, covariates, counts, previous, known.discount, [seed, *batch],
+            learners,
+        )  # fmt: skip
+        posterior = assemble(made, plans[0], known)
+    logger.info("%s: %d tokens in %.1f s", config.title, corpus.doc_start[-1], time.perf_counter() - began)
+    return posterior
+
+
+def choose_seed(seed: int | None, checkpointing: Checkpointing) -> int:
+    """The given seed, that of a checkpoint, or fresh entropy."""
+    if seed is None and checkpointing.path is not None:
+        seed = stored_seed(checkpointing.path)
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1)) if seed is None else seed
+
+
+def plan_of(corpus: Corpus, response: Response, config: Config, seed: int) -> Plan:
+    sampler = config.choose_sampler(int(corpus.doc_start[-1]))
+    return make_plan(
+        corpus, config.n_words, response, config.priors, config.learn_priors, sampler, seed, config.burn_in,
+        config.device,
+    )  # fmt: skip
+
+
+def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int]) -> Split:
+    """Hold out some documents with a known response."""
+    mask = np.zeros(len(corpus.doc_start) - 1, bool)
+    if config.calibrate and corpus.target.y.shape[1]:
+        mask = choose_held_out(response, corpus.target, config.held_out, seed)
+    if not mask.any():
+        return Split(corpus, None, None, mask)
+    held_out = corpus.select(mask).load()
+    return Split(corpus.select(~mask), held_out, every_few(held_out.target, config.n_draws, config.n_kept), mask)
+
+
+def start_checkpoint(path: str | os.PathLike[str], every: float, identity: str, seed: int) -> Checkpoint:
+    if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
+        raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
+    checkpoint = Checkpoint(path, every, identity)
+    if "seed" not in checkpoint.facts:
+        checkpoint.facts["seed"] = seed
+        checkpoint.write_facts()
+    return checkpoint
+
+
+def topic_sets(runs: list[ChainRun], priors: list[ChainPrior], config: Config) -> tuple[TopicSet, ...]:
+    """The topics of each set, and the chains' weights for them."""
+    found = []
+    for first in range(0, len(runs), config.n_chains):
+        own = slice(first, first + config.n_chains)
+        draws = [run.draws for run in runs[own]]
+        found.append(TopicSet(
+            np.stack([draw.word_topic for draw in draws]), config.n_draws, np.array([draw.priors.alpha for draw in draws]),
+            np.array([draw.priors.beta for draw in draws]), np.array([prior.pseudo_tokens for prior in priors[own]]),
+            np.array([draw.eta for draw in draws]), np.array([run.weights.reported for run in runs[own]]),
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def assemble(made: Ingredients, plan: Plan, known: Known) -> Posterior:
+    """The posterior from the chains."""
+    config, previous, response = made.config, made.previous, made.response
+    traces = trace_of(made)
+    after = traces.iterations > config.burn_in
+    best = int(np.argmax([values[after].mean() for values in traces.log_joint]))
+    if not plan.n_columns:
+        terms, scale, held_out, carryover = (), np.zeros((config.n_chains, config.n_draws, 0)), None, made.past
+    else:
+        terms, scale, held_out, carryover = (calibrated_terms if config.calibrate else uncalibrated_terms)(made)
+    names = {} if known.seeds is None else known.seeds.names(config.n_topics, len(made.topics))
+    posterior = Posterior(
+        response, made.topics, terms, scale, traces, best, plan.sampler, made.seed[0], config.burn_in,
+        n_batches=previous.n_batches + 1 if previous else 1,
+        vocabulary=known.vocabulary,
+        topic_names=previous.topic_names if previous else names,
+        held_out=held_out if held_out is not None else previous.held_out if previous else {"documents": 0},
+        training_scale=np.concatenate([[[run.draws.scale for run in runs]] for runs in made.runs], axis=-1)[0],
+        carryover=carryover,
+    )  # fmt: skip
+    return replace(posterior, doc_topic=training_shares(made, posterior))
+
+
+def trace_of(made: Ingredients) -> Traces:
+    """The traces of the chains; those of several sets of topics are added."""
+    chains = list(zip(*([run.draws for run in runs] for runs in made.runs), strict=True))  # (chain, set)
+    values = np.array([[[value for _, value in draws.log_joint] for draws in sets] for sets in chains])
+    seconds = np.sum([draws.seconds for sets in chains for draws in sets], axis=0).tolist()
+    timings = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
+    if made.config.engine != "threads":
+        traffic = np.sum([draws.traffic for sets in chains for draws in sets], axis=0).tolist()
+        timings |= dict(zip(("exchange", "bytes"), traffic, strict=True))
+    kept = np.array([np.sum([draws.trace for draws in sets], axis=0) for sets in chains])
+    iterations = np.array([iteration for iteration, _ in chains[0][0].log_joint])
+    return Traces(kept, values.sum(axis=1), iterations, timings)
+
+
+def training_shares(made: Ingredients, posterior: Posterior) -> np.ndarray:
+    """The shares of topics in all training documents, (n_docs, K), in the best chain; held-out ones are inferred."""
+    split, config, best, n_sets = made.split, made.config, posterior.best_chain, len(made.topics)
+    lengths = np.diff(split.seen.doc_start)
+    whole = np.maximum(lengths, 1) * float(config.n_draws * n_sets)
+    shares = np.concatenate([runs[best].draws.doc_topic for runs in made.runs], axis=1) / whole[:, None]
+    shares[lengths == 0] = posterior.shares[best]
+    found = np.empty((len(split.mask), posterior.n_topics))
+    found[~split.mask] = shares
+    if split.held_out:
+        settings = Settings(config.predict_sweeps, config.n_threads, config.device)
+        found[split.mask] = topic_shares(posterior, split.held_out.tokens, [best], settings)[0]
+    return found

@@ -1,0 +1,75 @@
+"""Documents that no chain sees: which they are, and what they say of predictions."""
+
+from typing import Any
+
+import numpy as np
+
+from supertopic.corpus.source import Target
+from supertopic.inference.shrinkage import TOPICS, Shrinkage
+from supertopic.model.responses.base import Response
+from supertopic.warn import warn
+
+SHARES, ENOUGH = (0.05, 0.15), 100  # held_out="auto": the least and the largest share, and how many documents are enough
+LEAST, MOST = 5, 10_000  # documents; fewer say nothing, more say nothing new
+NAMED = 5  # columns that a message names
+
+
+def choose_held_out(response: Response, target: Target, share: float | str, seed: list[int]) -> np.ndarray:
+    """A mask of documents with known responses: evenly spaced in the order of these, so that all kinds are there."""
+    held_out, known = np.zeros(len(target.y), bool), np.flatnonzero(response.may_hold_out(target))
+    part = np.clip(ENOUGH / max(len(known), 1), *SHARES) if isinstance(share, str) else float(share)
+    n = min(int(part * len(known)), MOST)
+    if n >= LEAST:
+        rng = np.random.default_rng(seed)
+        order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
+        held_out[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
+    return held_out
+
+
+def describe_held_out(
+    shrinkage: Shrinkage, alone: Shrinkage, word_share: float, n_held_out: int, response: Response
+) -> dict[str, Any]:
+    """Losses on held-out documents, with a warning if topics do not predict their responses.
+
+    `alone` is the shrinkage of topics without words beside them, `word_share` the share of draws that words are in.
+    """
+    weight, n = shrinkage.weight, shrinkage.weight.sum()
+    with np.errstate(divide="ignore"):
+        loss = -np.logaddexp(np.log(word_share) - shrinkage.loss, np.log1p(-word_share) - alone.loss)
+    gain = (weight * (alone.base_loss - loss)).sum(axis=1) * (len(weight) / n)
+    parts = {"loss": loss, "base_loss": alone.base_loss}
+    if shrinkage is not alone:
+        parts |= {"topics_loss": alone.loss, "words_loss": shrinkage.base_loss}
+    factors, mass = alone.posteriors[TOPICS]
+    both = word_share * shrinkage.posteriors[TOPICS][1] + (1.0 - word_share) * mass
+    found: dict[str, Any] = {"documents": n_held_out}
+    found |= {name: float((weight * loss).sum() / n) for name, loss in parts.items()}
+    found |= {
+        "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference of loss and base_loss
+        "factor": (factors @ both).tolist(),
+        "nothing": mass[0].tolist(),
+    }
+    if shrinkage is not alone and found["loss"] < found["base_loss"]:
+        base, topics, words, all_terms = (found[f"{name}loss"] for name in ("base_", "topics_", "words_", ""))
+        share = 0.5 * ((base - topics) + (words - all_terms)) / (base - all_terms)  # topics first, or words first
+        found["topics_share"] = float(np.clip(share, 0.0, 1.0))
+    better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
+    lost = np.flatnonzero(~better | (mass[0] > 0.5))
+    if len(lost):
+        warn_of_no_relation(lost, len(better), response, found)
+    return found
+
+
+def warn_of_no_relation(lost: np.ndarray, n_judged: int, response: Response, found: dict[str, Any]) -> None:
+    """Say that topics do not predict some columns on held-out documents."""
+    what = "the response"
+    if n_judged > 1:
+        names = response.column_names
+        what = "columns " + ", ".join(names[i] for i in lost[:NAMED])
+        what += f" and {len(lost) - NAMED} more of {n_judged}" if len(lost) > NAMED else ""
+    warn(
+        f"Found no relation between topics and {what}: on {found['documents']} held-out documents topics do not predict "
+        f"better than the base rate (loss {found.get('topics_loss', found['loss']):.4g}, that of the base rate "
+        f"{found['base_loss']:.4g}). Predictions leave the topics out. Is there a relation to be found, and are there "
+        "enough documents to find it?"
+    )

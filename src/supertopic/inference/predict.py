@@ -1,0 +1,147 @@
+"""New documents under a posterior: their topic shares, and draws of omega, the sum of the posterior's terms."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from supertopic.corpus.tokens import Tokens, cut, make_tokens
+from supertopic.kernels.draws import content_streams, make_key
+from supertopic.model.posterior import Posterior, TopicSet
+from supertopic.model.state import mean_topics
+from supertopic.model.terms import DrawPairs
+from supertopic.sampling.new_documents import (
+    CHUNK_NUMBERS,
+    CHUNK_TOKENS,
+    DEVICE_NUMBERS,
+    PREDICT,
+    FrozenTopics,
+    draw_omegas,
+    draw_topics,
+    freeze,
+    infer_shares,
+)
+from supertopic.sampling.pool import each
+
+freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
+frozen: WeakKeyDictionary[TopicSet, dict[tuple[int, str], FrozenTopics]] = WeakKeyDictionary()
+
+Summary = Callable[[np.ndarray, np.ndarray, slice], Any]  # of omega, of the response's own parameter, which documents
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How predictions are made: nothing here changes a posterior."""
+
+    n_sweeps: int = 40  # over a new document; the second half is used
+    n_threads: int = 1
+    device: str = "cpu"
+
+
+def frozen_topics(topics: TopicSet, chain: int, device: str) -> FrozenTopics:
+    """The topics of a chain as the sampler reads them; they are kept, since making them takes longer than a document."""
+    with freezing:
+        known = frozen.setdefault(topics, {})
+        if (chain, device) not in known:
+            means = mean_topics(topics.word_topic[chain], topics.n_draws, topics.priors(chain))
+            known[chain, device] = freeze(means, device)
+        return known[chain, device]
+
+
+@dataclass(frozen=True, eq=False)
+class NewDocuments:
+    """Documents to predict, as the terms of a posterior see them."""
+
+    posterior: Posterior
+    counts: csr_array  # (n_docs, V), checked
+    covariates: np.ndarray  # (n_docs, P), as the user gave them
+    log_exposure: np.ndarray  # (n_docs, 1)
+    settings: Settings = Settings()
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return make_tokens(self.counts)
+
+    @cached_property
+    def pairs(self) -> DrawPairs:
+        n_kept = self.settings.n_sweeps - self.settings.n_sweeps // 2
+        n_draws = self.posterior.n_draws
+        return DrawPairs(self.posterior.n_chains, n_draws, max(n_draws, n_kept))
+
+    def key(self, place: int, chain: int) -> np.uint64:
+        """The random numbers of a chain of a set of topics for new documents."""
+        return make_key(self.posterior.seed, place * self.posterior.n_chains + chain, PREDICT)
+
+    def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
+        topics = frozen_topics(self.posterior.topics[place], chain, self.settings.device)
+        return draw_omegas(
+            self.tokens, topics, self.settings.n_sweeps, np.ascontiguousarray(eta), self.key(place, chain)
+        )
+
+    def token_topics(self, place: int, chain: int) -> np.ndarray:
+        topics = frozen_topics(self.posterior.topics[place], chain, "cpu")
+        streams = content_streams(self.tokens, self.key(place, chain))
+        return draw_topics(self.tokens, topics, streams, self.settings.n_sweeps)
+
+    def part(self, docs: slice) -> "NewDocuments":
+        """Some consecutive documents."""
+        return replace(
+            self, counts=self.counts[docs], covariates=self.covariates[docs], log_exposure=self.log_exposure[docs]
+        )
+
+    def omega(self) -> np.ndarray:
+        """omega in every draw of every chain, (n_chains n_pairs, n_docs, R)."""
+        first, *others = self.posterior.terms
+        total = first.omega(self)
+        for term in others:
+            total += term.omega(self)
+        return total
+
+    def summarise(self, summary: Summary) -> Any:
+        """What follows from draws of omega: an array, or a tuple of some, over the documents.
+
+        `summary` gets omega (n_draws, n_docs, R) of all chains, in which shares of topics are drawn as the weights are,
+        so that it contains what is unknown of a document; the response's own parameter (n_draws, R); and which
+        documents these are. It is called for some documents at a time, since the draws of all would need much memory.
+        """
+        scales = self.pairs.over(self.posterior.scale)
+
+        def work(docs: slice) -> Any:
+            part = self if docs == slice(0, self.counts.shape[0]) else self.part(docs)
+            return summary(part.omega(), scales, docs)
+
+        parts, n_threads = self._parts()
+        found = each(lambda i: work(parts[i]), len(parts), n_threads, threading.Event())
+        if isinstance(found[0], tuple):
+            return tuple(map(np.concatenate, zip(*found, strict=True)))
+        return np.concatenate(found)
+
+    def _parts(self) -> tuple[list[slice], int]:
+        """The documents that are worked on at a time, and by how many threads."""
+        n_docs, n_threads = self.counts.shape[0], self.settings.n_threads
+        numbers = n_docs * self.pairs.total * self.posterior.columns[-1].stop
+        if self.settings.device == "cuda":  # a device wants many documents at a time, and cuts them itself
+            n_parts, n_threads = numbers // DEVICE_NUMBERS, 1
+        else:
+            n_parts = max(len(self.tokens.word) // CHUNK_TOKENS, numbers // CHUNK_NUMBERS, n_threads)
+        return cut(self.tokens.doc_start, max(1, min(n_parts, n_docs))), n_threads
+
+
+def topic_shares(
+    posterior: Posterior, tokens: Tokens, chains: Sequence[int], settings: Settings
+) -> np.ndarray:
+    """The label-free mean zbar of new documents, (chain, n_docs, K); one without known words gets the corpus's shares."""
+    found = np.empty((len(chains), len(tokens.doc_start) - 1, posterior.n_topics))
+    for chain, zbar in zip(chains, found, strict=True):
+        for i, (topics, places) in enumerate(zip(posterior.topics, posterior.places, strict=True)):
+            key = make_key(posterior.seed, i * posterior.n_chains + chain, PREDICT)
+            own = frozen_topics(topics, chain, settings.device)
+            shares = infer_shares(tokens, own, settings.n_sweeps, key, settings.n_threads)
+            zbar[:, places] = shares / len(posterior.topics)
+        zbar[np.diff(tokens.doc_start) == 0] = posterior.shares[chain]
+    return found

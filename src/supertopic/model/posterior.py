@@ -1,0 +1,217 @@
+"""A posterior is a value: topics, terms, response, traces, and what later batches need. It never changes."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from supertopic.model.responses.base import Response
+from supertopic.model.state import Priors, WeightPriors
+from supertopic.model.terms import CovariateWeights, Intercept, Term, TopicWeights, WordWeights
+
+T = TypeVar("T", bound=Term)
+
+
+@dataclass(frozen=True, eq=False)
+class TopicSet:
+    """The topics of all chains, and the chains' weights for the columns that they serve.
+
+    One set serves all columns, or each column has a set of its own (`multiclass="separate"`). P is the number of
+    covariates, whose weights come after those of topics.
+    """
+
+    word_topic: np.ndarray  # (chain, V, K): counts, summed over the draws
+    n_draws: int
+    alpha: np.ndarray  # (chain, K)
+    beta: np.ndarray  # (chain,)
+    pseudo_tokens: np.ndarray  # (chain, K): pseudo-counts that no document of this model gave
+    training: np.ndarray  # (chain, draw, R, K + P): weights of the chains, where the response weighs c
+    reported: np.ndarray  # (chain, n, R, K + P): weights from held-out documents
+
+    @property
+    def n_topics(self) -> int:
+        return self.word_topic.shape[2]
+
+    def priors(self, chain: int) -> Priors:
+        return Priors(self.alpha[chain], self.beta[chain], 1.0)
+
+    def mean_counts(self, chain: int) -> np.ndarray:
+        """The mean counts of a chain's draws, plus beta: (V, K)."""
+        return self.word_topic[chain] / self.n_draws + self.beta[chain]
+
+    def phi(self, chain: int) -> np.ndarray:
+        """The topics of a chain, (V, K): columns sum to 1."""
+        counts = self.mean_counts(chain)
+        return counts / counts.sum(axis=0)
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """The share of each topic in all tokens of documents, (chain, K)."""
+        tokens = self.word_topic.sum(axis=1, dtype=float) - self.n_draws * self.pseudo_tokens
+        tokens = np.maximum(tokens, 1e-300)
+        return tokens / tokens.sum(axis=1, keepdims=True)
+
+
+class Traces(NamedTuple):
+    """How the chains ran."""
+
+    kept: np.ndarray  # (chain, draw, 2): log joint and the response's loss in each kept draw
+    log_joint: np.ndarray  # (chain, n)
+    iterations: np.ndarray  # (n,): when it was taken
+    timings: dict[str, float]
+
+
+class WordCarryover(NamedTuple):
+    """What earlier documents say of words' weights: a normal density of each, without its prior."""
+
+    documents: np.ndarray  # (V + 1,): documents that have each word, and all documents
+    theta: np.ndarray  # (n, R): the mean
+    precision: np.ndarray  # (n, R)
+    penalty: float  # the prior variance
+
+
+@dataclass(frozen=True, eq=False)
+class Carryover:
+    """What later batches need to know of the documents so far; a file of an old version has less."""
+
+    weights: tuple[tuple[WeightPriors, ...], ...] = ()  # for each set of topics and chain
+    sums: np.ndarray = field(default_factory=lambda: np.zeros((5, 0)))  # see `inference.level`
+    level: np.ndarray | None = None  # (R,): the offset of regressions, in the units of y
+    level_shift: np.ndarray | None = None  # (3, R): see `inference.level`
+    scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # (n, R): draws of the response's own parameter
+    words: WordCarryover | None = None
+    grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """A fitted model."""
+
+    response: Response
+    topics: tuple[TopicSet, ...]
+    terms: tuple[Term, ...]  # whose sum is omega of a prediction; none without a response
+    scale: np.ndarray  # (chain, draw, R or 0): the response's own parameter in predictions
+    traces: Traces
+    best_chain: int
+    sampler: str
+    seed: int
+    burn_in: int
+    n_batches: int = 1
+    vocabulary: np.ndarray | None = None  # (V,)
+    topic_names: dict[str, str] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=lambda: {"documents": 0})
+    training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
+    doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
+    carryover: Carryover = field(default_factory=Carryover)
+
+    @property
+    def n_chains(self) -> int:
+        return len(self.topics[0].word_topic)
+
+    @property
+    def n_draws(self) -> int:
+        return self.topics[0].n_draws
+
+    @property
+    def n_words(self) -> int:
+        return self.topics[0].word_topic.shape[1]
+
+    @property
+    def n_topics(self) -> int:
+        """The number of topics of all sets."""
+        return sum(part.n_topics for part in self.topics)
+
+    @property
+    def supervised(self) -> bool:
+        return bool(self.terms)
+
+    @property
+    def columns(self) -> list[slice]:
+        """The columns of the response that each set of topics serves."""
+        ends = np.cumsum([0, *(part.training.shape[2] for part in self.topics)]).tolist()
+        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+
+    @property
+    def places(self) -> list[slice]:
+        """The places of each set's topics where all topics stand side by side."""
+        ends = np.cumsum([0, *(part.n_topics for part in self.topics)]).tolist()
+        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+
+    @property
+    def own(self) -> np.ndarray:
+        """Which topics each column has weights for, (R, K)."""
+        own = np.zeros((self.columns[-1].stop, self.n_topics), bool)
+        for columns, places in zip(self.columns, self.places, strict=True):
+            own[columns, places] = True
+        return own
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The share of each topic in all tokens, (chain, K): each set has an equal part."""
+        return np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics)
+
+    def phi(self, chain: int) -> np.ndarray:
+        """The topics of a chain, (V, K)."""
+        return np.concatenate([part.phi(chain) for part in self.topics], axis=1)
+
+    def alpha(self, chain: int) -> np.ndarray:
+        """(K,)."""
+        return np.concatenate([part.alpha[chain] for part in self.topics])
+
+    def side_by_side(self, weights: list[np.ndarray]) -> np.ndarray:
+        """Weights of each set's topics, (chain, n, R of the set, K of it or more), as (chain, n, R, K).
+
+        A column has 0 for topics that are not its own.
+        """
+        wide = np.zeros((*weights[0].shape[:2], *self.own.shape))
+        for part, columns, places in zip(weights, self.columns, self.places, strict=True):
+            wide[:, :, columns, places] = part[..., : places.stop - places.start]
+        return wide
+
+    def covariate_draws(self) -> np.ndarray:
+        """Reported weights of standardised covariates, (chain, n, R, P)."""
+        return np.concatenate([part.reported[..., part.n_topics :] for part in self.topics], axis=2)
+
+    @property
+    def reported(self) -> np.ndarray:
+        """Reported weights, (chain, n, R, K), in standard units."""
+        return self.side_by_side([part.reported for part in self.topics])
+
+    @property
+    def training(self) -> np.ndarray:
+        """Weights of the chains, (chain, draw, R, K), in standard units."""
+        return self.side_by_side([part.training for part in self.topics])
+
+    @property
+    def prediction(self) -> np.ndarray:
+        """Weights of predictions, (chain, draw, R, K), in standard units."""
+        return self.side_by_side(list(self.term(TopicWeights).eta))
+
+    def find(self, kind: type[Term]) -> Term | None:
+        return next((term for term in self.terms if isinstance(term, kind)), None)
+
+    def term(self, kind: type[T]) -> T:
+        """The term of a kind; an AttributeError if there is none."""
+        found = self.find(kind)
+        if not isinstance(found, kind):
+            raise AttributeError(f"The model has no {kind.name}.")
+        return found
+
+    @property
+    def covariates(self) -> CovariateWeights | None:
+        found = self.find(CovariateWeights)
+        return found if isinstance(found, CovariateWeights) else None
+
+    @property
+    def words(self) -> WordWeights | None:
+        found = self.find(WordWeights)
+        return found if isinstance(found, WordWeights) else None
+
+    @property
+    def intercept(self) -> Intercept:
+        return self.term(Intercept)
+
+    def named(self, names: dict[str, str]) -> "Posterior":
+        """The same posterior with names for some topics."""
+        return replace(self, topic_names={topic: name for topic, name in (self.topic_names | names).items() if name})

@@ -1,0 +1,10 @@
+"""The responses: each file holds one, and this one registers them."""
+
+from supertopic.model.responses.base import Response
+from supertopic.model.responses.counts import NegativeBinomial
+from supertopic.model.responses.gaussian import Gaussian
+from supertopic.model.responses.hinge import Hinge
+from supertopic.model.responses.logistic import Logistic
+from supertopic.model.responses.none import NoResponse
+
+__all__ = ["Gaussian", "Hinge", "Logistic", "NegativeBinomial", "NoResponse", "Response"]

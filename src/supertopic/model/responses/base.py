@@ -1,0 +1,404 @@
+"""A response owns all that differs between responses: from y to columns, augmentation, density, predictions, losses.
+
+After augmentation each response is exp(kappa omega - lam omega**2 / 2), one per document and column, and that is all
+that the sampler sees. omega is in standard units: ratings are centred and scaled, everything else is as it is. A
+missing response has weight 0, so that kappa = lam = 0 and its document contributes its words only.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from scipy.special import betaincinv, ndtri
+
+from supertopic.corpus.source import Target
+from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
+
+LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # the range of sigma2 and r
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+FAR, HALVINGS = 40.0, 64  # of a search for a quantile: standard deviations to either side, and steps
+TINY = 1e-300
+
+
+class ScalarForm(NamedTuple):
+    """A response as kernels know it: which formulas, and its own parameter, a number or one per column."""
+
+    kind: int
+    own: np.ndarray | float = 0.0
+
+
+class Sums(Protocol):
+    """Sums over all documents, which a draw of a response's own parameter needs."""
+
+    def residuals(self) -> np.ndarray:
+        """The sum of the weights, and that of the weighted squares of y - omega: (2, R)."""
+
+    def log_likelihoods(self, responses: list["Response"]) -> np.ndarray:
+        """The log-likelihood under each of some responses, (n, R)."""
+
+
+class Encoded(NamedTuple):
+    """y in the form that the sampler reads."""
+
+    response: "Response"  # fitted: it knows its classes, names and units
+    target: Target
+    sums: np.ndarray | None  # sums over earlier batches (see `inference.level`), moved to the response's units
+
+
+@dataclass(frozen=True, eq=False)
+class Response(ABC):
+    """The part of the model that differs from response to response.
+
+    A subclass must say how lam is drawn (`draw_lam`, `mean_lam`), what kappa is, and its `log_density`; see
+    `ClassResponse` and `NumberResponse` for what follows from there.
+    """
+
+    c: float
+    paper_start: bool = field(default=False, kw_only=True)
+
+    learned: ClassVar[tuple[str, ...]] = ()  # fields that `encode` fills in, which a model file keeps
+    score_name: ClassVar[str] = ""  # what `score` returns
+    has_probabilities: ClassVar[bool] = False
+
+    # y and its columns
+
+    @property
+    def kind(self) -> str:
+        """What y holds: "class", "labels", "rating" or "count"."""
+        return ""
+
+    @abstractmethod
+    def encode(
+        self, y: Any, weight: np.ndarray, exposure: np.ndarray | None = None, classes: Any = None,
+        sums: np.ndarray | None = None,
+    ) -> Encoded:  # fmt: skip
+        """y as columns of numbers, with weight 0 where it is unknown.
+
+        A response that is fitted already keeps its classes, names and units. `sums` are those of earlier batches,
+        discounted; exposure (n_docs, 1) is a logarithm.
+        """
+
+    @property
+    @abstractmethod
+    def column_names(self) -> list[str]:
+        """The class, label or number that each column of weights is about."""
+
+    @property
+    def labels(self) -> list[Any] | None:
+        """The classes or labels; None if the response holds numbers."""
+        return None
+
+    @property
+    def answers(self) -> list[Any]:
+        """The names of what is predicted, one for each column of `expected`."""
+        return list(self.column_names)
+
+    def like(self, fitted: "Response") -> Self:
+        """This response with the classes, names and units of a fitted one."""
+        return replace(self, **{name: getattr(fitted, name) for name in self.learned})
+
+    def may_hold_out(self, target: Target) -> np.ndarray:
+        """Documents that may be held out from the chains, (n_docs,)."""
+        return np.any(target.weight > 0, axis=1)
+
+    def column_parts(self, n_columns: int) -> list[slice]:
+        """The columns of each set of topics: one set for all columns, or one for each."""
+        return [slice(0, n_columns)]
+
+    def seed_means(self, weights: Any, topics: list[str], n_topics: int, n_columns: int) -> np.ndarray | None:
+        """Prior means of training and prediction weights, (2, R, K), from seeds that pull somewhere, if any do."""
+        return None
+
+    seed_spread: ClassVar[float] = 0.5  # the standard deviation of a seeded prediction weight, relative to its mean
+
+    # augmentation
+
+    @abstractmethod
+    def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
+        """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
+
+    @abstractmethod
+    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray | float]:
+        """The linear part of the quadratic in omega, as a constant and a slope: kappa = constant + slope lam."""
+
+    @abstractmethod
+    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The mean of lam given omega."""
+
+    def start_lam(self, target: Target) -> np.ndarray:
+        """lam before the first iteration: its mean where nothing is known of eta.
+
+        The paper starts from 1. At large c its first eta, which rests on random topics, is so large that the chain
+        may not recover; the mean, c / 4, avoids that.
+        """
+        if self.paper_start:
+            return (target.weight > 0).astype(float)
+        return self.mean_lam(target, np.broadcast_to(target.offset, target.y.shape))
+
+    @property
+    def scalar_form(self) -> ScalarForm | None:
+        """The formulas of this response on a device; None: the processor computes lam and kappa."""
+        return None
+
+    # likelihood
+
+    @abstractmethod
+    def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """The log-likelihood of each y, lam integrated out; psi is its exponential to the power c."""
+
+    def log_likelihood(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """log psi, summed over the documents: (R,)."""
+        return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
+
+    def gradient(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The derivative of log psi in omega, (n_docs, R): that of the quadratic at the mean of lam."""
+        constant, slope = self.kappa(target)
+        return constant + (slope - omega) * self.mean_lam(target, omega)
+
+    def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The negative second derivative of log psi in omega, (n_docs, R).
+
+        The default, the mean of lam, is an upper bound: the information if lam had been observed.
+        """
+        return self.mean_lam(target, omega)
+
+    def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
+        """The negative log-likelihood of all documents for c = 1, and its slope in omega (n_docs, R)."""
+        plain = replace(self, c=1.0)
+        return -float(plain.log_likelihood(target, omega).sum()), -plain.gradient(target, omega)
+
+    def curvature(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        """The second derivative of `cost` in each omega, (n_docs, R)."""
+        return replace(self, c=1.0).information(target, omega)
+
+    def plain(self) -> "Response":
+        """The response as an ordinary likelihood, c = 1: that of the regressions after a chain."""
+        return replace(self, c=1.0)
+
+    def reported(self) -> "Response":
+        """The response of the regression whose weights are reported, with intervals of the right coverage."""
+        return self.plain()
+
+    needs_newton: ClassVar[bool] = False  # given lam, draws of eta hardly move: regressions need Newton steps
+
+    # the response's own parameter
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the response has a parameter of its own that is drawn between z and lam."""
+        return False
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The response's own parameter, one per column, or none."""
+        return np.zeros(0)
+
+    def with_scale(self, scale: np.ndarray) -> "Response":
+        """The same response with another value of its own parameter."""
+        return self
+
+    def draw_scale(self, sums: Sums, key: np.uint64) -> "Response":
+        """The same response with its own parameter drawn, lam integrated out."""
+        return self
+
+    def log_prior(self) -> float:
+        """The log prior density of the response's own parameter, as far as it is drawn."""
+        return 0.0
+
+    def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "Response":
+        """The same response, with a prior of its own parameter from earlier documents.
+
+        draws (n, R) are draws of the parameter, n_docs (R,) is the discounted number of documents behind them.
+        """
+        return self
+
+    # level: the mean of y and omega
+
+    calibrates_mean: ClassVar[bool] = False  # whether `mean` is E y, so that predictions must be right on average
+
+    def mean(self, omega: np.ndarray) -> np.ndarray:
+        """E y given omega in a prediction, (n_docs, R), in standard units."""
+        return omega
+
+    def link(self, mean: np.ndarray) -> np.ndarray:
+        """The offset of a regression that stands for a mean of y, (R,)."""
+        return mean
+
+    def base_mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """The mean of y, (R,), never at an end of its range; `sums` begin with those of y and exposures, weighted.
+
+        Where all of y is the same, half a document of each kind stands for those that there might be.
+        """
+        ends = (sums[0] <= 0) | (sums[0] >= sums[1])
+        return np.where(ends, sums[0] + half, sums[0]) / np.where(ends, sums[1] + 2.0 * half, sums[1])
+
+    def base_rate(self, offset: np.ndarray) -> np.ndarray:
+        """The mean of y that the offset of a prediction stands for, (R,)."""
+        return self.mean(offset)
+
+    def predictive_offset(self, offset: np.ndarray) -> np.ndarray:
+        """The offset that predictions need where regressions have this one; most need the same."""
+        return offset
+
+    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        """Quantiles of the mean of y given the mean of n_docs documents; y has a variance of about 1."""
+        return mean + ndtri(q) / np.sqrt(n_docs)
+
+    def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
+        """n draws of the offset of a prediction, (n, R), if n_docs documents support it; 0 documents: no spread.
+
+        On average they stand for the same mean of y.
+        """
+        # multiples of the golden ratio are spread evenly whatever their number is, and columns have others
+        place = np.arange(1, n_draws + 1)[:, None] * GOLDEN + np.arange(len(offset)) * GOLDEN**2
+        q = (np.argsort(np.argsort(place % 1.0, axis=0), axis=0) + 0.5) / n_draws
+        with np.errstate(all="ignore"):  # a file may hold any number
+            mean = self.base_rate(offset)
+            draws = self.mean_quantile(q, mean, np.maximum(n_docs, 1.0))
+            away = draws - mean
+            sides = np.array([np.maximum(away, 0.0).mean(axis=0), np.maximum(-away, 0.0).mean(axis=0)])
+            less = sides.min(axis=0) / np.maximum(sides, TINY)  # so that both sides weigh the same
+            found = self.predictive_offset(self.link(mean + np.where(away > 0, less[0], less[1]) * away))
+        return np.where((n_docs > 0) & np.isfinite(found), found, offset)
+
+    # predictions; omegas are (n_draws, n_docs, R), scales (n_draws, R or 0)
+
+    @abstractmethod
+    def expected(self, omega: np.ndarray) -> np.ndarray:
+        """What is predicted given omega (..., R), in the user's units: (..., n_answers)."""
+
+    @abstractmethod
+    def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The interval of a prediction: lower and upper ends, (n_docs, n_answers)."""
+
+    def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The log of the mean density of each y over the draws: (n_docs, R), or (n_docs, 1) for exclusive columns."""
+        logs = [self.with_scale(scale).log_density(y, omega) for omega, scale in zip(omegas, scales, strict=True)]
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+
+    def log_score(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """How well the predicted mean fits each y, whatever the spread around it."""
+        return self.log_predictive(y, omegas, scales)
+
+    def explained(self) -> tuple[list[str], np.ndarray]:
+        """The columns of an explanation, and each as a sum of columns of omega: (n_shown, R)."""
+        names = self.column_names
+        return names, np.eye(len(names))
+
+    # comparing predictions with known responses
+
+    @abstractmethod
+    def truth(self, y: Any, n_docs: int) -> np.ndarray:
+        """y, checked, in the form that the methods below compare with predictions; NaN where it is unknown."""
+
+    @abstractmethod
+    def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The loss of each document in each draw, (n_docs, n_draws)."""
+
+    @abstractmethod
+    def loss(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The loss of each document's prediction, (n_docs,), by which numbers of topics are compared."""
+
+    @abstractmethod
+    def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
+        """How good predictions (n_docs, n_answers) are: see `score_name`."""
+
+    @abstractmethod
+    def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """How far each known response is from its prediction, (n_docs,); NaN where it is unknown."""
+
+    @abstractmethod
+    def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """How unsure each prediction is, (n_docs,): the larger, the less sure."""
+
+    def in_units(self, weights: np.ndarray) -> np.ndarray:
+        """Weights (..., R, n) in the units of y."""
+        return weights
+
+    def offset_in_units(self, offset: np.ndarray) -> np.ndarray:
+        """A constant of omega (..., R) in the units of y."""
+        return offset
+
+    @property
+    def unit(self) -> np.ndarray | float:
+        """The unit of y in which omega is modelled, (R,) or 1."""
+        return 1.0
+
+    def check_fitted(self, n_columns: int) -> None:
+        """Raise a ValueError if what a file says of a fitted response cannot be right."""
+
+
+class KernelResponse(Response):
+    """A response whose lam, kappa and density are formulas of `kernels.responses`, which devices share."""
+
+    formula: ClassVar[int]
+
+    @property
+    def own(self) -> np.ndarray | float:
+        """The parameter of the formulas."""
+        return 0.0
+
+    @property
+    def scalar_form(self) -> ScalarForm:
+        return ScalarForm(self.formula, self.own)
+
+    def own_columns(self, n_columns: int) -> np.ndarray:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n_columns,)))
+
+    def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
+        own = self.own_columns(omega.shape[1])
+        return draw_lams(self.formula, self.c, own, target.y, target.weight, omega, key, first_doc)
+
+    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray]:
+        return kappa_parts(self.formula, self.c, self.own_columns(target.y.shape[1]), target.y, target.weight)
+
+    def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        y = np.ascontiguousarray(np.broadcast_to(np.asarray(y, dtype=float), omega.shape))
+        return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, np.ascontiguousarray(omega))
+
+
+def quantile(response: Response, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """The numbers (n_docs, R) below which y is with probability q, averaged over draws of omega; by bisection.
+
+    The response must have `variance` and `cdf`, as every `NumberResponse` has.
+    """
+    draws: list[Any] = [(response.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+    spreads = [(drawn.mean(omega), np.sqrt(drawn.variance(omega))) for drawn, omega in draws]
+    low = np.min([mean - FAR * sd for mean, sd in spreads], axis=0)
+    high = np.max([mean + FAR * sd for mean, sd in spreads], axis=0)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        enough = average([drawn.cdf(middle, omega) for drawn, omega in draws]) >= q
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return 0.5 * (low + high)
+
+
+def average(arrays: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+    """The mean, added one by one: np.mean adds in an order that depends on the number of documents."""
+    total = np.zeros_like(arrays[0])
+    for array in arrays:
+        total = total + array
+    return total / len(arrays)
+
+
+def share_quantile(q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+    """Quantiles of the beta distribution with this mean, as if from n_docs documents."""
+    return betaincinv(n_docs * mean, n_docs * (1.0 - mean), q).clip(LEAST_SCALE, 1.0 - LEAST_SCALE)
+
+
+def mean_polya_gamma(h: np.ndarray, z: np.ndarray) -> np.ndarray:
+    half = np.maximum(np.abs(z) / 2.0, 1e-6)
+    return h * np.tanh(half) / (4.0 * half)
+
+
+def draw_interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The central interval of some draws, which are along the first axis."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+    if len(draws) < 2:
+        raise ValueError("An interval needs at least two draws; fit with n_draws > 1.")
+    # Weibull's plotting positions: of n independent draws, the interval holds one more with probability `level`
+    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
+    return lower, upper

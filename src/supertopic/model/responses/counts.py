@@ -1,0 +1,216 @@
+"""Counts: a negative binomial response."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import betainc, expit, gammaincinv, gammaln
+
+from supertopic.corpus.source import Target
+from supertopic.kernels.draws import make_key, uniforms
+from supertopic.kernels.responses import COUNTS
+from supertopic.model.responses.base import (
+    HALVINGS,
+    LEAST_SCALE,
+    MOST_SCALE,
+    Encoded,
+    KernelResponse,
+    Sums,
+    average,
+    mean_polya_gamma,
+)
+from supertopic.model.responses.numbers import NumberResponse
+from supertopic.model.responses.values import MOST
+
+BATCH, BATCHES = 8, 64  # points of a density that are evaluated at a time; how often, at most
+MOST_COUNT, MOST_LOG, DOUBLINGS = 1e300, 700.0, 1024
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomial(KernelResponse, NumberResponse):
+    """Counts with mean exp(omega) and variance mean + mean**2 / r, to the power c; a gamma prior where r is drawn.
+
+    The form that is augmented has log-odds psi = omega - log r: its kappa and lam are moved to omega. That the mean
+    does not depend on r, as with an offset log(mean y), keeps the prior of eta from shrinking large counts.
+    """
+
+    r: np.ndarray  # (R,)
+    drawn: bool = True
+    shape: float | np.ndarray = 1.0
+    rate: float | np.ndarray = 0.1
+    fixed: bool = False  # a known dispersion: it is not drawn for predictions either
+    exposed: bool = field(default=False, kw_only=True)  # whether the fit had an exposure
+
+    learned: ClassVar[tuple[str, ...]] = ("names", "multioutput", "exposed")
+    formula: ClassVar[int] = COUNTS
+    calibrates_mean: ClassVar[bool] = True
+    needs_newton: ClassVar[bool] = True  # lam has the precision of y + r coins, but y tells no more than r would
+
+    @property
+    def kind(self) -> str:
+        return "count"
+
+    @property
+    def own(self) -> np.ndarray:
+        return self.r
+
+    def encode(
+        self, y: Any, weight: np.ndarray, exposure: np.ndarray | None = None, classes: Any = None,
+        sums: np.ndarray | None = None,
+    ) -> Encoded:  # fmt: skip
+        if self.exposed and exposure is None:
+            raise ValueError("Earlier batches had an exposure; pass exposure= here, too (1 for each document).")
+        return replace(self, exposed=exposure is not None)._encode(y, weight, exposure, sums)
+
+    def _encode(self, y: Any, weight: np.ndarray, exposure: np.ndarray | None, sums: np.ndarray | None) -> Encoded:
+        return super().encode(y, weight, exposure, None, sums)
+
+    def standardise(
+        self, y: np.ndarray, weight: np.ndarray, sums: np.ndarray | None
+    ) -> tuple[Self, np.ndarray, np.ndarray | None]:
+        check_whole(y)
+        most = (np.maximum(y, 1.0) * weight).max() * self.c
+        if most > MOST:
+            raise ValueError(
+                f"Counts times weight times c must be at most {MOST:g}, got {most:g}, where c = {self.c:g}: lower c."
+            )
+        return replace(self, r=np.full(y.shape[1], self.r[0])), y, sums
+
+    def base_mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
+        return np.maximum(sums[0], half) / np.where(sums[1] > 0, sums[1], 1.0)
+
+    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        return mean_polya_gamma(self.c * target.weight * (target.y + self.r), omega - np.log(self.r))
+
+    def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        s = expit(omega - np.log(self.r))
+        return self.c * target.weight * (target.y + self.r) * s * (1.0 - s)
+
+    def mean(self, omega: np.ndarray) -> np.ndarray:
+        return np.minimum(np.exp(np.minimum(omega, MOST_LOG)), MOST_COUNT)
+
+    def variance(self, omega: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            mean = self.mean(omega)
+            return mean + mean * mean / self.r
+
+    def cdf(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        return betainc(self.r, y + 1.0, self.r / (self.r + self.mean(omega)))
+
+    def quantile(self, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The smallest counts; where these are too large for whole numbers, the nearest that there are."""
+        draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+
+        def below(count: np.ndarray) -> np.ndarray:
+            return average([drawn.cdf(count, omega) for drawn, omega in draws])
+
+        low, high = np.full(omegas[0].shape, -1.0), np.ones(omegas[0].shape)
+        for _ in range(DOUBLINGS):
+            short = below(high) < q
+            if not short.any():
+                break
+            low, high = np.where(short, high, low), np.minimum(np.where(short, 2.0 * high, high), MOST_COUNT)
+        for _ in range(HALVINGS):
+            middle = np.floor(low + 0.5 * (high - low))
+            if not ((low < middle) & (middle < high)).any():  # beyond 2**53 neighbours are more than 1 apart
+                break
+            enough = below(middle) >= q
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return high
+
+    def link(self, mean: np.ndarray) -> np.ndarray:
+        return np.log(mean)
+
+    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        shape = n_docs / (1.0 / self.r + 1.0 / mean)  # a gamma distribution with the mean's own variance
+        return np.maximum(mean * gammaincinv(shape, q) / shape, LEAST_SCALE * mean)
+
+    def log_score(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        return self.with_scale(np.mean(scales, axis=0)).log_density(y, np.log(np.mean(np.exp(omegas), axis=0)))
+
+    def truth(self, y: Any, n_docs: int) -> np.ndarray:
+        truth = super().truth(y, n_docs)
+        check_whole(truth[~np.isnan(truth)])
+        return truth
+
+    def loss(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The negative log density."""
+        return -self.log_density_in_units(truth, omegas, scales).mean(axis=1)
+
+    def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        lower, upper = self.interval(omegas, scales, 0.683)  # about a standard deviation to each side
+        mean = average([self.mean(omega) for omega in omegas])
+        away = truth - mean
+        usual = np.maximum(np.where(away > 0, upper - mean, mean - lower), 0.5)
+        return (np.abs(away) / usual).max(axis=1)
+
+    @property
+    def scale(self) -> np.ndarray:
+        return self.r
+
+    def with_scale(self, scale: np.ndarray) -> "NegativeBinomial":
+        return replace(self, r=scale)
+
+    def plain(self) -> "NegativeBinomial":
+        return replace(self, c=1.0, drawn=not self.fixed)
+
+    def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "NegativeBinomial":
+        if self.fixed:
+            return self
+        # n documents know log r to a variance of about 2 / n at best; few draws may look firmer than that
+        mean = draws.mean(axis=0)
+        shape = np.minimum(discount * mean**2 / np.maximum(draws.var(axis=0), LEAST_SCALE**2), 0.5 * n_docs)
+        carried = shape > self.shape
+        return replace(
+            self, shape=np.where(carried, shape, self.shape), rate=np.where(carried, shape / mean, self.rate)
+        )
+
+    def draw_scale(self, sums: Sums, key: np.uint64) -> "NegativeBinomial":
+        if not self.drawn:
+            return self
+
+        def log_density(points: list[np.ndarray]) -> np.ndarray:  # of x = log r, some at a time
+            new = [self.with_scale(np.exp(x)) for x in points]
+            return sums.log_likelihoods(list(new)) + [self.shape * np.log(n.r) - self.rate * n.r for n in new]
+
+        return self.with_scale(np.exp(slice_sample(log_density, np.log(self.r), key)))
+
+    def log_prior(self) -> float:
+        r, a, b = self.r, self.shape, self.rate
+        return float(np.sum(a * np.log(b) - gammaln(a) + (a - 1.0) * np.log(r) - b * r)) if self.drawn else 0.0
+
+
+def check_whole(y: np.ndarray) -> None:
+    """Refuse numbers that are no counts."""
+    wrong = y[(y < 0) | (y != np.floor(y))]
+    if len(wrong):
+        raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong[0]:g}; SLDARegressor takes any number.")
+
+
+def slice_sample(log_density: Callable[[list[np.ndarray]], np.ndarray], x: np.ndarray, key: np.uint64) -> np.ndarray:
+    """One step of slice sampling (Neal, 2003) for each of some independent numbers, whatever their density is.
+
+    A height below the density at x is drawn, then points of a bracket until one is above that height; a point that
+    is not becomes the bracket's new end on its side of x. The bracket starts as the whole range. Which points come
+    if none is accepted is known beforehand, so that the density is evaluated at several of them at once. x stays if
+    there is no such point, as where the density is not a number.
+    """
+    low, high = np.full_like(x, np.log(LEAST_SCALE)), np.full_like(x, np.log(MOST_SCALE))
+    found, chosen, height = np.zeros(len(x), bool), x, None
+    for first in range(1, BATCHES * BATCH, BATCH):
+        points = []
+        for i in range(first, first + BATCH):
+            new = low + (high - low) * uniforms(len(x), make_key(key, i))
+            low, high = np.where(new < x, new, low), np.where(new >= x, new, high)
+            points.append(new)
+        if height is None:
+            here, *values = log_density([x, *points])
+            height = here + np.log(uniforms(len(x), make_key(key, 0)))
+        else:
+            values = list(log_density(points))
+        for new, value in zip(points, values, strict=True):
+            chosen, found = np.where(~found & (value >= height), new, chosen), found | (value >= height)
+        if found.all():
+            break
+    return chosen

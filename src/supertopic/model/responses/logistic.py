@@ -1,0 +1,104 @@
+"""The paper's response: logistic regression on topic shares, for classes and labels."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, logit, softmax
+
+from supertopic.corpus.source import Target
+from supertopic.kernels.responses import LOGISTIC
+from supertopic.model.responses.base import TINY, KernelResponse, average, mean_polya_gamma, share_quantile
+from supertopic.model.responses.classes import ClassResponse, sum_known
+
+
+@dataclass(frozen=True, eq=False)
+class Logistic(KernelResponse, ClassResponse):
+    """psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
+
+    formula: ClassVar[int] = LOGISTIC
+    calibrates_mean: ClassVar[bool] = True
+    has_probabilities: ClassVar[bool] = True
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether exactly one column of a document is 1; its probability is then in proportion to its odds."""
+        return not self.multilabel and not self.sticks and len(self.classes) > 2
+
+    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        return mean_polya_gamma(self.c * target.weight, omega)
+
+    def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        p = expit(omega)
+        return self.c * target.weight * p * (1.0 - p)
+
+    def mean(self, omega: np.ndarray) -> np.ndarray:
+        return softmax(omega, axis=-1) if self.exclusive else expit(omega)
+
+    def base_rate(self, offset: np.ndarray) -> np.ndarray:
+        return np.exp(offset) if self.exclusive else expit(offset)
+
+    def link(self, mean: np.ndarray) -> np.ndarray:
+        return logit(mean)
+
+    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        return share_quantile(q, mean, n_docs)
+
+    def predictive_offset(self, offset: np.ndarray) -> np.ndarray:
+        # A column is a regression of its class against the rest, whose offset is logit p. Where exactly one column is
+        # 1, probabilities are in proportion to exp(omega), which has to be p if nothing is known of a document.
+        return log_expit(offset) if self.exclusive else offset
+
+    def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
+        if not self.exclusive:
+            return super().cost(target, omega)
+        logs = log_softmax(omega, axis=1)
+        return -float(np.sum(target.weight * target.y * logs)), target.weight * (np.exp(logs) - target.y)
+
+    def curvature(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        if not self.exclusive:
+            return super().curvature(target, omega)
+        p = softmax(omega, axis=1)
+        return target.weight * p * (1.0 - p)
+
+    def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        if not self.exclusive:
+            return super().log_predictive(y, omegas, scales)
+        which = y.argmax(axis=1)[:, None]
+        logs = [np.take_along_axis(log_softmax(omega, axis=1), which, axis=1) for omega in omegas]
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
+
+    def expected(self, omega: np.ndarray) -> np.ndarray:
+        """The probability of each class or label."""
+        if self.multilabel:
+            return expit(omega)
+        if self.binary:
+            return np.concatenate([expit(-omega), expit(omega)], axis=-1)
+        if self.sticks:
+            ones = np.ones((*omega.shape[:-1], 1))
+            before = np.concatenate([ones, np.cumprod(expit(-omega), axis=-1)], axis=-1)
+            return np.concatenate([expit(omega), ones], axis=-1) * before
+        return softmax(omega, axis=-1)
+
+    def chosen(self, expected: np.ndarray) -> np.ndarray:
+        return (expected > 0.5).astype(int) if self.multilabel else expected.argmax(axis=1)
+
+    def chosen_probability(self, truth: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """The probability (..., n_docs, n) of what is true: of each label, or of the class."""
+        if self.multilabel:
+            return np.where(truth > 0.5, p, 1.0 - p)
+        return np.sum(p * np.nan_to_num(truth), axis=-1)[..., None]
+
+    def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        p = self.chosen_probability(truth, self.expected(omegas))
+        return -np.log(p + TINY).sum(axis=2).T
+
+    def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        p = self.chosen_probability(truth, average(self.expected(omegas)))
+        return sum_known(-np.log(p + TINY), truth)
+
+    loss = surprise
+
+    def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        p = average(self.expected(omegas))
+        return -np.abs(p - 0.5).mean(axis=1) if self.multilabel else -p.max(axis=1)

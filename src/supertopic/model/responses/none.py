@@ -1,0 +1,42 @@
+"""No response: plain LDA."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from supertopic.corpus.source import Target, no_target
+from supertopic.model.responses.base import Encoded, Response
+
+
+@dataclass(frozen=True, eq=False)
+class NoResponse(Response):
+    """Documents without a response: there are no columns, and nothing is predicted."""
+
+    c: float = 1.0
+
+    def encode(
+        self, y: Any, weight: np.ndarray, exposure: Any = None, classes: Any = None, sums: Any = None
+    ) -> Encoded:
+        return Encoded(self, no_target(len(weight)), None)
+
+    @property
+    def column_names(self) -> list[str]:
+        return []
+
+    def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
+        return np.zeros_like(omega)
+
+    def kappa(self, target: Target) -> tuple[np.ndarray, float]:
+        return np.zeros_like(target.y), 0.0
+
+    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        return np.zeros_like(omega)
+
+    def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        return np.zeros_like(omega)
+
+    def refuse(self, *_: Any) -> Any:
+        raise AttributeError("The model has no response that topics could explain or predict.")
+
+    expected = interval = truth = draw_losses = loss = score = surprise = doubt = refuse

@@ -1,0 +1,32 @@
+"""Cells of y: what is unknown, and what a message shows of them."""
+
+from typing import Any
+
+import numpy as np
+
+LEAST, MOST = 1e-10, 1e10  # the range of c, weights, alpha, beta and nu2: the sampler's own numbers are float32
+
+
+def without_na(y: Any) -> Any:
+    """y, or, where it is of a pandas type of its own that may hold NA, an array of objects with None there."""
+    types = list(getattr(y, "dtypes", [])) if getattr(y, "ndim", 0) == 2 else [getattr(y, "dtype", None)]
+    if not hasattr(y, "isna") or all(isinstance(kind, np.dtype) for kind in types):
+        return y
+    values, missing = y.to_numpy(dtype=object, copy=True), np.asarray(y.isna())
+    values[missing] = None
+    return values
+
+
+def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
+    """Where y is NaN, None or the value that means missing."""
+    unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
+    if y.dtype == object:
+        unknown = unknown | (y == None)  # noqa: E711
+    if missing_label is not None:
+        unknown = unknown | (y == missing_label)
+    return unknown.astype(bool)
+
+
+def plain_value(value: Any) -> Any:
+    """A number or a text as Python has it: NumPy's show their type."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,123 @@
+"""Whether the chains have settled, and how much they differ.
+
+Chains number their topics as they like, so that only what does not depend on the numbers is compared between them: the
+log joint, losses, omega.
+"""
+
+from html import escape
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+
+from supertopic.inference.predict import NewDocuments, Settings
+from supertopic.model.posterior import Posterior, Traces
+from supertopic.report.diagnostics import ess, rhat
+from supertopic.report.topics import perplexity
+from supertopic.warn import warn
+
+RISING, APART = 0.02, 0.05  # the part of the log joint's rise that may be left; the allowed difference of chains' scores
+
+
+class Diagnosis(dict[str, dict[str, float]]):
+    """Figures by their subject, each a dict; shown as a table, with advice below."""
+
+    def __init__(self, figures: dict[str, dict[str, float]], advice: list[str]):
+        super().__init__(figures)
+        self.advice = advice
+
+    def rows(self) -> list[list[str]]:
+        names = list(dict.fromkeys(name for row in self.values() for name in row))
+        cells = [[what, *(f"{row[name]:.4g}" if name in row else "" for name in names)] for what, row in self.items()]
+        return [["", *names], *cells]
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join([*lines, *(f"- {text}" for text in self.advice or ["No problem found."])])
+
+    def _repr_html_(self) -> str:
+        head, *rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        advice = "".join(f"<li>{escape(text)}</li>" for text in self.advice)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{advice}</ul>"
+
+
+def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:
+    """The means of draws (n_draws, n_docs, ...) of all chains over those of each chain: (n_docs, chain, ...)."""
+    return np.moveaxis(draws.reshape(n_chains, -1, *draws.shape[1:]).mean(axis=1), 1, 0)
+
+
+def losses(documents: NewDocuments, truth: np.ndarray) -> tuple[np.ndarray, list[float]]:
+    """The mean loss of each draw, (chain, draw), and the score of each chain."""
+    response, n_chains = documents.posterior.response.plain(), documents.posterior.n_chains
+
+    def summary(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> tuple[np.ndarray, np.ndarray]:
+        return response.draw_losses(truth[docs], omegas, scales), by_chain(response.expected(omegas), n_chains)
+
+    found, expected = documents.summarise(summary)
+    scores = [response.score(truth, expected[:, chain]) for chain in range(n_chains)]
+    return found.mean(axis=0).reshape(n_chains, -1), scores
+
+
+def diagnose_topics(posterior: Posterior, counts: csr_array | None, settings: Settings) -> Diagnosis:
+    """The diagnosis of a model without a response."""
+    figures: dict[str, dict[str, float]] = {}
+    if counts is not None:
+        values = [perplexity(posterior, counts, settings, chains=[chain]) for chain in range(posterior.n_chains)]
+        figures["perplexity"] = {f"chain {i}": value for i, value in enumerate(values)}
+    return finish(posterior, figures, {"log joint": posterior.traces.kept[:, :, 0]})
+
+
+def diagnose_response(
+    posterior: Posterior, documents: NewDocuments | None = None, truth: np.ndarray | None = None
+) -> Diagnosis:
+    """The diagnosis of a supervised model, with some documents and their responses if they are given."""
+    figures: dict[str, dict[str, float]] = {}
+    kept = posterior.traces.kept
+    quantities = {"log joint": kept[:, :, 0], "training loss": kept[:, :, 1]}
+    if documents is not None:
+        omega = documents.summarise(lambda omegas, *_: np.moveaxis(omegas, 0, -1))
+        omega = omega.reshape(-1, posterior.n_chains, omega.shape[-1] // posterior.n_chains)
+        figures["omega"] = {
+            "rhat": float(np.nanmedian([rhat(values) for values in omega])),
+            "ess": float(np.nanmedian([ess(values) for values in omega])),
+        }
+        if truth is not None:
+            quantities["held-out loss"], scores = losses(documents, truth)
+            figures["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
+    return finish(posterior, figures, quantities)
+
+
+def finish(
+    posterior: Posterior, figures: dict[str, dict[str, float]], quantities: dict[str, np.ndarray]
+) -> Diagnosis:
+    """R-hat and effective sample size of some quantities, and advice."""
+    figures = figures | {name: {"rhat": rhat(values), "ess": ess(values)} for name, values in quantities.items()}
+    if posterior.held_out.get("documents"):
+        names = ("documents", "loss", "base_loss", "se")
+        figures["held-out documents"] = {name: float(posterior.held_out[name]) for name in names}
+    advice = advise(posterior.traces, list(figures.get("score", {"": 0.0}).values()))
+    for text in advice:
+        warn(text, ConvergenceWarning)
+    return Diagnosis(figures, advice)
+
+
+def advise(traces: Traces, scores: list[float]) -> list[str]:
+    """What should be done, if anything."""
+    advice, values = [], traces.log_joint.mean(axis=0)
+    kept = values[-traces.kept.shape[1] :]
+    half, whole = len(kept) // 2, kept.max() - values[0]
+    rise = kept[len(kept) - half :].mean() - kept[:half].mean() if half else 0.0
+    if whole > 0 and rise > RISING * whole:
+        advice.append(
+            f"The log joint still rises: by {rise / whole:.0%} of its whole rise from the first half of the kept "
+            "draws to the second. Raise burn_in."
+        )
+    if max(scores) - min(scores) > APART:
+        advice.append(
+            f"The chains' scores are {max(scores) - min(scores):.2f} apart: use more of them (n_chains), and read only "
+            "topics that most of them have."
+        )
+    return advice
