@@ -20,15 +20,16 @@ import scipy.sparse as sp
 
 from benchmarks.corpora import newsgroups
 from supertopic import SLDAClassifier
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.spool import Spool
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, make_target
+from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import iterate
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.pool import one_blas_thread
 from supertopic.sampling.ray import Cluster, Crowd
 from supertopic.sampling.threads import Threads

@@ -21,15 +21,16 @@ for new, old in (("vstack", "row_stack"), ("isin", "in1d"), ("trapezoid", "trapz
 
 from benchmarks.corpora import newsgroups, newsgroups_pair  # noqa: E402
 from supertopic import SLDAClassifier  # noqa: E402
+from supertopic.corpus.source import Arrays, make_target  # noqa: E402
 from supertopic.corpus.tokens import check_counts, make_tokens  # noqa: E402
 from supertopic.kernels.cuda.device import find_card  # noqa: E402
 from supertopic.kernels.draws import make_key  # noqa: E402
 from supertopic.model.responses import Logistic  # noqa: E402
-from supertopic.model.state import Priors, fixed_topics, make_target  # noqa: E402
+from supertopic.model.state import Priors, fixed_topics  # noqa: E402
 from supertopic.sampling.chain import Chain  # noqa: E402
 from supertopic.sampling.gibbs import iterate  # noqa: E402
 from supertopic.sampling.new_documents import freeze, infer_shares  # noqa: E402
-from supertopic.sampling.plan import Arrays, make_plan  # noqa: E402
+from supertopic.sampling.plan import make_plan  # noqa: E402
 from supertopic.sampling.pool import one_blas_thread  # noqa: E402
 from supertopic.sampling.threads import Threads  # noqa: E402
 

@@ -18,11 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.corpora import newsgroups
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, make_target
+from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.pool import one_blas_thread
 from supertopic.sampling.threads import Threads
 

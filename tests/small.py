@@ -5,9 +5,10 @@ from functools import partial
 
 import numpy as np
 
+from supertopic.corpus.source import Arrays
 from supertopic.corpus.tokens import Tokens
 from supertopic.model.state import Priors
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import Threads
 
 

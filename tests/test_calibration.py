@@ -6,11 +6,12 @@ from sklearn.metrics import log_loss
 
 from small import engine_of, flat, plan_of
 from supertopic import LDA, SLDAClassifier
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.inference.calibration import NU2, carry_over, draw_weights
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic
-from supertopic.model.state import Kept, Priors, Rows, Statistics, fixed_topics, make_target
+from supertopic.model.state import Kept, Priors, Rows, Statistics, fixed_topics
 from supertopic.sampling.new_documents import infer_shares
 
 

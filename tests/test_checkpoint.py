@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from supertopic import LDA, SLDAClassifier, SLDARegressor
+from supertopic.corpus.source import Arrays, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import checkpoint as checkpoints
 from supertopic.model.responses import Logistic
-from supertopic.model.state import no_target
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays
 from supertopic.storage.container import read_file
 
 # Windows sends Ctrl-C to a console, not to a process

@@ -164,10 +164,10 @@ def refuse(shard):
 
 
 def small_plan(model):
+    from supertopic.corpus.source import Arrays, make_target
     from supertopic.corpus.tokens import check_counts, make_tokens
     from supertopic.model.responses import Logistic
-    from supertopic.model.state import make_target
-    from supertopic.sampling.plan import Arrays, make_plan
+    from supertopic.sampling.plan import make_plan
 
     X, none = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0))
     source = Arrays(make_tokens(X), make_target(none, none))

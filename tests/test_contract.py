@@ -13,10 +13,11 @@ from scipy.special import digamma
 
 import naive
 from small import CARD, engine_of, flat, plan_of, restore, states_of, z_of
+from supertopic.corpus.source import make_target
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Priors, Statistics, fixed_topics, make_target
+from supertopic.model.state import Priors, Statistics, fixed_topics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import iterate, log_joint

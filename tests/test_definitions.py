@@ -12,17 +12,18 @@ import supertopic
 from small import ALARM
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.baselines import paper_system
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import storage
 from supertopic.inference.checkpoint import identify
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Belief, Priors, Statistics, make_target
+from supertopic.model.state import Belief, Priors, Statistics
 from supertopic.report.diagnostics import interval, rhat
 from supertopic.sampling import gibbs
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import Threads
 from supertopic.storage.container import read_file, write_file
 

@@ -22,14 +22,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import base
 from supertopic.model.responses import Logistic
-from supertopic.model.state import make_target
 from supertopic.report.summary import word_scores
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import Threads
 
 QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
@@ -149,11 +149,12 @@ def test_probabilities_and_decisions_agree(corpus, fitted):
 def test_log_joint_is_the_definition():
     """From the last draw of a short run, by the slow truth."""
     import naive
+    from supertopic.corpus.source import Arrays, make_target
     from supertopic.corpus.tokens import check_counts, make_tokens
     from supertopic.model.responses import Logistic
-    from supertopic.model.state import Priors, make_target
+    from supertopic.model.state import Priors
     from supertopic.sampling.chain import Chain
-    from supertopic.sampling.plan import Arrays, make_plan
+    from supertopic.sampling.plan import make_plan
 
     corpus = make_corpus(n_docs=20, n_words=12, n_topics=3, doc_length=6, eta=np.ones((2, 3)), random_state=0)
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.array([0.2, 0.5, 0.1]), 0.3, 1.7)

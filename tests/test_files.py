@@ -94,9 +94,9 @@ def test_the_vocabulary_is_that_of_a_vectorizer(files, more):
     spool = library.spool(files, each)
     np.testing.assert_array_equal(spool.matrix(X.shape[1]).toarray(), X.toarray())
     some = np.random.default_rng(0).random(300) < 0.3
-    np.testing.assert_array_equal(spool.pick(some).matrix(X.shape[1]).toarray(), X.toarray()[some])
-    part = spool.pick(some).part(slice(5, 40))
-    np.testing.assert_array_equal(part.read(slice(12, 15))[0].word, spool.pick(some).tokens(slice(12, 15)).word)
+    np.testing.assert_array_equal(spool.select(some).matrix(X.shape[1]).toarray(), X.toarray()[some])
+    part = spool.select(some).part(slice(5, 40))
+    np.testing.assert_array_equal(part.read(slice(12, 15))[0].word, spool.select(some).tokens(slice(12, 15)).word)
     assert library.where(10).endswith(("part-1.parquet, row 1", "part-1.csv, row 1", "part-1.jsonl, row 1"))
 
 

@@ -11,10 +11,11 @@ from test_posterior import CASES, check_exactly
 import naive
 from small import CARD, engine_of, plan_of, z_of
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Belief, Priors, make_target, no_statistics
+from supertopic.model.state import Belief, Priors, no_statistics
 from supertopic.sampling.plan import SWEEP
 from supertopic.sampling.threads import Threads
 

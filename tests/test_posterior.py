@@ -7,9 +7,10 @@ from scipy.special import expit
 
 import naive
 from small import ALARM, ERRORS, engine_of, flat, plan_of, put, z_of
+from supertopic.corpus.source import make_target
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.model.state import Belief, Priors, Statistics, no_statistics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import iterate

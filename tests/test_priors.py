@@ -25,17 +25,17 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.datasets import make_corpus
 from supertopic.estimators.beliefs import count_words, match, pseudo_counts
 from supertopic.inference.shrinkage import Foretold, find_trust
 from supertopic.inference.words import Dictionary, carry, learn_words, make_past
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.model.state import Belief, Priors, Statistics, no_statistics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint, log_weights
-from supertopic.sampling.plan import Arrays
 from supertopic.sampling.threads import Member, Threads
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
@@ -547,8 +547,8 @@ def test_a_parameter_that_was_learned(response):
 
 def test_count_words():
     X, _, _, _ = planted()
+    from supertopic.corpus.source import no_target
     from supertopic.corpus.tokens import check_counts, make_tokens
-    from supertopic.model.state import no_target
 
     source = Arrays(make_tokens(check_counts(sp.csr_array(X))), no_target(len(X)))
     np.testing.assert_array_equal(count_words(source, 20), X.sum(axis=0))

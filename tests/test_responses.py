@@ -11,10 +11,10 @@ from sklearn.metrics import r2_score
 from small import ALARM
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.baselines import paper_system
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
-from supertopic.model.state import make_target
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
 EFFECT = np.array([-1.0, -0.4, 0.5, 1.2])

@@ -10,12 +10,13 @@ from scipy import stats
 
 import naive
 from small import ALARM, put
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import Tokens
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.state import Priors, make_target
+from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import log_joint
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import Threads
 
 N_TOPICS, N_WORDS, LENGTHS, BETA, NU2 = 3, 8, [6, 9, 1, 12, 7, 5, 8, 10], 0.3, 2.0

@@ -14,10 +14,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic.corpus.tables import READERS, pick, read_table
+from supertopic.corpus.source import Arrays, Part, Target, no_target, select_target
+from supertopic.corpus.tables import READERS, column, read_table
 from supertopic.corpus.tokens import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
-from supertopic.model.state import Target, no_target
-from supertopic.sampling.plan import Arrays, Part
 
 Files = str | os.PathLike | Sequence[str | os.PathLike]
 Each = Callable[[Callable, list[tuple]], list]  # the answers of a function to each of some arguments, in their order
@@ -134,7 +133,7 @@ def columns_of(path: Path, names: list[str]) -> list[list]:
     table = read_table(path)
     if not table.num_rows:
         raise ValueError(f"{path} has no rows.")
-    texts, *columns = (pick(table, path, name) for name in names)
+    texts, *columns = (column(table, path, name) for name in names)
     for i, cell in enumerate(texts):
         if cell is not None and not isinstance(cell, str | int | float):
             raise ValueError(f"{path}, row {i + 1}: the column {names[0]!r} holds a {type(cell).__name__}, not a text.")
@@ -261,7 +260,7 @@ class Spool:
         return np.array(part[np.repeat(mask[first:last], np.diff(starts[first : last + 1]))])
 
     def read(self, docs: slice) -> tuple[Tokens, Target]:
-        return self.tokens(docs), Target(*(array[docs] for array in self.target))
+        return self.tokens(docs), select_target(self.target, docs)
 
     def part(self, docs: slice) -> Part:
         """Where some consecutive documents come from: the files that have them, and nothing of the others."""
@@ -269,11 +268,11 @@ class Spool:
         a, b = (int(np.searchsorted(self.first, i, side="right")) for i in (index[0], index[-1]))
         first = self.first[a - 1 : b + 1]
         lengths = self.lengths[first[0] : first[-1]]
-        known = Target(*(array[docs] for array in self.target))
+        known = select_target(self.target, docs)
         return Part(docs.start, Spool(self.places[a - 1 : b], first - first[0], lengths, index - first[0], known))
 
-    def pick(self, docs: np.ndarray) -> "Spool":
-        known = Target(*(array[docs] for array in self.target))
+    def select(self, docs: np.ndarray) -> "Spool":
+        known = select_target(self.target, docs)
         return Spool(self.places, self.first, self.lengths, self.index[docs], known)
 
     def column(self, r: int) -> "Spool":

@@ -41,8 +41,8 @@ def read_table(path: Path) -> pa.Table:
         return _read_text(path, file.read(), kind)
 
 
-def pick(table: pa.Table, path: Path, name: str) -> list:
-    """A column, as a list in which None is an empty cell."""
+def column(table: pa.Table, path: Path, name: str) -> list:
+    """A column as a list in which None is an empty cell."""
     if name not in table.column_names:
         raise ValueError(f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}.")
     if table.column_names.count(name) > 1:

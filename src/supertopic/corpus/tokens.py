@@ -77,7 +77,7 @@ def take(tokens: Tokens, docs: slice) -> Tokens:
     return Tokens(tokens.word[starts[0] : starts[-1]], starts - starts[0])
 
 
-def pick(tokens: Tokens, docs: np.ndarray) -> Tokens:
-    """The tokens of some documents, which a mask (n_docs,) tells."""
+def select(tokens: Tokens, docs: np.ndarray) -> Tokens:
+    """The tokens of the documents of a mask (n_docs,)."""
     lengths = np.diff(tokens.doc_start)
     return Tokens(tokens.word[np.repeat(docs, lengths)], np.concatenate([[0], np.cumsum(lengths[docs])]))

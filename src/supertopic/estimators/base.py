@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import Tokens, check_counts, make_tokens
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.fitting import Fitting
@@ -30,10 +31,10 @@ from supertopic.estimators.validation import (
 )
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, mean_topics, no_target
+from supertopic.model.state import Priors, mean_topics
 from supertopic.report.summary import Summary, word_scores
 from supertopic.sampling.new_documents import PREDICT, freeze, infer_shares
-from supertopic.sampling.plan import SAMPLERS, Arrays, Corpus
+from supertopic.sampling.plan import SAMPLERS
 
 freezing = threading.Lock()  # topics for predictions are made once, whoever asks first
 

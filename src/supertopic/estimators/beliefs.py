@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from supertopic.corpus.source import Corpus
 from supertopic.inference.calibration import NU2
 from supertopic.kernels.moments import unpack
 from supertopic.model.state import Belief, Statistics, add, no_statistics
-from supertopic.sampling.plan import Corpus
 from supertopic.warn import warn
 
 KEPT = ("eta", "weights", "shown")  # the weights of which statistics are kept

@@ -14,13 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from supertopic.corpus.source import Target, make_target
 from supertopic.estimators.base import consistent
 from supertopic.estimators.beliefs import POINT, POINT_SD, POINT_WEIGHT, named, seed_places
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import SupervisedTopicModel, by_chain
 from supertopic.estimators.validation import MOST, check_level, is_unknown, plain, without_na
 from supertopic.model.responses import Hinge, Logistic, Response, average
-from supertopic.model.state import Target, make_target
 from supertopic.report.diagnostics import interval
 
 MANY = 8  # classes that a message names

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import csr_array
 
+from supertopic.corpus.source import Arrays, Corpus, Target
 from supertopic.estimators.beliefs import Beliefs
 from supertopic.estimators.progress import progress
 from supertopic.estimators.validation import check_ray, free_memory, warn_of_many_topics
@@ -19,9 +20,8 @@ from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed, t
 from supertopic.inference.shrinkage import enough
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
-from supertopic.model.state import Target
 from supertopic.sampling.chain import Chain, Result, join
-from supertopic.sampling.plan import Arrays, Corpus, Plan, make_plan
+from supertopic.sampling.plan import Plan, make_plan
 from supertopic.sampling.pool import each, interruptible, one_blas_thread
 from supertopic.sampling.threads import Team
 
@@ -73,7 +73,7 @@ class Fitting(Beliefs):
             checkpoint = self._open_checkpoint(plan, source, beliefs, path, every)
             hidden = self._hide(target)
             if hidden.any():
-                source, aside = source.pick(~hidden), source.pick(hidden).load()
+                source, aside = source.select(~hidden), source.select(hidden).load()
                 asked = enough(aside.target, self.n_draws, self.predict_sweeps - self.predict_sweeps // 2)
                 plan = self._plan(source, response)
             seed = int(make_key(self.seed_, *self._round())) >> 1 if self.n_batches_ else self.seed_

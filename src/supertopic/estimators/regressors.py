@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from supertopic.corpus.source import Target, make_target
 from supertopic.estimators.base import consistent
 from supertopic.estimators.beliefs import MOST_POINT, constants, seed_places
 from supertopic.estimators.docs import documented, documented_fit
@@ -25,7 +26,6 @@ from supertopic.model.responses import (
     Response,
     average,
 )
-from supertopic.model.state import Target, make_target
 
 
 class TopicRegressor(RegressorMixin, SupervisedTopicModel):

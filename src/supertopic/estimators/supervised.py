@@ -12,6 +12,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from supertopic.corpus.source import Arrays, Corpus, Target, no_target
 from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.estimators.base import TopicModel, consistent
 from supertopic.estimators.beliefs import constants
@@ -22,11 +23,9 @@ from supertopic.estimators.validation import MOST, check_covariates, check_level
 from supertopic.inference.words import copies_of_draws
 from supertopic.kernels.moments import omegas
 from supertopic.model.responses import Response
-from supertopic.model.state import Target, no_target
 from supertopic.report.diagnostics import interval
 from supertopic.report.explain import Explanation, explain_counts
 from supertopic.sampling.new_documents import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
-from supertopic.sampling.plan import Arrays, Corpus
 from supertopic.sampling.pool import each
 from supertopic.warn import warn
 

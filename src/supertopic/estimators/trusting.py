@@ -7,6 +7,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import expit
 
+from supertopic.corpus.source import Target, select_target
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.beliefs import constants
 from supertopic.inference.level import Draws, match_level, sample_omegas
@@ -20,10 +21,8 @@ from supertopic.inference.words import (
     learn_words,
     make_dictionary,
     make_past,
-    pick,
 )
 from supertopic.model.responses import Response
-from supertopic.model.state import Target
 from supertopic.sampling.pool import each
 from supertopic.warn import warn
 
@@ -80,10 +79,10 @@ class Trusting(TopicModel):
         if not foretold and before:  # nothing is hidden this time, but was before
             told = np.zeros((self._n_told(eta)[1], 0, plan.n_columns))
             foretold = [Foretold(told, told[: len(told) * bool(plan.n_covariates)])] * len(chains)
-            aside = source.pick(np.zeros(len(source.target.y), bool)).load()
+            aside = source.select(np.zeros(len(source.target.y), bool)).load()
         if foretold:
             pairs, some = np.arange(len(foretold[0].topics)) % eta.shape[1], enough(aside.target, *self._n_told(eta))
-            aside, asked, scales = aside.pick(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
+            aside, asked, scales = aside.select(some), np.flatnonzero(hidden)[some], np.concatenate(scale[:, pairs])
             aside = aside.with_target(self._at_batch_level(plan.response, aside))
             alone = find_trust(response, aside.target, foretold, scales, before=before)
         told = np.mean([chain.left_out for chain in chains], axis=0)
@@ -95,8 +94,8 @@ class Trusting(TopicModel):
             x, past = self._open_words(X, plan.n_columns)
             n_threads = effective_n_jobs(self.n_jobs)
             learned = learn_words(
-                x[~hidden], target, told, x[asked], aside.target if aside else pick(target, asked), foretold, scales,
-                response.with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
+                x[~hidden], target, told, x[asked], aside.target if aside else select_target(target, asked), foretold,
+                scales, response.with_scale(scale.mean(axis=(0, 1))), [self.seed_, *self._round()],
                 lambda verb, n: each(verb, n, min(n, n_threads), threading.Event()), past, self._surfaces("beside"),
             )  # fmt: skip
             self._theta, trust, past = learned.copies, learned.trust or alone, learned.past
@@ -168,7 +167,7 @@ class Trusting(TopicModel):
         away, weight = float(self.discount) * away, float(self.discount) * weight
         if some.sum() >= LEAST_HIDDEN:
             draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
-            rng, here = np.random.default_rng([self.seed_, 5, *self._round()]), pick(target, some)
+            rng, here = np.random.default_rng([self.seed_, 5, *self._round()]), select_target(target, some)
             parts = sum(kind.share * (kind.omega - here.offset) for kind in draws)
             mean, known = weighted_mean(parts, here.weight) * response.about_mean, here.weight.sum(axis=0)
             shift, found = match_level(response, here, sample_omegas(draws, rng))

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from supertopic.corpus.source import Corpus
 from supertopic.model.responses import Response
 from supertopic.model.state import Belief
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Corpus, Plan
+from supertopic.sampling.plan import Plan
 from supertopic.storage.container import read_file, write_file
 from supertopic.warn import warn
 

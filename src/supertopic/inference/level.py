@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
+from supertopic.corpus.source import Target
 from supertopic.model.responses import Response
-from supertopic.model.state import Target
 
 ROUNDS, CLOSE = 200, 1e-5  # of the search
 MOST_NUMBERS, MOST_COPIES = 2**22, 16  # that are predicted for the training documents

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
+from supertopic.corpus.source import Arrays, Target
 from supertopic.kernels.moments import omegas
 from supertopic.model.responses import Response
-from supertopic.model.state import Target
 from supertopic.sampling.new_documents import draw_omegas
-from supertopic.sampling.plan import Arrays
 
 FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
 BESIDE_WORDS = 0.6  # the usual factor of topics where words have weights of their own, else it is 1

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from supertopic.corpus.source import Target, select_target
 from supertopic.inference.shrinkage import BESIDE_WORDS, Foretold, Surfaces, Trust, find_trust
 from supertopic.model.responses import Response
-from supertopic.model.state import Target
 
 PENALTIES = 5.0 ** np.arange(-2, 6)  # prior variances of theta that are tried, from small ones on
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
@@ -124,7 +124,7 @@ def choose_penalty(
 
     def losses(i: int) -> np.ndarray:
         seen, held = fold != i, fold == i
-        rows, part, other = make_rows(x[seen]), pick(target, seen), pick(target, held)
+        rows, part, other = make_rows(x[seen]), select_target(target, seen), select_target(target, held)
         found, theta = np.full(len(PENALTIES), np.inf), None
         for at, penalty in enumerate(PENALTIES):
             theta = fit_theta(rows, response, part, offset[seen], past._replace(penalty=penalty), theta)
@@ -151,7 +151,7 @@ def cross_predict(
 
     def fit(i: int) -> np.ndarray:
         seen = fold != i
-        part = weigh_at_random(pick(target, seen), [*seed, 6, i])
+        part = weigh_at_random(select_target(target, seen), [*seed, 6, i])
         return fit_theta(make_rows(x[seen]), response, part, offset[seen], past)
 
     for i, theta in enumerate(run(fit, n_folds)):
@@ -186,7 +186,7 @@ def learn_words(
     if x.shape[1] == 0 or not (enough or past):
         return Learned(copies, None, before_all, said)
     there = np.union1d(x[known].indices, hidden_x.indices)
-    x, hidden_x, target, told = x[known][:, there], hidden_x[:, there], pick(target, known), told[known]
+    x, hidden_x, target, told = x[known][:, there], hidden_x[:, there], select_target(target, known), told[known]
     rows, trust, a = make_rows(x), None, BESIDE_WORDS
     past = Past(before_all.shift[there], before_all.precision[there], before_all.penalty)
     if enough:
@@ -234,7 +234,3 @@ def copies_of_draws(n_chains: int, n_draws: int, pairs: np.ndarray, n_copies: in
 
 def make_rows(x: sp.csr_array) -> Rows:
     return Rows(x, sp.csr_array(x.T))
-
-
-def pick(target: Target, docs: np.ndarray) -> Target:
-    return Target(*(array[docs] for array in target))

@@ -25,9 +25,9 @@ from scipy.special import (
     softmax,
 )
 
+from supertopic.corpus.source import Target
 from supertopic.kernels.draws import gammas, inverse_gaussians, make_key, polya_gammas, uniforms
 from supertopic.kernels.responses import COUNTS, GAUSSIAN, HINGE, LOGISTIC
-from supertopic.model.state import Target
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # where sigma2 and r are looked for
 BATCH, BATCHES = 8, 64  # points of a density that are asked for at a time; how often, at most

@@ -13,37 +13,6 @@ class Priors(NamedTuple):
     nu2: float  # variance of eta
 
 
-class Target(NamedTuple):
-    """What is known about some documents."""
-
-    y: np.ndarray  # (n_docs, R), 0 where unknown
-    weight: np.ndarray  # (n_docs, R), multiplies c; 0 where unknown
-    offset: np.ndarray  # (n_docs, R) or (n_docs, 1): a known part of omega
-    covariates: np.ndarray  # (n_docs, P): these enter omega next to zbar
-
-    def column(self, r: int) -> "Target":
-        """One column of what is known."""
-        one = slice(r, r + 1) if self.offset.shape[1] > 1 else slice(None)
-        return Target(self.y[:, r : r + 1], self.weight[:, r : r + 1], self.offset[:, one], self.covariates)
-
-
-def make_target(y: np.ndarray, weight: np.ndarray, offset=None, covariates=None) -> Target:
-    """A target whose offset is 0 and which has no covariates, unless they are given."""
-    n_docs = len(y)
-    return Target(
-        y,
-        weight,
-        np.zeros((n_docs, 1)) if offset is None else offset,
-        np.zeros((n_docs, 0)) if covariates is None else covariates,
-    )
-
-
-def no_target(n_docs: int) -> Target:
-    """Nothing is known of the documents."""
-    nothing = np.zeros((n_docs, 0))
-    return make_target(nothing, nothing)
-
-
 class Quadratic(NamedTuple):
     """exp(kappa omega - lam omega**2 / 2): what every response comes down to after augmentation."""
 

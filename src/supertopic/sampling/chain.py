@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.corpus.source import Arrays
 from supertopic.inference.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, carry_over, draw_weights
 from supertopic.inference.shrinkage import Foretold, foretell
 from supertopic.kernels.draws import make_key
@@ -13,7 +14,7 @@ from supertopic.model.responses import Response
 from supertopic.model.state import Priors, Statistics, mean_topics
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint
 from supertopic.sampling.new_documents import PREDICT, freeze
-from supertopic.sampling.plan import Arrays, Plan
+from supertopic.sampling.plan import Plan
 from supertopic.sampling.threads import Threads
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
@@ -122,7 +123,7 @@ class Chain:
         response = response.with_scale(np.mean(drawn, axis=0))
         self.learned["shown"] = carry_over(engine, response, NU2_SHOWN, known("shown"), self.shown)
         engine.close()
-        some = hidden if asked is None else hidden.pick(asked)
+        some = hidden if asked is None else hidden.select(asked)
         self.foretold = foretell(some, topics, etas, n_sweeps, key)
 
     def topics(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from supertopic.corpus.source import Target
 from supertopic.corpus.tokens import Tokens
 from supertopic.kernels.cuda import counts as gpu_counts
 from supertopic.kernels.cuda.device import (
@@ -29,7 +30,7 @@ from supertopic.kernels.cuda.device import (
 from supertopic.kernels.cuda.sweep import Likes, Pull, make_shape, row_width
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Law, Response
-from supertopic.model.state import Kept, Moves, Priors, Statistics, Target, Topics
+from supertopic.model.state import Kept, Moves, Priors, Statistics, Topics
 from supertopic.sampling.cuda_documents import (
     MOVING,
     NUMBERS,

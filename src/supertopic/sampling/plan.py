@@ -1,14 +1,14 @@
 """All that determines a chain, and where its documents come from."""
 
 import itertools
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from supertopic.corpus.tokens import Tokens, cut, pick, take
+from supertopic.corpus.source import Corpus
+from supertopic.corpus.tokens import cut
 from supertopic.model.responses import Response
-from supertopic.model.state import Belief, Priors, Statistics, Target, no_statistics
+from supertopic.model.state import Belief, Priors, Statistics, no_statistics
 
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON = range(7)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
@@ -18,83 +18,6 @@ SHARD_TOKENS, EVEN = 50_000, 16
 MANY_SHARDS, LONG_SHARD = 64, 2**20  # from so many shards on they grow, up to so many tokens
 CARD_TOKENS = 2**28  # of a shard on a card
 LEAST_GROUPS = 16  # where adding a shard's statistics would take longer than its sweep, groups of shards add theirs
-
-
-class Source(Protocol):
-    """Documents, wherever they are."""
-
-    def read(self, docs: slice) -> tuple[Tokens, Target]:
-        """Some consecutive documents, and what is known of them."""
-
-
-class Corpus(Source, Protocol):
-    """All documents of a fit."""
-
-    @property
-    def doc_start(self) -> np.ndarray: ...  # (n_docs + 1,) int64, of their tokens
-
-    @property
-    def target(self) -> Target: ...
-
-    def part(self, docs: slice) -> Source:
-        """Where some consecutive documents come from, for somebody who reads no others."""
-
-    def with_target(self, target: Target) -> "Corpus":
-        """The same documents with what is known of them."""
-
-    def column(self, r: int) -> "Corpus":
-        """The documents with one column of what is known."""
-
-    def pick(self, docs: np.ndarray) -> "Corpus":
-        """The documents of a mask."""
-
-    def load(self) -> "Arrays":
-        """The documents in memory."""
-
-    def arrays(self) -> Iterable[np.ndarray]:
-        """All that makes them different from others."""
-
-
-class Arrays(NamedTuple):
-    """Documents in memory."""
-
-    tokens: Tokens
-    target: Target
-
-    @property
-    def doc_start(self) -> np.ndarray:
-        return self.tokens.doc_start
-
-    def read(self, docs: slice) -> tuple[Tokens, Target]:
-        return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
-
-    def part(self, docs: slice) -> "Part":
-        return Part(docs.start, Arrays(*self.read(docs)))
-
-    def with_target(self, target: Target) -> "Arrays":
-        return Arrays(self.tokens, target)
-
-    def column(self, r: int) -> "Arrays":
-        return Arrays(self.tokens, self.target.column(r))
-
-    def pick(self, docs: np.ndarray) -> "Arrays":
-        return Arrays(pick(self.tokens, docs), Target(*(array[docs] for array in self.target)))
-
-    def load(self) -> "Arrays":
-        return self
-
-    def arrays(self) -> Iterable[np.ndarray]:
-        return *self.tokens, *self.target
-
-
-class Part(NamedTuple):
-    """Some of the documents, from one on."""
-
-    first: int
-    documents: Source
-
-    def read(self, docs: slice) -> tuple[Tokens, Target]:
-        return self.documents.read(slice(docs.start - self.first, docs.stop - self.first))
 
 
 class Plan(NamedTuple):

@@ -23,9 +23,10 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from supertopic.corpus.source import Corpus, Source
 from supertopic.model.responses import Response
 from supertopic.model.state import Kept, Priors, Statistics
-from supertopic.sampling.plan import Corpus, Plan, Source
+from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import one_blas_thread
 from supertopic.sampling.threads import PARTS, Lost, Member, Pairs
 

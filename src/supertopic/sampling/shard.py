@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 
+from supertopic.corpus.source import Target
 from supertopic.corpus.tokens import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, make_key
@@ -15,18 +16,7 @@ from supertopic.kernels.lanes import padded
 from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
 from supertopic.kernels.shard_sweep import pass_dense, pass_sparse
 from supertopic.model.responses import Response
-from supertopic.model.state import (
-    Kept,
-    Moves,
-    Priors,
-    Quadratic,
-    Rows,
-    Statistics,
-    Target,
-    Topics,
-    make_weights,
-    padded_topics,
-)
+from supertopic.model.state import Kept, Moves, Priors, Quadratic, Rows, Statistics, Topics, make_weights, padded_topics
 from supertopic.sampling.new_documents import SETTLE, count_topics, settle
 
 UNKEPT = np.zeros(0, np.float32)

@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from supertopic.corpus.source import Source
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
 from supertopic.model.state import Moves, Priors, Statistics, mean_topics, no_statistics
 from supertopic.sampling.counts import Counts
-from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan, Source
+from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan
 from supertopic.sampling.pool import Crew
 from supertopic.sampling.shard import Shard
 
