@@ -30,7 +30,7 @@ from supertopic.model.responses import Logistic
 from supertopic.report.summary import word_scores
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import make_plan
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.threads import ThreadEngine
 
 QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
 
@@ -161,10 +161,11 @@ def test_log_joint_is_the_definition():
     target = make_target(corpus.y.astype(float), np.ones(corpus.y.shape))
     source = Arrays(tokens, target)
     plan = make_plan(source, 12, Logistic(2.5), priors, False, "collapsed", 5, 0)
-    with Chain(plan, 0, Threads(plan, source, 1)) as chain:
+    with Chain(plan, 0, ThreadEngine(plan, source, 1), None) as chain:
         for _ in range(4):
             chain.step()
-        (*_, (_, value)), eta, (state,) = chain.log_joint, chain.eta[-1], chain.engine.ask("state")
+        (*_, (_, value)), eta, (shard,) = chain.log_joint, chain.eta[-1], chain.engine.shards
+        state = shard.state()
     docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, state["z"].astype(int)))
     omega = naive.zbars(z, 3) @ eta.T
     expected = naive.log_words(docs, z, 12, 3, 0.3) + naive.log_documents(z, priors.alpha)
@@ -277,7 +278,7 @@ def test_a_block_is_a_chain_of_its_own():
     for block in range(3):
         own = source.column(block)
         plan = make_plan(own, corpus.X.shape[1], Logistic(25.0), model._priors(), False, "collapsed", 0, 5)
-        with Chain(plan, block, Threads(plan, own, 1)) as chain:
+        with Chain(plan, block, ThreadEngine(plan, own, 1), None) as chain:
             for _ in range(7):
                 chain.step()
             np.testing.assert_array_equal(model._word_topic[0][:, 3 * block : 3 * block + 3], chain.finish().word_topic)

@@ -147,7 +147,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="label names its column"):
         fit(tmp_path, label=None)
     (tmp_path / "a.csv").write_text("body,team\none two,1\nthree four,many\n")
-    with pytest.raises(ValueError, match=r"a\.csv, row 2: 'team' is 'many', which is no number"):
+    with pytest.raises(ValueError, match=r"a\.csv, row 2: 'team' is 'many', which is not a number"):
         SLDARegressor(**RUN).fit_files(tmp_path / "a.csv", text="body", label="team")
     pyarrow.parquet.write_table(pa.table({"body": [["a", "b"]], "team": ["x"]}), tmp_path / "c.parquet")
     with pytest.raises(ValueError, match=r"c\.parquet, row 1: the column 'body' holds a list, not a text"):
@@ -177,7 +177,7 @@ def test_docword(tmp_path):
     with pytest.raises(ValueError, match=r"docword\.a\.txt is n"):
         LDA(**run).fit_files(tmp_path)
     (tmp_path / "vocab.a.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"expected in .*vocab\.a\.txt, which is not there"):
+    with pytest.raises(FileNotFoundError, match=r"expected in .*vocab\.a\.txt, which does not exist"):
         LDA(**run).fit_files(tmp_path)
 
 
@@ -195,7 +195,7 @@ def test_tokens_that_are_gone(files, tmp_path):
     spool = open_library(files, "body", [], CountVectorizer(), each).spool(tmp_path, each)
     (tmp_path / "000002.tokens").unlink()
     assert len(spool.tokens(slice(0, 11)).word)
-    with pytest.raises(FileNotFoundError, match="`folder` is one that all see"):
+    with pytest.raises(FileNotFoundError, match="`folder` must be one that all can read"):
         spool.tokens(slice(0, 12))
 
 

@@ -1,7 +1,7 @@
-"""Counts become tokens: validation, the flat layout that the kernels read, and cutting it into shards."""
+"""Tokens of documents: validation of counts, the flat layout that the kernels read, and its division into shards."""
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ class Tokens(NamedTuple):
     doc_start: np.ndarray  # (n_docs + 1,) int64
 
 
-def check_counts(X) -> sp.csr_array:
+def check_counts(X: Any) -> sp.csr_array:
     """X (sparse or dense, already 2-D and numeric) as a canonical CSR matrix of whole, non-negative int64 counts.
 
     Shares memory with X where X is that already, and never writes to it.

@@ -13,7 +13,7 @@ import numpy as np
 from supertopic.corpus.source import Corpus
 from supertopic.inference.calibration import NU2
 from supertopic.kernels.moments import unpack
-from supertopic.model.state import Belief, Statistics, add, no_statistics
+from supertopic.model.state import Statistics, WeightPriors, add, no_statistics
 from supertopic.warn import warn
 
 KEPT = ("eta", "weights", "shown")  # the weights of which statistics are kept
@@ -65,7 +65,7 @@ class Beliefs:
 
     def _believe(
         self, source: Corpus, before: tuple[np.ndarray, np.ndarray], going_on: bool
-    ) -> tuple[list[Belief | None], np.ndarray]:
+    ) -> tuple[list[tuple[np.ndarray, WeightPriors] | None], np.ndarray]:
         """What each chain believes, and the pseudo-counts of its topics that no document has given.
 
         `before` are the constants in which yesterday's weights are.
@@ -79,7 +79,7 @@ class Beliefs:
             teacher, names = opened(self.prior)
             place = match(names, self._known_names(), teacher.n_features_in_, self.n_features_in_)
             before = constants(teacher)
-        beliefs: list[Belief | None] = []
+        beliefs: list[tuple[np.ndarray, WeightPriors] | None] = []
         imagined = []
         for index in range(n):
             block = index // self.n_chains
@@ -100,7 +100,7 @@ class Beliefs:
                     known = taught(teacher, self, index, known, before, columns)
             if points is not None and not going_on:  # yesterday's weights know of them
                 known = pointing(known, points[:, columns], self._spread, float(self.nu2))
-            beliefs.append(Belief(pseudo, *known))
+            beliefs.append((pseudo, WeightPriors(*known)))
             imagined.append(made_up)
         return beliefs, np.array(imagined)
 

@@ -23,7 +23,7 @@ from supertopic.model.responses import Response
 from supertopic.sampling.chain import Chain, Result, join
 from supertopic.sampling.plan import Plan, make_plan
 from supertopic.sampling.pool import each, interruptible, one_blas_thread
-from supertopic.sampling.threads import Team
+from supertopic.sampling.threads import ThreadEnginePool
 
 logger = logging.getLogger("supertopic")
 
@@ -68,7 +68,7 @@ class Fitting(Beliefs):
         with ExitStack() as inside:
             stop = inside.enter_context(interruptible())
             team = inside.enter_context(self._open_team(source, n_chains))
-            if path is None and team.mortal:
+            if path is None and team.loses_workers:
                 path = inside.enter_context(temporary_folder())
             checkpoint = self._open_checkpoint(plan, source, beliefs, path, every)
             hidden = self._hide(target)
@@ -83,16 +83,16 @@ class Fitting(Beliefs):
             advance = inside.enter_context(progress(n_chains * last, f"{title}{team.title}", bool(self.verbose)))
 
             def run(index: int) -> Result:
-                name, seen, unseen, own = f"chain-{index}", source, aside, plan._replace(belief=beliefs[index])
+                name, seen, unseen, own = f"chain-{index}", source, aside, plan
                 if self.n_blocks_ > 1:
                     block = index // self.n_chains
                     seen, unseen = source.column(block), aside.column(block) if aside else None
-                    own = self._plan(seen, response)._replace(seed=seed, belief=beliefs[index])
-                furthest = 0
+                    own = self._plan(seen, response)._replace(seed=seed)
+                furthest, (pseudo_counts, known) = 0, beliefs[index] or (None, None)
 
                 def go(engine: Any) -> Result:
                     nonlocal furthest
-                    with Chain(own, index, engine) as chain:
+                    with Chain(own, index, engine, known) as chain:
                         if checkpoint:
                             checkpoint.restore(chain, name, last)
                         while chain.iteration < last:
@@ -109,7 +109,7 @@ class Fitting(Beliefs):
                                 pause(chain, name, False, None, stop)
                         return chain.finish()
 
-                return team.run(own, seen, go)
+                return team.run(own, seen, pseudo_counts, go)
 
             found = each(run, n_chains, team.at_once, stop)
             chains = [join(found[i :: self.n_chains], plan.n_covariates) for i in range(self.n_chains)]
@@ -128,15 +128,15 @@ class Fitting(Beliefs):
         """Who runs the chains, and how many at a time."""
         if self.engine != "threads":
             check_ray()
-            from supertopic.sampling.ray import Crowd
+            from supertopic.sampling.ray_pool import RayEnginePool
 
-            return Crowd(self.engine.partition(":")[2], self.n_jobs, self.device, n_chains)
+            return RayEnginePool(self.engine.partition(":")[2], self.n_jobs, self.device, n_chains)
         n_threads = effective_n_jobs(self.n_jobs)
         at_once = min(n_threads, n_chains)
         if self.device == "cuda":  # a thread for each chain does not work but wait
             at_once = min(n_chains, self._room_on_card(source))
         self._check_memory(source, at_once)
-        return Team(at_once, n_threads // at_once)
+        return ThreadEnginePool(at_once, n_threads // at_once)
 
     def _set_results(
         self,
@@ -256,7 +256,8 @@ class Fitting(Beliefs):
             del parameters[name]
         parameters |= {"kind": type(self).__name__, "seed": None if self.random_state is None else self.seed_}
         parameters["n_batches"] = self.n_batches_
-        checkpoint = Checkpoint(path, every, identify(plan, source, beliefs, parameters))
+        pseudo_counts, known = zip(*(belief or (None, None) for belief in beliefs), strict=True)
+        checkpoint = Checkpoint(path, every, identify(plan, source, pseudo_counts, known, parameters))
         if "seed" not in checkpoint.facts:
             checkpoint.facts["seed"] = self.seed_
             checkpoint.write_facts()

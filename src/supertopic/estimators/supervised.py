@@ -25,7 +25,7 @@ from supertopic.kernels.moments import omegas
 from supertopic.model.responses import Response
 from supertopic.report.diagnostics import interval
 from supertopic.report.explain import Explanation, explain_counts
-from supertopic.sampling.new_documents import CARD_NUMBERS, CHUNK_NUMBERS, CHUNK_TOKENS, draw_omegas
+from supertopic.sampling.new_documents import CHUNK_NUMBERS, CHUNK_TOKENS, DEVICE_NUMBERS, draw_omegas
 from supertopic.sampling.pool import each
 from supertopic.warn import warn
 
@@ -261,7 +261,7 @@ class SupervisedTopicModel(Trusting, Looking, ABC):
 
         numbers = len(etas) * n_pairs * etas.shape[2]
         if self.device == "cuda":  # a card wants many documents at a time, and cuts them itself
-            n_parts, n_threads = len(lengths) * numbers // CARD_NUMBERS, 1
+            n_parts, n_threads = len(lengths) * numbers // DEVICE_NUMBERS, 1
         else:
             n_parts = max(len(tokens.word) // CHUNK_TOKENS, len(lengths) * numbers // CHUNK_NUMBERS, n_threads)
         parts = cut(tokens.doc_start, max(1, min(n_parts, len(lengths))))

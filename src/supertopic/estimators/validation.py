@@ -50,11 +50,11 @@ def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
     if sampler == "collapsed":
         raise ValueError("device='cuda' has the samplers 'delayed' and 'drawn', got sampler='collapsed'.")
     try:
-        from supertopic.kernels.cuda.device import find_card
+        from supertopic.kernels.cuda.device import find_device
         from supertopic.kernels.cuda.sweep import MOST_TOPICS
 
         if engine == "threads":  # else the cards are elsewhere
-            find_card()
+            find_device()
     except (ImportError, AttributeError) as error:  # the latter where NumPy is newer than numba-cuda knows
         raise ImportError(
             f"device='cuda' needs numba-cuda, and a NumPy that it knows ({error}); pip install \"supertopic[gpu]\" has "

@@ -16,9 +16,9 @@ from supertopic.kernels.draws import make_key, normals, uniforms
 from supertopic.kernels.moments import unpack
 from supertopic.model.responses import Response
 from supertopic.model.state import Statistics, add
+from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
 from supertopic.sampling.plan import ETA, NEWTON, SCALE
-from supertopic.sampling.threads import Threads
 
 NU2 = 100.0  # prior variance: label-free shares differ less between classes, so that their weights are larger
 BURN_IN = 10  # with fixed shares the chain settles at once
@@ -27,15 +27,15 @@ NEWTON_STEPS, HALVINGS = 25, 20  # to the mode, where steps by Newton's method a
 
 
 def draw_weights(
-    engine: Threads, response: Response, nu2: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
+    engine: Engine, response: Response, nu2: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
 ) -> Iterator[tuple[np.ndarray, Response]]:
     """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep.
 
     `known` are statistics of documents that are not there any more.
     """
-    engine.ask("restart", response)
+    engine.restart(response)
     if response.newton:
-        engine.ask("regress", find_mode(engine, response, nu2, known))
+        engine.regress(find_mode(engine, response, nu2, known))
         statistics = engine.augment(response, make_key(key, thin * (BURN_IN + n_draws)))  # after the last iteration
     else:
         statistics = engine.statistics()
@@ -43,8 +43,8 @@ def draw_weights(
         eta = draw_eta(add(statistics, known), nu2, make_key(key, i, ETA))
         if response.newton:
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
-        engine.ask("regress", eta)
-        response = response.draw_scale(engine.total, make_key(key, i, SCALE))
+        engine.regress(eta)
+        response = response.draw_scale(engine, make_key(key, i, SCALE))
         if i >= thin * BURN_IN and i % thin == thin - 1:
             yield eta, response
         statistics = engine.augment(response, make_key(key, i))
@@ -57,11 +57,11 @@ class Local(NamedTuple):
     factors: list[tuple[np.ndarray, np.ndarray]]  # as from `factorise`
 
 
-def look_around(engine: Threads, response: Response, nu2: float, known: Statistics, eta: np.ndarray) -> Local:
+def look_around(engine: Engine, response: Response, nu2: float, known: Statistics, eta: np.ndarray) -> Local:
     """The posterior of eta, lam integrated out, around this value."""
-    engine.ask("regress", eta)
-    log_density = engine.total("log_likelihoods", [response])[0] + log_normal(factors_of(known, nu2), eta)
-    engine.ask("linearise", response)
+    engine.regress(eta)
+    log_density = engine.log_likelihoods([response])[0] + log_normal(factors_of(known, nu2), eta)
+    engine.linearise(response)
     return Local(log_density, factors_of(add(engine.statistics(), known), nu2))
 
 
@@ -69,7 +69,7 @@ def factors_of(statistics: Statistics, nu2: float) -> list[tuple[np.ndarray, np.
     return [factorise(statistics, nu2, r) for r in range(statistics.shift.shape[1])]
 
 
-def find_mode(engine: Threads, response: Response, nu2: float, known: Statistics) -> np.ndarray:
+def find_mode(engine: Engine, response: Response, nu2: float, known: Statistics) -> np.ndarray:
     """The most probable eta, by Newton's method with steps that are halved until they lead uphill."""
     eta = np.zeros(known.shift.T.shape)
     here = look_around(engine, response, nu2, known, eta)
@@ -92,7 +92,7 @@ def find_mode(engine: Threads, response: Response, nu2: float, known: Statistics
 
 
 def newton_step(
-    engine: Threads, response: Response, nu2: float, known: Statistics, eta: np.ndarray, key: np.uint64
+    engine: Engine, response: Response, nu2: float, known: Statistics, eta: np.ndarray, key: np.uint64
 ) -> np.ndarray:
     """A Metropolis-Hastings step of each column of eta, lam integrated out (Gamerman, 1997).
 
@@ -108,7 +108,7 @@ def newton_step(
 
 
 def carry_over(
-    engine: Threads, response: Response, nu2: float, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
+    engine: Engine, response: Response, nu2: float, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
 ) -> Statistics:
     """What later batches have to know of the weights: a normal density with the mean of the draws.
 
@@ -116,8 +116,8 @@ def carry_over(
     since no lam was ever observed, and with it weights would become too sure with every batch.
     """
     mean = np.mean(etas, axis=0)  # (R, K + P)
-    engine.ask("regress", mean)
-    engine.ask("linearise", response)
+    engine.regress(mean)
+    engine.linearise(response)
     precision = add(engine.statistics(), known).precision
     shift = np.empty(mean.T.shape)
     for r, eta in enumerate(mean):

@@ -8,7 +8,7 @@ Several classes by stick-breaking are Logistic, too: a stick that a document doe
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import (
@@ -34,11 +34,20 @@ BATCH, BATCHES = 8, 64  # points of a density that are asked for at a time; how 
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 MOST_COUNT, MOST_LOG = 1e300, 700.0
 FAR, HALVINGS, DOUBLINGS = 40.0, 64, 1024  # standard deviations to either side, and steps, of a search for a quantile
-Total = Callable[..., np.ndarray]  # total(verb, *data): what the shards answer, summed over all documents
 
 
-class Law(NamedTuple):
-    """A response as a graphics card knows it: which one, and its own parameter, a number or one a column."""
+class Sums(Protocol):
+    """Sums over all documents, from which a response draws its own parameter. Every engine has them."""
+
+    def log_likelihoods(self, responses: "Sequence[Response]") -> np.ndarray:
+        """The log-likelihood of all documents under each of n responses, (n, R)."""
+
+    def residuals(self) -> np.ndarray:
+        """The sum of the weights and the weighted sum of squares of y - omega, (2, R)."""
+
+
+class ScalarForm(NamedTuple):
+    """A response as `kernels.responses` knows it: its kind, and its own parameter, a number or one for each column."""
 
     kind: int
     own: np.ndarray | float = 0.0
@@ -179,8 +188,8 @@ class Response(ABC):
         return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
     @property
-    def law(self) -> Law | None:
-        """How a graphics card draws lam; None: it does not."""
+    def scalar_form(self) -> ScalarForm | None:
+        """The scalar formulas of the response in `kernels.responses`; None where it has none, as a user's own."""
         return None
 
     @property
@@ -207,7 +216,7 @@ class Response(ABC):
         """The same response with another value of its own parameter."""
         return self
 
-    def draw_scale(self, total: Total, key: np.uint64) -> "Response":
+    def draw_scale(self, sums: Sums, key: np.uint64) -> "Response":
         """The same response with its own parameter drawn, lam integrated out."""
         return self
 
@@ -231,8 +240,8 @@ class Logistic(Response):
     exclusive: bool = False  # exactly one column of a document is 1; it is so in proportion to its odds
 
     @property
-    def law(self):
-        return Law(LOGISTIC)
+    def scalar_form(self):
+        return ScalarForm(LOGISTIC)
 
     @property
     def about_mean(self):
@@ -298,8 +307,8 @@ class Hinge(Response):
     margin: float
 
     @property
-    def law(self):
-        return Law(HINGE, self.margin)
+    def scalar_form(self):
+        return ScalarForm(HINGE, self.margin)
 
     def draw_lam(self, target, omega, key, first_doc):
         # lam ~ InverseGaussian(mean c / |zeta|, shape c**2)
@@ -361,8 +370,8 @@ class Gaussian(Response):
     given: bool = False  # then it is not even drawn for predictions
 
     @property
-    def law(self):
-        return Law(GAUSSIAN, self.sigma2)
+    def scalar_form(self):
+        return ScalarForm(GAUSSIAN, self.sigma2)
 
     @property
     def about_mean(self):
@@ -408,10 +417,10 @@ class Gaussian(Response):
     def plain(self):
         return replace(self, c=1.0, drawn=not self.given)
 
-    def draw_scale(self, total, key):
+    def draw_scale(self, sums, key):
         if not self.drawn:
             return self
-        n, squares = 0.5 * self.c * total("residuals")
+        n, squares = 0.5 * self.c * sums.residuals()
         sigma2 = (self.rate + squares) / gammas(self.shape + n, key)  # the inverse gamma is conjugate
         return self.with_scale(sigma2.clip(LEAST_SCALE, MOST_SCALE))
 
@@ -435,8 +444,8 @@ class NegativeBinomial(Response):
     given: bool = False  # then it is not even drawn for predictions
 
     @property
-    def law(self):
-        return Law(COUNTS, self.r)
+    def scalar_form(self):
+        return ScalarForm(COUNTS, self.r)
 
     @property
     def about_mean(self):
@@ -528,13 +537,13 @@ class NegativeBinomial(Response):
     def plain(self):
         return replace(self, c=1.0, drawn=not self.given)
 
-    def draw_scale(self, total, key):
+    def draw_scale(self, sums, key):
         if not self.drawn:
             return self
 
         def log_density(points):  # of x = log r, some at a time
             new = [self.with_scale(np.exp(x)) for x in points]
-            return total("log_likelihoods", new) + [self.shape * np.log(n.r) - self.rate * n.r for n in new]
+            return sums.log_likelihoods(new) + [self.shape * np.log(n.r) - self.rate * n.r for n in new]
 
         return self.with_scale(np.exp(slice_sample(log_density, np.log(self.r), key)))
 

@@ -1,8 +1,9 @@
 """One chain of a fit: its iterations, what is kept of them, and what it leaves behind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from supertopic.inference.calibration import LEAST_SHOWN, NU2, NU2_SHOWN, THIN, 
 from supertopic.inference.shrinkage import Foretold, foretell
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
-from supertopic.model.state import Priors, Statistics, mean_topics
+from supertopic.model.state import Priors, WeightPriors, mean_topics, no_statistics
+from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint
-from supertopic.sampling.new_documents import PREDICT, freeze
+from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze
 from supertopic.sampling.plan import Plan
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.threads import ThreadEngine
 
 LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
 PREDICTING, SHOWN = 1 << 33, 1 << 36  # paths of random numbers that no training iteration takes
@@ -37,13 +39,13 @@ class Result(NamedTuple):
     log_joint: list[tuple[int, float]]  # iteration, value
     seconds: np.ndarray  # (3,): in eta, z, lambda
     traffic: np.ndarray  # (2,): seconds and bytes for telling other machines
-    learned: list[Statistics]  # of eta, weights and shown, as in `Belief`
+    learned: WeightPriors  # for later batches
 
 
 class Chain:
     """The index-th chain of a plan, run by an engine that has its documents, and what is kept of it so far."""
 
-    def __init__(self, plan: Plan, index: int, engine: Any):
+    def __init__(self, plan: Plan, index: int, engine: Engine, known: WeightPriors | None):
         self.plan, self.index, self.priors, self.response = plan, index, plan.priors, plan.response
         self.engine = engine
         self.iteration = 0
@@ -56,7 +58,10 @@ class Chain:
         self.shown: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.foretold: Foretold | None = None
         self.left_out = np.zeros((0, plan.n_columns))
-        self.learned = {name: plan.known(name) for name in ("eta", "weights", "shown")}
+        self.known = known
+        nothing = no_statistics(plan.n_topics + plan.n_covariates, plan.n_columns)
+        self.before = known or WeightPriors(nothing, nothing, nothing)
+        self.learned = self.before
         self.engine.start(make_key(plan.seed, index, 0))
         self.statistics = self.engine.statistics()
 
@@ -71,13 +76,14 @@ class Chain:
         self.iteration += 1
         kept, key = self.iteration > self.plan.burn_in, make_key(self.plan.seed, self.index, self.iteration)
         self.last_eta, self.statistics, self.response = iterate(
-            self.engine, self.statistics, self.response, self.priors, key, kept
+            self.engine, self.statistics, self.known and self.known.training, self.response, self.priors, key, kept
         )
         if kept or self.iteration % LOG_JOINT_EVERY == 0:
-            value = log_joint(self.engine, self.last_eta, self.response, self.priors)
+            known = self.known and self.known.training
+            value = log_joint(self.engine, self.last_eta, self.response, self.priors, known)
             self.log_joint.append((self.iteration, value))
         if kept:
-            loss = -self.engine.total("log_likelihoods", [replace(self.response, c=1.0)]).sum()
+            loss = -self.engine.log_likelihoods([replace(self.response, c=1.0)]).sum()
             self.trace.append(np.array([value, loss]))
             self.eta.append(self.last_eta)
             self.scale.append(self.response.scale)
@@ -87,53 +93,54 @@ class Chain:
     def remember(self) -> None:
         """Learn what later batches need to know of the chain's own weights, once it has come to its end."""
         if self.plan.n_columns:
-            self.learned["eta"] = carry_over(
-                self.engine, self.response, self.priors.nu2, self.plan.known("eta"), self.eta
-            )
+            training = carry_over(self.engine, self.response, self.priors.nu2, self.before.training, self.eta)
+            self.learned = self.learned._replace(training=training)
 
     def calibrate(self, n_sweeps: int, hidden: Arrays | None, asked: np.ndarray | None = None) -> Iterator[None]:
         """Draw weights for predictions and, from hidden documents, those that are shown; yields after each draw.
 
         `asked` is a mask of the hidden documents whose responses are foretold.
         """
-        seed, known = self.plan.seed, self.plan.known
+        seed, known = self.plan.seed, self.before
         self.engine.leave_out(self.priors, n_sweeps, make_key(seed, self.index, PREDICT))
         key = make_key(seed, self.index, PREDICTING)
-        for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, known("weights"), len(self.eta), key):
+        for draw in draw_weights(self.engine, self.plan.response.plain(), NU2, known.prediction, len(self.eta), key):
             self.weights.append(draw)
             yield
         etas = np.array([eta for eta, _ in self.weights])
         response = self.plan.response.plain().with_scale(np.mean([drawn.scale for _, drawn in self.weights], axis=0))
-        self.learned["weights"] = carry_over(self.engine, response, NU2, known("weights"), etas)
-        self.left_out = np.concatenate(self.engine.ask("told", etas[:, :, : self.plan.n_topics].mean(axis=0)))
+        prediction = carry_over(self.engine, response, NU2, known.prediction, etas)
+        self.learned = self.learned._replace(prediction=prediction)
+        self.left_out = self.engine.left_out_omega(etas[:, :, : self.plan.n_topics].mean(axis=0))
         path, n_shown = make_key(seed, self.index, SHOWN), max(len(self.eta), LEAST_SHOWN)
         if hidden is None:
-            if known("shown").precision.any():  # nothing new is known of them: what was known is drawn again
-                self.shown = [draw_eta(known("shown"), NU2_SHOWN, make_key(path, i)) for i in range(n_shown)]
+            if known.reported.precision.any():  # nothing new is known of them: what was known is drawn again
+                self.shown = [draw_eta(known.reported, NU2_SHOWN, make_key(path, i)) for i in range(n_shown)]
             return
         everyone, topics = slice(0, len(hidden.target.y)), self.topics()
         plan = self.plan._replace(slices=(everyone,), groups=(slice(0, 1),))
-        engine, key = Threads(plan, hidden, 1), make_key(seed, self.index, PREDICT)
-        engine.ask("meet", topics, n_sweeps, key)
+        engine, key = ThreadEngine(plan, hidden, 1), make_key(seed, self.index, PREDICT)
+        engine.infer_shares(topics, n_sweeps, key)
         response, drawn = self.plan.response.shown(), []
-        for eta, latest in draw_weights(engine, response, NU2_SHOWN, known("shown"), n_shown, path, THIN):
+        for eta, latest in draw_weights(engine, response, NU2_SHOWN, known.reported, n_shown, path, THIN):
             self.shown.append(eta)
             drawn.append(latest.scale)
             yield
         response = response.with_scale(np.mean(drawn, axis=0))
-        self.learned["shown"] = carry_over(engine, response, NU2_SHOWN, known("shown"), self.shown)
+        reported = carry_over(engine, response, NU2_SHOWN, known.reported, self.shown)
+        self.learned = self.learned._replace(reported=reported)
         engine.close()
         some = hidden if asked is None else hidden.select(asked)
         self.foretold = foretell(some, topics, etas, n_sweeps, key)
 
-    def topics(self) -> Any:
+    def topics(self) -> FrozenTopics:
         """The topics that new documents will see: those of the mean over the draws."""
-        kept = self.engine.counts.draws()
+        kept = self.engine.counts.summed_counts()
         return freeze(mean_topics(kept.word_topic, kept.n_draws, self.priors), self.plan.device)
 
     def finish(self) -> Result:
         """What is kept of the chain; its own weights take the place of those that were not drawn."""
-        eta, scale, kept = np.array(self.eta), np.array(self.scale), self.engine.counts.draws()
+        eta, scale, kept = np.array(self.eta), np.array(self.scale), self.engine.counts.summed_counts()
         calibrated = eta, scale
         if self.weights:
             calibrated = (
@@ -141,18 +148,17 @@ class Chain:
                 np.array([drawn.scale for _, drawn in self.weights]),
             )
         shown = np.array(self.shown) if self.shown else calibrated[0]
-        doc_topic = np.concatenate(self.engine.ask("topic_counts"))
+        doc_topic = self.engine.topic_counts()
         return Result(
             eta, scale, calibrated, shown, self.foretold, self.left_out, kept.word_topic, doc_topic, self.priors,
             np.array(self.trace), self.log_joint, self.engine.timings(), self.engine.traffic(),
-            list(self.learned.values()),
+            self.learned,
         )  # fmt: skip
 
     def state(self) -> dict[str, np.ndarray]:
         """What is kept so far; with the states of the shards it is all that `restore` needs to go on bit for bit."""
         return {
             "iteration": np.array([self.iteration]),
-            "c": np.array([self.response.c]),
             "dense": np.array([self.engine.counts.dense]),
             "response": np.array(self.response.scale),
             "alpha": self.priors.alpha,
@@ -161,24 +167,23 @@ class Chain:
             "eta": np.array(self.eta),
             "scale": np.array(self.scale),
             "trace": np.array(self.trace),
-            "word_topic": self.engine.counts.kept.copy(),
+            "word_topic": self.engine.counts.summed.copy(),
             "seconds": self.engine.seconds.copy(),
             "log_joint": np.array(self.log_joint),
         }
 
-    def restore(self, state: dict[str, np.ndarray], read: Callable) -> None:
-        """Be where a chain with this state was; `read` restores a shard, given a response and eta."""
+    def restore(self, state: dict[str, np.ndarray], shards: Path) -> None:
+        """Continue from a saved state; the states of the shards are in a folder."""
         kept, plan = state["word_topic"], self.plan
         if kept.shape != (plan.n_words, plan.n_topics) or kept.dtype.kind not in "iu" or (kept < 0).any():
             raise ValueError("The checkpoint does not fit these documents.")  # kernels check no bounds
         self.iteration = state["iteration"].item()
         self.priors = self.priors._replace(alpha=state["alpha"], beta=state["beta"].item())
-        self.response = replace(self.plan.response.with_scale(state["response"]), c=state["c"].item())
+        self.response = self.plan.response.with_scale(state["response"])
         self.last_eta = state["last_eta"]
         self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))
         self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
-        self.engine.ask(read, self.response, self.last_eta)
-        self.engine.count()
+        self.engine.restore_shards(shards, self.response, self.last_eta)
         self.engine.counts.restore(kept, len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()
@@ -218,5 +223,5 @@ def join(parts: list[Result], n_covariates: int) -> Result:
         apart(eta), beside("scale"), (apart(new), new_scale), apart(shown), foretold, beside("left_out"),
         beside("word_topic"), beside("doc_topic"), parts[0].priors._replace(alpha=alpha),
         np.sum([part.trace for part in parts], axis=0), log_joint, np.sum([part.seconds for part in parts], axis=0),
-        np.sum([part.traffic for part in parts], axis=0), [],
+        np.sum([part.traffic for part in parts], axis=0), parts[0].learned,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """New documents under fixed topics: the training sampler with frozen phi and no response."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -12,22 +13,26 @@ from supertopic.kernels.moments import drawn_omegas
 from supertopic.kernels.sweep import sweep
 from supertopic.model.state import Quadratic, Topics, make_weights
 
+if TYPE_CHECKING:
+    from supertopic.sampling.cuda_documents import DeviceTopics
+
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
-CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # that are worked on at a time, in each thread
-CARD_NUMBERS = 2**26  # on a card
-SETTLE = 10  # sweeps of training documents under topics that are known before
+CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # of documents that a thread has in memory at a time
+DEVICE_NUMBERS = 2**26  # of documents that a GPU has in memory at a time
+SETTLE = 10  # sweeps of training documents under topics from pseudo-counts
+FrozenTopics: TypeAlias = "Topics | DeviceTopics"  # fixed topics, where they are read
 
 
-def on_card():
-    """The same for topics on a card; nothing of CUDA is imported before."""
-    from supertopic.sampling import cuda_documents as card
+def on_device() -> ModuleType:
+    """The functions for topics on a GPU; nothing of CUDA is imported before."""
+    from supertopic.sampling import cuda_documents
 
-    return card
+    return cuda_documents
 
 
-def freeze(topics: Topics, device: str) -> Any:
-    """Topics where they will be read."""
-    return topics if device == "cpu" else on_card().freeze(topics)
+def freeze(topics: Topics, device: str) -> FrozenTopics:
+    """The topics on the device where they will be read."""
+    return topics if device == "cpu" else on_device().freeze(topics)
 
 
 def count_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
@@ -50,9 +55,9 @@ def run_sweeps(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: in
 
 
 def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
-    """The topic of every token of one document in the second half of the sweeps, (n, n_tokens): what is counted else.
+    """The topic of every token of one document in the second half of the sweeps, (n, n_tokens).
 
-    Sweep by sweep, with the random numbers that come next: those of `run_sweeps`, bit for bit.
+    `run_sweeps` counts the same topics, bit for bit; here the sweeps are made one by one to see each of them.
     """
     n_tokens, n_topics = len(tokens.word), len(topics.mass)
     z, nothing = np.empty(n_tokens, np.uint16), np.zeros((1, 0))
@@ -74,14 +79,14 @@ def settle(tokens: Tokens, z: np.ndarray, topics: Topics, streams: np.ndarray, n
     sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), streams, n_sweeps, n_sweeps, unkept, nothing)
 
 
-def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
+def draw_omegas(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
     """The topics' part of omega, (n_pairs, n_docs, R): draws of zbar, one a sweep, each with a draw of eta (n, R, K).
 
     There are as many pairs as sweeps in the second half or draws of eta, whichever are more. Where the topics are on a
-    card, that is where the work is done.
+    GPU, the work is done there.
     """
     if not isinstance(topics, Topics):
-        return on_card().draw_omegas(tokens, topics, n_sweeps, eta, key)
+        return on_device().draw_omegas(tokens, topics, n_sweeps, eta, key)
     streams = content_streams(tokens, key)
     n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
     n_pairs, numbers = max(n_draws, len(eta)), n_draws * len(lengths) * len(topics.alpha)
@@ -92,14 +97,14 @@ def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key
     return omega
 
 
-def infer_shares(tokens: Tokens, topics: Any, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
+def infer_shares(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
     """The mean zbar (n_docs, K) of each document over the second half of the sweeps.
 
     A document's random numbers depend on its words alone: it gets the same answer alone, in any batch and order.
     A document without words gets 0.
     """
     if not isinstance(topics, Topics):
-        return on_card().infer_shares(tokens, topics, n_sweeps, key)
+        return on_device().infer_shares(tokens, topics, n_sweeps, key)
     n_kept = n_sweeps - n_sweeps // 2
     shares = np.empty((len(tokens.doc_start) - 1, len(topics.mass)))
 

@@ -1,4 +1,4 @@
-"""The topic sampler on a graphics card: `sweep` of the same model, arranged for 32 lanes that do the same.
+"""The topic sampler on a GPU: the same model as `kernels.sweep`, arranged for warps of 32 lanes.
 
 - A document is a chain: each token waits for the one before. So many documents run at once, T lanes of a warp for each;
   each lane has every T-th four of the topics. Documents are sorted by length, the longest first, and the tokens of the
@@ -47,7 +47,7 @@ TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken ag
 
 
 class Documents(NamedTuple):
-    """Some documents on the card: a row each, longest first, as many as fill whole warps."""
+    """Documents on the device: a row each, longest first, as many rows as fill whole warps."""
 
     word: Any  # int32: token i of row d is at base[d // G] + i G + d % G, where G rows share a warp
     z: Any  # uint16
@@ -57,11 +57,11 @@ class Documents(NamedTuple):
     n: Any  # (rows, width) float32, flat: the tokens of each topic
 
 
-class Likes(NamedTuple):
-    """What a sweep sees of the topics, and the counts that follow it; (V, width), flat.
+class TopicTables(NamedTuple):
+    """The topics as a sweep reads them, and the counts that it updates; (V, width), flat.
 
-    A word likes a topic by (table + beta) inverse, and its own by (table - taken + beta) inverse_own: the table holds
-    counts, of which the token itself is one, or phi.
+    The probability of a word in a topic is (table + beta) inverse, and in the token's own topic (table - taken + beta)
+    inverse_own: the table holds counts, of which the token itself is one, or phi.
     """
 
     table: Any  # float32
@@ -72,8 +72,8 @@ class Likes(NamedTuple):
     count: Any  # int32; empty where nothing is counted
 
 
-class Pull(NamedTuple):
-    """The response's part of the conditional, and omega, which is made anew."""
+class ResponseTables(NamedTuple):
+    """The response's part of the conditional, and omega, which the sweep computes."""
 
     exact: Any  # (R, K + P) float64: eta
     rows: Any  # (width, columns) float32, flat: eta, a row a topic
@@ -147,7 +147,7 @@ def row_width(n_topics: int) -> int:
 
 
 def check_places(n_words: int, n_topics: int, n_tokens: int, longest: int) -> None:
-    """Refuse topics and documents that the kernel could not address."""
+    """Refuse topics and documents that the kernel cannot address."""
     table, tokens = n_words * row_width(n_topics), n_tokens + WARP * longest
     if max(table, tokens) >= MOST_PLACES:
         raise ValueError(
@@ -158,7 +158,7 @@ def check_places(n_words: int, n_topics: int, n_tokens: int, longest: int) -> No
 
 
 def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:
-    """From the model alone, so that the same model comes out on any card."""
+    """The shape for a model, from the model alone, so that every GPU gives the same draws."""
     topics = QUICK if quick else LANE_TOPICS if n_columns <= 1 else MANY_COLUMNS
     lanes, most = 1, 1 if SIMULATED else row_width(n_topics) // 4 & -(row_width(n_topics) // 4)
     most = min(most, WARP)  # a row has whole fours for that many lanes
@@ -171,7 +171,7 @@ def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:
         elif shape.n_lanes < most:
             shape = shape._replace(n_lanes=2 * shape.n_lanes)
         else:
-            raise ValueError(f"{n_columns:,} columns do not fit a graphics card; device='cpu' takes them.")
+            raise ValueError(f"{n_columns:,} columns do not fit a GPU; device='cpu' takes them.")
     return shape
 
 
@@ -187,8 +187,8 @@ def make_sweep(shape: Shape):
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
 
     @jit_within(shape.registers)
-    def sweep(docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first_group, n_groups):
-        """Draw every z anew, n_sweeps times; counts after burn_in are added to `kept`, `apart` from each other."""
+    def sweep(docs, tables, response, key, n_sweeps, burn_in, apart, summed, first_group, n_groups):
+        """Draw every z anew, n_sweeps times; counts after burn_in are added to `summed`, each `apart` numbers on."""
         tid = cuda.threadIdx.x
         t, slot = tid & (T - 1), (tid & (WARP - 1)) // T
         group = (cuda.blockIdx.x * B + tid) // WARP
@@ -207,11 +207,11 @@ def make_sweep(shape: Shape):
         slopes = STATE + (tid // T) * C
         curves = slopes + C * (B // T)
         in_memory, in_row, at_slopes, at_curves = uint64(4 * tid), uint64(4 * t), uint64(slopes), uint64(curves)
-        beta, taken = likes.prior[0], likes.prior[1]
+        beta, taken = tables.prior[0], tables.prior[1]
         for f in range(F):
             first = (f * T + t) * 4
             fixed[4 * f], fixed[4 * f + 1], fixed[4 * f + 2], fixed[4 * f + 3] = load4_constant(
-                likes.inverse, uint64(first)
+                tables.inverse, uint64(first)
             )
             for c in range(4):
                 memory[uint32((f * B + tid) * 4 + c)] = docs.n[place + uint64(first + c)]
@@ -224,13 +224,13 @@ def make_sweep(shape: Shape):
         slope = square = zero
         if R == 1:
             known = zero
-            for p in range(pull.covariates.shape[1]):
-                known += float32(pull.exact[0, K + p] * pull.covariates[row, p])
-            square = float32(pull.lam[row, 0]) * inverse * inverse * log2e
-            slope = (float32(pull.kappa[row, 0]) - float32(pull.lam[row, 0]) * known) * inverse * log2e
+            for p in range(response.covariates.shape[1]):
+                known += float32(response.exact[0, K + p] * response.covariates[row, p])
+            square = float32(response.lam[row, 0]) * inverse * inverse * log2e
+            slope = (float32(response.kappa[row, 0]) - float32(response.lam[row, 0]) * known) * inverse * log2e
             omega = zero
             for m in range(M):
-                e = pull.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)]
+                e = response.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)]
                 omega += e * memory[uint32(((m // 4) * B + tid) * 4 + m % 4)]
                 fixed[m] = log2(fixed[m]) - half * square * e * e
             for s in range(LOG):
@@ -242,14 +242,14 @@ def make_sweep(shape: Shape):
                 b = a = zero
                 if r < R:
                     known = zero
-                    for p in range(pull.covariates.shape[1]):
-                        known += float32(pull.exact[r, K + p] * pull.covariates[row, p])
-                    b = float32(pull.lam[row, r]) * inverse * inverse * log2e
-                    a = (float32(pull.kappa[row, r]) - float32(pull.lam[row, r]) * known) * inverse * log2e
+                    for p in range(response.covariates.shape[1]):
+                        known += float32(response.exact[r, K + p] * response.covariates[row, p])
+                    b = float32(response.lam[row, r]) * inverse * inverse * log2e
+                    a = (float32(response.kappa[row, r]) - float32(response.lam[row, r]) * known) * inverse * log2e
                 omega = zero
                 for k in range(K):
                     at_k = ((k >> (2 + LOG)) * B + mine + ((k >> 2) & (T - 1))) * 4 + (k & 3)
-                    omega += memory[uint32(at_k)] * pull.rows[uint32(k * C + r)]
+                    omega += memory[uint32(at_k)] * response.rows[uint32(k * C + r)]
                 memory[uint32(slopes + r)], memory[uint32(curves + r)] = a - b * omega, b
             if T > 1:
                 sync_lanes()
@@ -258,7 +258,7 @@ def make_sweep(shape: Shape):
             for c in range(C4):
                 b0, b1, b2, b3 = load4(memory, at_curves + uint64(4 * c))
                 for m in range(M):
-                    e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
+                    e0, e1, e2, e3 = load4_constant(response.lanes, in_row + uint64(4 * (c * M + m) * T))
                     fixed[m] -= half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
         shift = zero
 
@@ -274,12 +274,12 @@ def make_sweep(shape: Shape):
             word_2, j_2 = docs.word[ahead], int32(docs.z[ahead])
             for f in range(F):
                 like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                    likes.table, uint64(word) + in_row + uint64(4 * f * T)
+                    tables.table, uint64(word) + in_row + uint64(4 * f * T)
                 )
-            own = likes.table[uint32(word + uint32(j))]
+            own = tables.table[uint32(word + uint32(j))]
             for i in range(longest):
                 live = i < length
-                like_own = (own - taken + beta) * likes.inverse_own[uint32(j)]
+                like_own = (own - taken + beta) * tables.inverse_own[uint32(j)]
                 ahead = uint32(p + uint32(3 * G)) if i + 3 < longest else start
                 word_3, j_3 = docs.word[ahead], int32(docs.z[ahead])
                 if i & (T - 1) == 0:  # each lane makes one, for one of the next T tokens
@@ -291,21 +291,21 @@ def make_sweep(shape: Shape):
                 # the token out of its topic, which is weighed apart from the others
                 owner = (j >> 2) & (T - 1)
                 at_j = uint32(((j >> (2 + LOG)) * B + mine + owner) * 4 + (j & 3))
-                left, alpha_j = memory[at_j] - one, likes.alpha[uint32(j)]
+                left, alpha_j = memory[at_j] - one, tables.alpha[uint32(j)]
                 if T > 1:
                     sync_lanes()
                 if owner == t:
                     memory[at_j] = -alpha_j
                 stay_score = zero
                 if R == 1:
-                    eta_j = pull.rows[uint32(j * C)]
+                    eta_j = response.rows[uint32(j * C)]
                     slope += square * eta_j
                     stay_score = eta_j * (slope - half * square * eta_j)
                 if MANY:
                     part = zero
                     for c in range(CT):
                         r = c * T + t
-                        e, b = pull.rows[uint32(j * C + r)], memory[uint32(curves + r)]
+                        e, b = response.rows[uint32(j * C + r)], memory[uint32(curves + r)]
                         slope_r = memory[uint32(slopes + r)] + b * e
                         memory[uint32(slopes + r)] = slope_r
                         part += e * (slope_r - half * b * e)
@@ -325,19 +325,19 @@ def make_sweep(shape: Shape):
                         for c in range(C4):
                             l0, l1, l2, l3 = load4(memory, at_slopes + uint64(4 * c))
                             for m in range(M):
-                                e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
+                                e0, e1, e2, e3 = load4_constant(response.lanes, in_row + uint64(4 * (c * M + m) * T))
                                 weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                     total = zero
                     for f in range(F):  # sums of four, then of fours: a short chain
                         n0, n1, n2, n3 = load4(memory, in_memory + uint64(4 * f * B))
-                        a0, a1, a2, a3 = load4(likes.alpha, in_row + uint64(4 * f * T))
+                        a0, a1, a2, a3 = load4(tables.alpha, in_row + uint64(4 * f * T))
                         m = 4 * f
                         x0, x1 = (n0 + a0) * (like[m] + beta), (n1 + a1) * (like[m + 1] + beta)
                         x2, x3 = (n2 + a2) * (like[m + 2] + beta), (n3 + a3) * (like[m + 3] + beta)
                         if R == 0:
                             x0, x1, x2, x3 = x0 * fixed[m], x1 * fixed[m + 1], x2 * fixed[m + 2], x3 * fixed[m + 3]
                         if R == 1:
-                            e0, e1, e2, e3 = load4(pull.lanes, in_row + uint64(4 * f * T))
+                            e0, e1, e2, e3 = load4(response.lanes, in_row + uint64(4 * f * T))
                             x0, x1 = x0 * exp2(e0 * slope + fixed[m]), x1 * exp2(e1 * slope + fixed[m + 1])
                             x2, x3 = x2 * exp2(e2 * slope + fixed[m + 2]), x3 * exp2(e3 * slope + fixed[m + 3])
                         if MANY:
@@ -367,18 +367,18 @@ def make_sweep(shape: Shape):
                     top = stay_score - shift + log2((left + alpha_j) * like_own)
                     for f in range(F):
                         n0, n1, n2, n3 = load4(memory, in_memory + uint64(4 * f * B))
-                        a0, a1, a2, a3 = load4(likes.alpha, in_row + uint64(4 * f * T))
+                        a0, a1, a2, a3 = load4(tables.alpha, in_row + uint64(4 * f * T))
                         m = 4 * f
                         weight[m], weight[m + 1] = log2(n0 + a0), log2(n1 + a1)
                         weight[m + 2], weight[m + 3] = log2(n2 + a2), log2(n3 + a3)
                     for m in range(M):
                         score = fixed[m]
                         if R == 1:
-                            score += pull.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)] * slope
+                            score += response.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)] * slope
                         if MANY:
                             for c in range(C4):
                                 l0, l1, l2, l3 = load4(memory, at_slopes + uint64(4 * c))
-                                e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
+                                e0, e1, e2, e3 = load4_constant(response.lanes, in_row + uint64(4 * (c * M + m) * T))
                                 score += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                         top = max(top, score + weight[m] + log2(like[m] + beta))
                     for s in range(LOG):
@@ -391,9 +391,9 @@ def make_sweep(shape: Shape):
                 next_word = uint32(uint32(word_1) * uint32(W))
                 for f in range(F):
                     like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                        likes.table, uint64(next_word) + in_row + uint64(4 * f * T)
+                        tables.table, uint64(next_word) + in_row + uint64(4 * f * T)
                     )
-                own = likes.table[uint32(next_word + uint32(j_1))]
+                own = tables.table[uint32(next_word + uint32(j_1))]
                 goal = chance * (others + stay) - stay
                 m_found, t_found = int32(0), 0
                 rest = goal - (up_to - total)
@@ -411,11 +411,11 @@ def make_sweep(shape: Shape):
                 if owner == t:
                     memory[at_j] = left
                 if R == 1:
-                    slope -= square * pull.rows[uint32(k * C)]
+                    slope -= square * response.rows[uint32(k * C)]
                 if MANY:
                     for c in range(CT):
                         r = c * T + t
-                        memory[uint32(slopes + r)] -= memory[uint32(curves + r)] * pull.rows[uint32(k * C + r)]
+                        memory[uint32(slopes + r)] -= memory[uint32(curves + r)] * response.rows[uint32(k * C + r)]
                 if T > 1:
                     sync_lanes()
                 if ((k >> 2) & (T - 1)) == t:
@@ -423,12 +423,14 @@ def make_sweep(shape: Shape):
                 if k != j:
                     if t == 0:
                         docs.z[p] = uint16(k)
-                    if len(likes.count) > 0:
+                    if len(tables.count) > 0:
                         if T == 1:
-                            cuda.atomic.add(likes.count, uint32(word + uint32(j)), -1)
-                            cuda.atomic.add(likes.count, uint32(word + uint32(k)), 1)
+                            cuda.atomic.add(tables.count, uint32(word + uint32(j)), -1)
+                            cuda.atomic.add(tables.count, uint32(word + uint32(k)), 1)
                         elif t < 2:
-                            cuda.atomic.add(likes.count, uint32(word + uint32(j if t == 0 else k)), -1 if t == 0 else 1)
+                            cuda.atomic.add(
+                                tables.count, uint32(word + uint32(j if t == 0 else k)), -1 if t == 0 else 1
+                            )
                 if T > 1:
                     sync_lanes()
                 p = uint32(p + uint32(G))
@@ -436,7 +438,7 @@ def make_sweep(shape: Shape):
             if sweep_number >= burn_in:
                 to = uint64(sweep_number - burn_in) * uint64(apart) + place
                 for m in range(M):
-                    kept[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[
+                    summed[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[
                         uint32(((m // 4) * B + tid) * 4 + m % 4)
                     ]
 
@@ -447,13 +449,13 @@ def make_sweep(shape: Shape):
             for m in range(M):
                 topic = ((m // 4) * T + t) * 4 + m % 4
                 if topic < K:
-                    value += pull.exact[r, topic] * float64(memory[uint32(((m // 4) * B + tid) * 4 + m % 4)])
+                    value += response.exact[r, topic] * float64(memory[uint32(((m // 4) * B + tid) * 4 + m % 4)])
             for s in range(LOG):
                 value += cuda.shfl_xor_sync(EVERYONE, value, 1 << s)
             if t == 0:
                 value /= float64(max(length, 1))
-                for p in range(pull.covariates.shape[1]):
-                    value += pull.exact[r, K + p] * pull.covariates[row, p]
-                pull.omega[row, r] = value + pull.offset[row, r]
+                for p in range(response.covariates.shape[1]):
+                    value += response.exact[r, K + p] * response.covariates[row, p]
+                response.omega[row, r] = value + response.offset[row, r]
 
     return sweep
