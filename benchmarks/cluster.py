@@ -31,8 +31,8 @@ from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import iterate
 from supertopic.sampling.plan import make_plan
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.ray import RayEngine
-from supertopic.sampling.ray_pool import RayEnginePool
+from supertopic.sampling.ray import RayEnginePool
+from supertopic.sampling.ray_engine import RayEngine
 from supertopic.sampling.threads import ThreadEngine
 
 SETTLE, MEASURED = 8, 7

@@ -14,8 +14,8 @@ from benchmarks.cluster import make, step
 from benchmarks.corpora import newsgroups
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.ray import RayEngine
-from supertopic.sampling.ray_pool import RayEnginePool
+from supertopic.sampling.ray import RayEnginePool
+from supertopic.sampling.ray_engine import RayEngine
 from supertopic.sampling.threads import ThreadEngine
 
 SETTLE, MEASURED = 12, 5

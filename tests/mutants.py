@@ -414,7 +414,7 @@ LEVELS = [  # offsets, levels, what batches carry over
     m(
         "inference/calibration",
         "lam where the curvature belongs",
-        'engine.linearise(response)\n    precision',
+        "engine.linearise(response)\n    precision",
         "precision",
         "levels",
     ),
@@ -428,7 +428,7 @@ LEVELS = [  # offsets, levels, what batches carry over
     m(
         "sampling/chain",
         "reported weights from those that predict",
-        'if known.reported.precision.any():',
+        "if known.reported.precision.any():",
         "if False:",
         "levels:hides",
     ),

@@ -111,7 +111,7 @@ def test_killed_workers(sampler, ray_cluster):
 
 
 def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
-    from supertopic.sampling import ray as cluster
+    from supertopic.sampling import ray_engine as cluster
 
     run, there, stopped = RUN | {"burn_in": 600}, tmp_path / "there", []
     model = LDA(**run).fit(CORPUS.X)
@@ -138,7 +138,7 @@ def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
 
 def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch):
     """As on a full disk: the workers' error arrives, and the fit goes on and says so."""
-    from supertopic.sampling.ray import RayEngine
+    from supertopic.sampling.ray_engine import RayEngine
 
     model, save = LDA(**RUN).fit(CORPUS.X), RayEngine.save_shards
     (tmp_path / "file").touch()  # the workers cannot write below it
@@ -151,7 +151,7 @@ def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch)
 
 def test_what_a_worker_raises_arrives(ray_cluster):
     from small import restore
-    from supertopic.sampling.ray_pool import RayEnginePool
+    from supertopic.sampling.ray import RayEnginePool
 
     plan, source = small_plan(LDA(**RUN))
     state = {"z": np.zeros(3, np.uint16), "lam": np.zeros((1, 1)), "seconds": np.zeros(3)}
@@ -252,8 +252,8 @@ def test_a_worker_answers_while_it_works(ray_cluster):
     import ray
 
     from supertopic.kernels.draws import make_key
-    from supertopic.sampling.ray import RayEngine
-    from supertopic.sampling.ray_pool import RayEnginePool
+    from supertopic.sampling.ray import RayEnginePool
+    from supertopic.sampling.ray_engine import RayEngine
 
     with RayEnginePool("", 1, "cpu", 1) as crowd:
         plan, source = small_plan(LDA(**RUN))

@@ -56,7 +56,7 @@ def seal(value):
 
 
 def on_ray(plan, source, n_threads, pseudo_counts=None):
-    from supertopic.sampling.ray import RayEngine
+    from supertopic.sampling.ray_engine import RayEngine
 
     return RayEngine(plan, source, CROWD[0].workers, pseudo_counts)
 

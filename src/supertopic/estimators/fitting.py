@@ -128,7 +128,7 @@ class Fitting(Beliefs):
         """Who runs the chains, and how many at a time."""
         if self.engine != "threads":
             check_ray()
-            from supertopic.sampling.ray_pool import RayEnginePool
+            from supertopic.sampling.ray import RayEnginePool
 
             return RayEnginePool(self.engine.partition(":")[2], self.n_jobs, self.device, n_chains)
         n_threads = effective_n_jobs(self.n_jobs)

@@ -118,7 +118,7 @@ class FromFiles:
 def open_readers(engine: str, n_jobs: int | None):
     """Who reads files: processes of this machine, or tasks of a cluster."""
     if engine != "threads":
-        from supertopic.sampling.ray_pool import readers
+        from supertopic.sampling.ray import readers
 
         return readers(engine.partition(":")[2])
     n = effective_n_jobs(n_jobs)

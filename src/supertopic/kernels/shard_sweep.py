@@ -13,21 +13,21 @@ from supertopic.kernels.sweep import sweep
 
 
 @kernel
-def sweep_shard_dense(tokens, z, topics, weights, quadratic, key, first_doc, keep, kept, omega, n_parts):
+def sweep_shard_dense(tokens, z, topics, weights, quadratic, key, first_doc, keep, summed, omega, n_parts):
     """The dense sampler over a shard whose first document has the number first_doc; returns the fields of `Moves`."""
     streams = document_streams(key, first_doc, len(tokens.doc_start) - 1)
     previous = z.copy()
     once = np.int64(1)  # a plain 1 would be a type of its own, for which all would be compiled again
-    sweep(tokens, z, topics, weights, quadratic, streams, once, 0 if keep else once, kept, omega)
+    sweep(tokens, z, topics, weights, quadratic, streams, once, 0 if keep else once, summed, omega)
     return find_changes(tokens, previous, z, topics, n_parts, (0, 0))
 
 
 @kernel
-def sweep_shard_sparse(tokens, z, topics, weights, quadratic, key, first_doc, keep, kept, omega, n_parts):
+def sweep_shard_sparse(tokens, z, topics, weights, quadratic, key, first_doc, keep, summed, omega, n_parts):
     """The sparse sampler over a shard; returns the fields of `Moves`."""
     streams = document_streams(key, first_doc, len(tokens.doc_start) - 1)
     previous = z.copy()
-    taken = sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega)
+    taken = sweep_sparse(tokens, z, topics, weights, quadratic, streams, summed, omega)
     return find_changes(tokens, previous, z, topics, n_parts, taken)
 
 

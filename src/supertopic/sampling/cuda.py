@@ -25,7 +25,7 @@ from supertopic.kernels.cuda.device import (
     put,
     zeros,
 )
-from supertopic.kernels.cuda.sweep import ResponseTables, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.layout import ResponseTables, TopicTables, make_shape, row_width
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
 from supertopic.model.responses import Response, ScalarForm

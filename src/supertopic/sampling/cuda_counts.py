@@ -18,7 +18,7 @@ from supertopic.kernels.cuda.device import (
     stream,
     zeros,
 )
-from supertopic.kernels.cuda.sweep import TopicTables, row_width
+from supertopic.kernels.cuda.layout import TopicTables, row_width
 from supertopic.model.state import Moves, Priors, SummedCounts
 from supertopic.sampling.cuda import CudaShard
 from supertopic.sampling.cuda_documents import wide

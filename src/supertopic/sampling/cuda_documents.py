@@ -24,16 +24,8 @@ from supertopic.kernels.cuda.device import (
     stream,
     zeros,
 )
-from supertopic.kernels.cuda.sweep import (
-    Documents,
-    ResponseTables,
-    Shape,
-    TopicTables,
-    check_places,
-    make_shape,
-    make_sweep,
-    row_width,
-)
+from supertopic.kernels.cuda.layout import Documents, ResponseTables, Shape, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.sweep import check_places, make_sweep
 from supertopic.kernels.draws import make_key
 from supertopic.model.state import Topics
 

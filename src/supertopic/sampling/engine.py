@@ -2,7 +2,7 @@
 
 Data goes in and data comes out. No function crosses the contract, arrays that come in may be read-only, and nobody
 outside of a shard knows how its documents are laid out. Threads (`threads.ThreadEngine`) and a Ray cluster
-(`ray.RayEngine`) implement it; whether the shards' arrays live in memory or on a GPU is the plan's `device`.
+(`ray_engine.RayEngine`) implement it; whether the shards' arrays live in memory or on a GPU is the plan's `device`.
 """
 
 from abc import ABC, abstractmethod

@@ -48,10 +48,10 @@ def run_sweeps(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: in
     n_docs, n_topics, width = len(streams), len(topics.mass), len(topics.alpha)
     z = np.empty(len(tokens.word), np.uint16)
     start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
-    kept, none = np.zeros(n_draws * n_docs * width, np.float32), np.zeros((n_docs, 0))
+    summed, none = np.zeros(n_draws * n_docs * width, np.float32), np.zeros((n_docs, 0))
     weights = make_weights(np.zeros((0, n_topics)))
-    sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, n_sweeps // 2, kept, none)
-    return kept.reshape(n_draws, n_docs, width)
+    sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, n_sweeps // 2, summed, none)
+    return summed.reshape(n_draws, n_docs, width)
 
 
 def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
@@ -62,11 +62,11 @@ def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: i
     n_tokens, n_topics = len(tokens.word), len(topics.mass)
     z, nothing = np.empty(n_tokens, np.uint16), np.zeros((1, 0))
     start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
-    weights, unkept, drawn = make_weights(np.zeros((0, n_topics))), np.zeros(0, np.float32), []
+    weights, no_sum, drawn = make_weights(np.zeros((0, n_topics))), np.zeros(0, np.float32), []
     with np.errstate(over="ignore"):
         for s in range(n_sweeps):
             stream = streams + np.uint64(s * n_tokens) * GOLDEN
-            sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), stream, 1, 1, unkept, nothing)
+            sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), stream, 1, 1, no_sum, nothing)
             if s >= n_sweeps // 2:
                 drawn.append(z.copy())
     return np.array(drawn)
@@ -74,9 +74,9 @@ def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: i
 
 def settle(tokens: Tokens, z: np.ndarray, topics: Topics, streams: np.ndarray, n_sweeps: int) -> None:
     """Some sweeps of z under fixed topics, without a response."""
-    nothing, unkept = np.zeros((len(streams), 0)), np.zeros(0, np.float32)
+    nothing, no_sum = np.zeros((len(streams), 0)), np.zeros(0, np.float32)
     weights = make_weights(np.zeros((0, len(topics.mass))))
-    sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), streams, n_sweeps, n_sweeps, unkept, nothing)
+    sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), streams, n_sweeps, n_sweeps, no_sum, nothing)
 
 
 def draw_omegas(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
@@ -105,13 +105,13 @@ def infer_shares(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, key: np.ui
     """
     if not isinstance(topics, Topics):
         return on_device().infer_shares(tokens, topics, n_sweeps, key)
-    n_kept = n_sweeps - n_sweeps // 2
+    n_counted = n_sweeps - n_sweeps // 2
     shares = np.empty((len(tokens.doc_start) - 1, len(topics.mass)))
 
     def work(docs: slice) -> None:
         part = take(tokens, docs)
         counts = count_topics(part, topics, content_streams(part, key), n_sweeps)
-        shares[docs] = counts.astype(float) / (np.maximum(np.diff(part.doc_start), 1) * n_kept)[:, None]
+        shares[docs] = counts.astype(float) / (np.maximum(np.diff(part.doc_start), 1) * n_counted)[:, None]
 
     chunks = cut(tokens.doc_start, max(1, len(tokens.word) // CHUNK_TOKENS, n_threads))
     if min(n_threads, len(chunks)) == 1:
