@@ -20,18 +20,20 @@ import scipy.sparse as sp
 
 from benchmarks.corpora import newsgroups
 from supertopic import SLDAClassifier
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.spool import Spool
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, make_target
+from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import iterate
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.ray import Cluster, Crowd
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.ray import RayEnginePool
+from supertopic.sampling.ray_engine import RayEngine
+from supertopic.sampling.threads import ThreadEngine
 
 SETTLE, MEASURED = 8, 7
 WORK = {"K = 40, 20 columns": (40, 20, 4), "K = 1000, 1 column": (1000, 1, 4)}  # topics, columns, times over
@@ -49,7 +51,7 @@ def step(chain, plan, i):
     """Seconds of one iteration."""
     began = time.perf_counter()
     _, chain.statistics, _ = iterate(
-        chain.engine, chain.statistics, plan.response, plan.priors, make_key(plan.seed, 0, i)
+        chain.engine, chain.statistics, None, plan.response, plan.priors, make_key(plan.seed, 0, i)
     )
     return time.perf_counter() - began
 
@@ -60,9 +62,9 @@ def wall(n_threads=2):
         plan, source = make(news, n_topics, n_columns, times)
         for layout, threads in (("one worker of two threads", n_threads), ("two workers of one thread", 1)):
             with (
-                Crowd("", threads, "cpu", 1) as crowd,
-                Chain(plan, 0, Threads(plan, source, n_threads)) as ours,
-                Chain(plan, 0, Cluster(plan, source, crowd)) as theirs,
+                RayEnginePool("", threads, "cpu", 1) as pool,
+                Chain(plan, 0, ThreadEngine(plan, source, n_threads), None) as ours,
+                Chain(plan, 0, RayEngine(plan, source, pool.workers), None) as theirs,
             ):
                 rounds = range(1, SETTLE + MEASURED + 1)
                 seconds = np.array([[step(chain, plan, i) for chain in (ours, theirs)] for i in rounds])
@@ -155,7 +157,10 @@ def memory(n_tokens=80_000_000, n_files=16, n_words=50_000, length=120):
         spool = Spool(places, n_docs * np.arange(n_files + 1), lengths, np.arange(len(lengths)))
         source = spool.with_target(make_target(y, np.ones_like(y)))
         plan = make_plan(source, n_words, Logistic(25.0), Priors(np.full(40, 0.1), 0.01, 1.0), False, "delayed", 0, 9)
-        with Crowd("", 1, "cpu", 1) as crowd, Chain(plan, 0, Cluster(plan, source, crowd)) as chain:
+        with (
+            RayEnginePool("", 1, "cpu", 1) as pool,
+            Chain(plan, 0, RayEngine(plan, source, pool.workers), None) as chain,
+        ):
             seconds = [step(chain, plan, i + 1) for i in range(4)]
             theirs = [f"{peak(pid):.0f}" for pid in workers()]
         print(

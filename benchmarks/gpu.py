@@ -21,17 +21,18 @@ for new, old in (("vstack", "row_stack"), ("isin", "in1d"), ("trapezoid", "trapz
 
 from benchmarks.corpora import newsgroups, newsgroups_pair  # noqa: E402
 from supertopic import SLDAClassifier  # noqa: E402
+from supertopic.corpus.source import Arrays, make_target  # noqa: E402
 from supertopic.corpus.tokens import check_counts, make_tokens  # noqa: E402
-from supertopic.kernels.cuda.device import find_card  # noqa: E402
+from supertopic.kernels.cuda.device import find_device  # noqa: E402
 from supertopic.kernels.draws import make_key  # noqa: E402
 from supertopic.model.responses import Logistic  # noqa: E402
-from supertopic.model.state import Priors, fixed_topics, make_target  # noqa: E402
+from supertopic.model.state import Priors, fixed_topics  # noqa: E402
 from supertopic.sampling.chain import Chain  # noqa: E402
 from supertopic.sampling.gibbs import iterate  # noqa: E402
 from supertopic.sampling.new_documents import freeze, infer_shares  # noqa: E402
-from supertopic.sampling.plan import Arrays, make_plan  # noqa: E402
+from supertopic.sampling.plan import make_plan  # noqa: E402
 from supertopic.sampling.pool import one_blas_thread  # noqa: E402
-from supertopic.sampling.threads import Threads  # noqa: E402
+from supertopic.sampling.threads import ThreadEngine  # noqa: E402
 
 SETTLE, MEASURED = 5, 5
 SWEEPS = {  # times over, the longest document, topics, columns, at least and the aim in G tokens/s
@@ -59,12 +60,12 @@ def make(news, times, longest, n_topics, n_columns, c=25.0, device="cuda"):
 
 def iterations(plan, source, n_threads=1):
     """Seconds for eta, z and lambda, and of whole iterations: medians."""
-    with Chain(plan, 0, Threads(plan, source, n_threads)) as chain:
+    with Chain(plan, 0, ThreadEngine(plan, source, n_threads), None) as chain:
         parts, whole = [], []
         for i in range(SETTLE + MEASURED):
             before, began = chain.engine.timings(), time.perf_counter()
             key = make_key(plan.seed, 0, i + 1)
-            _, chain.statistics, _ = iterate(chain.engine, chain.statistics, plan.response, plan.priors, key)
+            _, chain.statistics, _ = iterate(chain.engine, chain.statistics, None, plan.response, plan.priors, key)
             parts.append(chain.engine.timings() - before)  # waits for the card
             whole.append(time.perf_counter() - began)
         return (*np.median(parts[SETTLE:], axis=0).tolist(), float(np.median(whole[SETTLE:])))
@@ -156,7 +157,7 @@ def main():
     import numba
     import numba_cuda
 
-    about = {"date": str(date.today()), "card": find_card(), "python": platform.python_version()}
+    about = {"date": str(date.today()), "card": find_device(), "python": platform.python_version()}
     about |= {"numpy": np.__version__, "numba": numba.__version__, "numba-cuda": numba_cuda.__version__}
     print(about, flush=True)
     news, found = newsgroups(), {}

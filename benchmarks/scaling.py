@@ -14,8 +14,9 @@ from benchmarks.cluster import make, step
 from benchmarks.corpora import newsgroups
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.ray import Cluster, Crowd
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.ray import RayEnginePool
+from supertopic.sampling.ray_engine import RayEngine
+from supertopic.sampling.threads import ThreadEngine
 
 SETTLE, MEASURED = 12, 5
 PYTHON = 0.004  # seconds of the driver for each worker and iteration: calls and answers
@@ -53,7 +54,7 @@ def measure(n_topics, n_columns, times):
     news = newsgroups()
     plan, source = make(news, n_topics, n_columns, times)
     n_tokens = len(source.tokens.word)
-    with Chain(plan, 0, Threads(plan, source, 1)) as chain:
+    with Chain(plan, 0, ThreadEngine(plan, source, 1), None) as chain:
         for i in range(SETTLE):
             step(chain, plan, i + 1)
         took, moved, followed, follow = [], [], [], chain.engine.follow
@@ -68,7 +69,7 @@ def measure(n_topics, n_columns, times):
         took = [step(chain, plan, SETTLE + i + 1) for i in range(MEASURED)]
     seconds, moves = np.median(took), np.median(moved)
     rates = Rates(n_tokens / (seconds - np.median(followed)), moves / n_tokens, moves / np.median(followed))
-    with Crowd("", 1, "cpu", 1) as crowd, Chain(plan, 0, Cluster(plan, source, crowd)) as chain:
+    with RayEnginePool("", 1, "cpu", 1) as pool, Chain(plan, 0, RayEngine(plan, source, pool.workers), None) as chain:
         theirs = np.median([step(chain, plan, i + 1) for i in range(SETTLE + MEASURED)][SETTLE:])
         n_workers = len(chain.engine.workers)
     return rates, n_tokens, seconds, theirs, n_workers

@@ -18,13 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.corpora import newsgroups
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, make_target
+from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, make_plan
+from supertopic.sampling.plan import make_plan
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.threads import ThreadEngine
 
 SETTLE, MEASURED = 3, 5  # iterations
 WORK = {  # times over, topics, columns, c, what 16 threads on 16 cores should reach
@@ -46,7 +47,7 @@ def make(news, times, n_topics, n_columns, c):
 
 def measure(plan, source, n_threads):
     """Seconds of an iteration, and a sum that tells whether the chain went the same way."""
-    with Chain(plan, 0, Threads(plan, source, n_threads)) as chain:
+    with Chain(plan, 0, ThreadEngine(plan, source, n_threads), None) as chain:
         for _ in range(SETTLE):
             chain.step()
         seconds = []
@@ -61,7 +62,7 @@ def ceiling(plan, source, n_threads):
     """How many times faster n_threads chains are, together, than one, where they share nothing but the machine."""
 
     def rate(n):
-        chains = [Chain(plan, i, Threads(plan, source, 1)) for i in range(n)]
+        chains = [Chain(plan, i, ThreadEngine(plan, source, 1), None) for i in range(n)]
         gate = threading.Barrier(n + 1)
 
         def work(chain):

@@ -41,7 +41,7 @@ def ray_cluster():
 @pytest.fixture(scope="module")
 def crowd(ray_cluster):
     """Two workers of one thread each."""
-    from supertopic.sampling.ray import Crowd
+    from supertopic.sampling.ray import RayEnginePool
 
-    with Crowd("", 1, "cpu", 2) as workers:
+    with RayEnginePool("", 1, "cpu", 2) as workers:
         yield workers

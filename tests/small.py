@@ -1,14 +1,17 @@
 """Small corpora given as lists, as engines and plans: what tests of the sampler start from."""
 
 import itertools
-from functools import partial
+import tempfile
+from pathlib import Path
 
 import numpy as np
 
+from supertopic.corpus.source import Arrays
 from supertopic.corpus.tokens import Tokens
 from supertopic.model.state import Priors
-from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.plan import make_plan
+from supertopic.sampling.threads import LocalShards, ThreadEngine
+from supertopic.storage.container import read_file, write_file
 
 
 def find_card() -> str:
@@ -16,7 +19,7 @@ def find_card() -> str:
     try:
         from supertopic.kernels.cuda import device as gpu
 
-        gpu.find_card()
+        gpu.find_device()
     except (ImportError, RuntimeError):
         return ""
     return "simulator" if gpu.SIMULATED else "card"
@@ -45,39 +48,53 @@ def plan_of(docs, n_words, response, target, priors: Priors, sampler, n_shards=1
     return plan._replace(slices=slices, groups=tuple(slice(i, i + 1) for i in range(n_shards)), **more), source
 
 
-def engine_of(plan, source, z, response, lam, eta, n_threads=1, kind=Threads):
-    """An engine whose shards are where they are told to be: through the contract's own `restore`."""
-    engine = kind(plan, source, n_threads)
+def engine_of(plan, source, z, response, lam, eta, n_threads=1, kind=ThreadEngine, pseudo_counts=None):
+    """An engine whose shards have this z and lam."""
+    engine = kind(plan, source, n_threads, pseudo_counts=pseudo_counts)
     put(engine, plan, source, z, response, lam, eta)
     return engine
 
 
 def put(engine, plan, source, z, response, lam, eta):
+    """Set z and lam of all shards; those of this process without a file, since some tests do it thousands of times."""
     starts, states = source.tokens.doc_start, {}
     for docs in plan.slices:
         own = np.asarray(z, np.uint16)[starts[docs.start] : starts[docs.stop]]
-        states[docs.start] = {"z": own, "lam": np.asarray(lam)[docs], "seconds": np.zeros(3)}
-    restore(engine, states, response, eta)
-
-
-def restore(engine, states, response, eta):
-    """Let every shard be where a state says, by its first document."""
-    engine.ask(partial(restore_shard, states), response, eta)
+        states[docs.start] = {"z": own, "lam": np.asarray(lam, float)[docs], "seconds": np.zeros(3)}
+    if not isinstance(engine, LocalShards):
+        return restore(engine, states, response, eta)
+    for shard in engine.shards:
+        shard.restore(states[shard.first_doc], response, eta)
     engine.count()
 
 
-def restore_shard(states, shard, response, eta):
-    shard.restore(states[shard.first_doc], response, eta)
+def restore(engine, states, response, eta):
+    """Restore every shard, by its first document, through the contract."""
+    with tempfile.TemporaryDirectory() as folder:
+        for first, state in states.items():
+            write_file(Path(folder) / str(first), {}, state)
+        engine.restore_shards(Path(folder), response, eta)
 
 
 def states_of(engine):
-    return {state["first_doc"]: state for state in engine.ask(state_of)}
+    """The states of all shards by their first document, through the contract."""
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save_shards(Path(folder))
+        return {
+            docs.start: read_file(Path(folder) / str(docs.start), "checkpoint")[1]
+            for docs in engine.plan.slices
+            if (Path(folder) / str(docs.start)).exists()  # a replica has some of them
+        }
 
 
-def state_of(shard):
-    return shard.state() | {"first_doc": shard.first_doc}
+def lam_of(engine):
+    """lam of every document."""
+    return np.concatenate([state["lam"] for state in states_of(engine).values()])
 
 
 def z_of(engine):
     """The topic of every token."""
-    return np.concatenate([state["z"] for state in engine.ask("state")])
+    states = (
+        [shard.state() for shard in engine.shards] if isinstance(engine, LocalShards) else states_of(engine).values()
+    )
+    return np.concatenate([state["z"] for state in states])

@@ -6,11 +6,12 @@ from sklearn.metrics import log_loss
 
 from small import engine_of, flat, plan_of
 from supertopic import LDA, SLDAClassifier
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.inference.calibration import NU2, carry_over, draw_weights
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic
-from supertopic.model.state import Kept, Priors, Rows, Statistics, fixed_topics, make_target
+from supertopic.model.state import Priors, ShareRows, Statistics, fixed_topics
 from supertopic.sampling.new_documents import infer_shares
 
 
@@ -31,12 +32,13 @@ def test_a_document_is_left_out_of_the_topics():
     plan, source = plan_of(docs, n_words, Logistic(1.0), target, priors, "delayed", 3)
     engine = engine_of(plan, source, z, Logistic(1.0), target.y, np.zeros((1, n_topics)), 2)
     key = make_key(7, 0)
-    engine.ask("leave_out", Kept(3 * counts, 3 * counts.sum(axis=0), 3), priors, 40, key)
+    engine.counts.restore(3 * counts, 3, 0)
+    engine.leave_out(priors, 40, key)
     found = np.zeros((30, n_topics))
     for shard in engine.shards:
         for d in range(shard.n_docs):
-            part = slice(shard.rows.start[d], shard.rows.start[d + 1])
-            found[shard.first_doc + d, shard.rows.topic[part]] = shard.rows.share[part]
+            part = slice(shard.shares.start[d], shard.shares.start[d + 1])
+            found[shard.first_doc + d, shard.shares.topic[part]] = shard.shares.share[part]
     assert not found[29].any()  # nothing is known of it
     for d in range(29):
         own, tokens_of_d = np.zeros_like(counts), slice(tokens.doc_start[d], tokens.doc_start[d + 1])
@@ -60,7 +62,9 @@ def test_weights_have_the_posterior_of_a_regression():
     engine = engine_of(plan, source, np.zeros(40), response, weight / 0.09, np.zeros((1, 4)))
     for shard in engine.shards:
         own = x[shard.first_doc : shard.first_doc + shard.n_docs]
-        shard.rows = Rows(np.arange(0, own.size + 1, 3), np.tile(np.arange(3, dtype=np.uint16), len(own)), own.ravel())
+        shard.shares = ShareRows(
+            np.arange(0, own.size + 1, 3), np.tile(np.arange(3, dtype=np.uint16), len(own)), own.ravel()
+        )
     A = rng.normal(size=(4, 4))
     before, pull = A @ A.T, rng.normal(size=4)  # what other documents have taught
     known = Statistics(before[np.tril_indices(4)][:, None], pull[:, None])

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from supertopic import LDA, SLDAClassifier, SLDARegressor
+from supertopic.corpus.source import Arrays, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import checkpoint as checkpoints
 from supertopic.model.responses import Logistic
-from supertopic.model.state import no_target
+from supertopic.sampling import threads
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays
 from supertopic.storage.container import read_file
 
 # Windows sends Ctrl-C to a console, not to a process
@@ -162,6 +162,7 @@ def test_a_place_that_cannot_be_written_is_noticed_at_the_start(corpus, tmp_path
         write(*arguments)
 
     monkeypatch.setattr(checkpoints, "write_file", full_disk)
+    monkeypatch.setattr(threads, "write_file", full_disk)
     with pytest.warns(UserWarning, match="No space left"):
         model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c", checkpoint_every=0)
     assert model.training_draws_.shape == (4, 2, 1, 3)
@@ -181,10 +182,10 @@ def test_identity_is_in_the_bytes(corpus, tmp_path):
         model.seed_, model.n_features_in_ = 0, corpus.X.shape[1]
         source = source or Arrays(make_tokens(check_counts(corpus.X)), no_target(corpus.X.shape[0]))
         plan = model._plan(source, Logistic(1.0))
-        return checkpoints.identify(plan, source, [None], {"alpha": value})
+        return checkpoints.identify(plan, source, [None], [None], {"alpha": value})
 
     assert identity(alpha) == identity(alpha.copy()) != identity(other)
-    one, other = (checkpoints.identify(plan, source, [None], {"c": c}) for c in (1.0, 1))
+    one, other = (checkpoints.identify(plan, source, [None], [None], {"c": c}) for c in (1.0, 1))
     assert one != other
 
 

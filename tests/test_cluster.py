@@ -111,7 +111,7 @@ def test_killed_workers(sampler, ray_cluster):
 
 
 def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
-    from supertopic.sampling import ray as cluster
+    from supertopic.sampling import ray_engine as cluster
 
     run, there, stopped = RUN | {"burn_in": 600}, tmp_path / "there", []
     model = LDA(**run).fit(CORPUS.X)
@@ -137,37 +137,34 @@ def test_a_worker_that_hangs(ray_cluster, monkeypatch, tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch):
-    """As on a full disk: the fit goes on and says so."""
-    from supertopic.inference import checkpoint
+    """As on a full disk: the workers' error arrives, and the fit goes on and says so."""
+    from supertopic.sampling.ray_engine import RayEngine
 
-    model = LDA(**RUN).fit(CORPUS.X)
-    monkeypatch.setattr(checkpoint, "write_shard", full_disk)
-    with pytest.warns(UserWarning, match="could not be written .*No space left.*; the fit goes on"):
+    model, save = LDA(**RUN).fit(CORPUS.X), RayEngine.save_shards
+    (tmp_path / "file").touch()  # the workers cannot write below it
+    monkeypatch.setattr(RayEngine, "save_shards", lambda self, folder: save(self, tmp_path / "file"))
+    with pytest.warns(UserWarning, match="could not be written .*Not a directory.*; the fit goes on"):
         other = LDA(**RUN, engine="ray").fit(CORPUS.X, checkpoint=tmp_path / "there", checkpoint_every=0)
     same(model, other)
     assert not list((tmp_path / "there").glob("chain-0*"))
 
 
-def full_disk(shard, folder):
-    raise OSError(28, "No space left on device")
-
-
 def test_what_a_worker_raises_arrives(ray_cluster):
-    from supertopic.sampling.ray import Crowd
+    from small import restore
+    from supertopic.sampling.ray import RayEnginePool
 
-    with Crowd("", 1, "cpu", 1) as crowd, pytest.raises(ValueError, match="does not fit"):
-        crowd.run(*small_plan(LDA(**RUN)), lambda engine: engine.ask(refuse))
-
-
-def refuse(shard):
-    raise ValueError("this does not fit")
+    plan, source = small_plan(LDA(**RUN))
+    state = {"z": np.zeros(3, np.uint16), "lam": np.zeros((1, 1)), "seconds": np.zeros(3)}
+    states = {docs.start: state for docs in plan.slices}
+    with RayEnginePool("", 1, "cpu", 1) as pool, pytest.raises(ValueError, match="does not fit"):
+        pool.run(plan, source, None, lambda engine: restore(engine, states, plan.response, np.zeros((0, 5))))
 
 
 def small_plan(model):
+    from supertopic.corpus.source import Arrays, make_target
     from supertopic.corpus.tokens import check_counts, make_tokens
     from supertopic.model.responses import Logistic
-    from supertopic.model.state import make_target
-    from supertopic.sampling.plan import Arrays, make_plan
+    from supertopic.sampling.plan import make_plan
 
     X, none = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0))
     source = Arrays(make_tokens(X), make_target(none, none))
@@ -250,20 +247,22 @@ def test_an_address_without_a_cluster():
     assert "There is no Ray cluster at '127.0.0.1:1'" in found.stderr and "starts one on this machine" in found.stderr
 
 
-def sleepy(shard):
-    time.sleep(0.6)
-
-
 def test_a_worker_answers_while_it_works(ray_cluster):
     """Else one that works for long would be taken for one that hangs, and be killed."""
     import ray
 
-    from supertopic.sampling.ray import Cluster, Crowd
+    from supertopic.kernels.draws import make_key
+    from supertopic.sampling.ray import RayEnginePool
+    from supertopic.sampling.ray_engine import RayEngine
 
-    with Crowd("", 1, "cpu", 1) as crowd:
-        engine = Cluster(*small_plan(LDA(**RUN)), crowd)
+    with RayEnginePool("", 1, "cpu", 1) as crowd:
+        plan, source = small_plan(LDA(**RUN))
+        engine = RayEngine(plan, source, crowd.workers)
+        engine.start(make_key(0))
+        engine.counts.keep()
+        engine.leave_out(plan.priors, 2, make_key(1))  # compiles
         before = [ray.get(worker.ready.remote()) for worker in engine.workers]
-        thread = threading.Thread(target=engine.ask, args=(sleepy,))
+        thread = threading.Thread(target=engine.leave_out, args=(plan.priors, 3000, make_key(1)))
         thread.start()
         time.sleep(0.5)
         began = time.monotonic()

@@ -12,32 +12,42 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import CARD, engine_of, flat, plan_of, restore, states_of, z_of
+from small import CARD, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
+from supertopic.corpus.source import make_target
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Priors, Statistics, fixed_topics, make_target
+from supertopic.model.state import Priors, Statistics, fixed_topics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
+from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import iterate, log_joint
 from supertopic.sampling.new_documents import draw_omegas, freeze, infer_shares
 from supertopic.sampling.plan import LAMBDA, SWEEP, TOPICS
-from supertopic.sampling.threads import Member, Pairs, Threads
+from supertopic.sampling.threads import LocalShards, PairwiseSum, Replica, ThreadEngine
 
 
-class Sealed(Threads):
+class Sealed(ThreadEngine):
     """Threads whose data is pickled and read-only."""
 
-    def ask(self, verb, *data):
-        return super().ask(verb, *(seal(value) for value in data))
 
-    def add_up(self, verbs):
-        return super().add_up([tuple(seal(value) for value in verb) for verb in verbs])
+def sealed(method):
+    """The same method, with arguments as they would come from another process."""
+    return lambda self, *arguments: method(self, *(seal(value) for value in arguments))
+
+
+for name in [name for name, member in vars(Engine).items() if callable(member) and not name.startswith("_")]:
+    setattr(Sealed, name, sealed(getattr(ThreadEngine, name)))
+
+
+class Probe(Logistic):
+    """A response that crosses the contract like any other, and brings omega back."""
+
+    def log_likelihood(self, target, omega):
+        return omega
 
 
 def seal(value):
-    if isinstance(value, tuple) and hasattr(value, "live"):
-        return value  # topics are made in the shards' own address space
     value = pickle.loads(pickle.dumps(value))
     for array in value if isinstance(value, tuple) else [value]:
         if isinstance(array, np.ndarray):
@@ -45,15 +55,15 @@ def seal(value):
     return value
 
 
-def on_ray(plan, source, n_threads):
-    from supertopic.sampling.ray import Cluster
+def on_ray(plan, source, n_threads, pseudo_counts=None):
+    from supertopic.sampling.ray_engine import RayEngine
 
-    return Cluster(plan, source, CROWD[0])
+    return RayEngine(plan, source, CROWD[0].workers, pseudo_counts)
 
 
 CROWD = []  # the workers of this run's tests
-ENGINES = {"one thread": (Threads, 1), "three threads": (Threads, 3), "sealed": (Sealed, 2)}
-ENGINES |= {"card": (Threads, 1)} if CARD else {}
+ENGINES = {"one thread": (ThreadEngine, 1), "three threads": (ThreadEngine, 3), "sealed": (Sealed, 2)}
+ENGINES |= {"card": (ThreadEngine, 1)} if CARD else {}
 ENGINES |= {"ray": (on_ray, 0)}
 SAMPLERS = ["collapsed", "delayed", "drawn"]
 N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
@@ -106,7 +116,9 @@ class Problem:
         self.z = [part.tolist() for part in np.split(z_of(self.engine), np.cumsum(LENGTHS)[:-1])]
 
     def omegas(self):
-        return np.concatenate(self.engine.ask(omega_of))
+        if isinstance(self.engine, LocalShards):
+            return np.concatenate([omega_of(shard) for shard in self.engine.shards])
+        return np.concatenate([found[0] for found in self.engine.shard_sums("log_likelihoods", [Probe(1.0)])])
 
     def phi(self, key):
         """The topics that the next sweep draws."""
@@ -121,25 +133,12 @@ class Problem:
         return drawn.reshape(N_WORDS, -1)[:, :N_TOPICS].astype(float)
 
     def left_out(self):
-        """The documents' shares as if they were new."""
-        return np.concatenate(self.engine.ask(shares_of))
+        """The documents' left-out shares."""
+        return self.engine.left_out_omega(np.eye(N_TOPICS))
 
 
 def omega_of(shard):
     return shard.omega if isinstance(shard.omega, np.ndarray) else shard.rows.get(shard.omega)
-
-
-def shares_of(shard):
-    shares = np.zeros((shard.n_docs, N_TOPICS))
-    if not isinstance(shard.omega, np.ndarray):  # on a card
-        n, inverse = (array.copy_to_host() for array in shard.shares)
-        wide = n.reshape(len(inverse), -1)[:, :N_TOPICS] * inverse[:, None]
-        shares[shard.rows.order] = wide[: shard.n_docs]
-        return shares
-    for d in range(shard.n_docs):
-        part = slice(shard.rows.start[d], shard.rows.start[d + 1])
-        shares[d, shard.rows.topic[part]] = shard.rows.share[part]
-    return shares
 
 
 def alone(engine):
@@ -200,12 +199,10 @@ def test_sweep(engine, sampler):
     problem.take_z()
     np.testing.assert_allclose(problem.omegas(), problem.omega(), atol=1e-12)
     followed = engine.counts.word_topic.copy()
-    kept, tokens = engine.counts.draws(), engine.counts.tokens
+    kept, tokens = engine.counts.summed_counts(), engine.counts.tokens
     lengths = np.array(LENGTHS)[:, None]
-    np.testing.assert_allclose(
-        np.concatenate(engine.ask("topic_counts")), naive.zbars(problem.z, N_TOPICS) * lengths, atol=1e-5
-    )
-    engine.count()
+    np.testing.assert_allclose(engine.topic_counts(), naive.zbars(problem.z, N_TOPICS) * lengths, atol=1e-5)
+    restore(engine, states_of(engine), problem.response, problem.eta)  # counts anew
     np.testing.assert_array_equal(engine.counts.word_topic, followed)
     np.testing.assert_array_equal(engine.counts.tokens, tokens)
     np.testing.assert_array_equal(kept.word_topic, followed[:, :N_TOPICS])
@@ -215,7 +212,7 @@ def test_sweep(engine, sampler):
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
 def test_smooth_is_the_sum_over_topics(engine, sampler, monkeypatch):
     if engine == "ray":
-        pytest.skip("its workers do not know that few topics are many here; see the members below")
+        pytest.skip("its workers do not know that few topics are many here; see the replicas below")
     if "card" in engine:
         pytest.skip("a card weighs all topics")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
@@ -233,7 +230,7 @@ def test_augment_and_statistics(engine, kind):
     problem = Problem(engine, kind)
     response, target, x = problem.response, problem.target, problem.x
     statistics = problem.engine.augment(response, KEY)
-    lam = np.concatenate([state["lam"] for state in problem.engine.ask("state")])
+    lam = lam_of(problem.engine)
     drawn = response.draw_lam(target, problem.omegas(), make_key(KEY, LAMBDA), 0)
     np.testing.assert_allclose(lam, drawn, rtol=1e-9 if problem.on_card else 0)
     constant, slope = response.kappa(target)
@@ -251,14 +248,14 @@ def test_sums(engine, kind):
     engine, target, omega = problem.engine, problem.target, problem.omega()
     others = [problem.response, problem.response.plain()]
     expected = [other.c * (target.weight * other.log_density(target.y, omega)).sum(axis=0) for other in others]
-    np.testing.assert_allclose(engine.total("log_likelihoods", others), expected)
+    np.testing.assert_allclose(engine.log_likelihoods(others), expected)
     squares = (target.weight * (target.y - omega) ** 2).sum(axis=0)
-    np.testing.assert_allclose(engine.total("residuals"), [target.weight.sum(axis=0), squares])
-    assert engine.total("log_documents", PRIORS.alpha) == pytest.approx(naive.log_documents(problem.z, PRIORS.alpha))
+    np.testing.assert_allclose(engine.residuals(), [target.weight.sum(axis=0), squares])
+    assert engine.log_documents(PRIORS.alpha) == pytest.approx(naive.log_documents(problem.z, PRIORS.alpha))
     n = np.array([np.bincount(topics, minlength=N_TOPICS) for topics in problem.z if topics])
     grown = (digamma(n + PRIORS.alpha) - digamma(PRIORS.alpha)).sum(axis=0)
     lengths = (digamma(n.sum(axis=1) + PRIORS.alpha.sum()) - digamma(PRIORS.alpha.sum())).sum()
-    np.testing.assert_allclose(engine.total("alpha_sums", PRIORS.alpha), [*grown, lengths])
+    np.testing.assert_allclose(engine.alpha_sums(PRIORS.alpha), [*grown, lengths])
     words = naive.log_words(problem.docs, problem.z, N_WORDS, N_TOPICS, BETA)
     assert engine.counts.log_words(BETA) == pytest.approx(words)
     count = engine.counts.word_topic[:, :N_TOPICS]
@@ -274,17 +271,17 @@ def test_leave_out_and_regress(engine):
     shares = problem.left_out()
     np.testing.assert_allclose(shares.sum(axis=1), np.sign(LENGTHS), rtol=1e-6)  # one has no words
     x = np.hstack([shares, problem.target.covariates])
-    engine.ask("regress", problem.eta)
+    engine.regress(problem.eta)
     np.testing.assert_allclose(problem.omegas(), problem.omega(x), rtol=1e-6)
     statistics = engine.augment(problem.response, KEY)
-    lam = np.concatenate([state["lam"] for state in engine.ask("state")])
+    lam = lam_of(engine)
     precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
     np.testing.assert_allclose(statistics.precision, precision, rtol=1e-6, atol=1e-10)
-    told = np.concatenate(engine.ask("told", problem.eta[:, :N_TOPICS]))
-    np.testing.assert_allclose(told, shares @ problem.eta[:, :N_TOPICS].T, rtol=1e-6)
+    found = engine.left_out_omega(problem.eta[:, :N_TOPICS])
+    np.testing.assert_allclose(found, shares @ problem.eta[:, :N_TOPICS].T, rtol=1e-6)
     other.engine.counts.keep()
     other.engine.leave_out(PRIORS, 20, KEY)
-    other.engine.ask("regress", problem.eta)
+    other.engine.regress(problem.eta)
     np.testing.assert_array_equal(other.omegas(), problem.omegas())
 
 
@@ -296,8 +293,8 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
     def run(engine, response, key, n):
         statistics = engine.statistics()
         for i in range(n):
-            eta, statistics, response = iterate(engine, statistics, response, PRIORS, make_key(key, i), True)
-        return eta, response, z_of(engine), log_joint(engine, eta, response, PRIORS)
+            eta, statistics, response = iterate(engine, statistics, None, response, PRIORS, make_key(key, i), True)
+        return eta, response, z_of(engine), log_joint(engine, eta, response, PRIORS, None)
 
     def same(a, b):
         for one, other in zip((a[0], a[1].scale, a[2]), (b[0], b[1].scale, b[2]), strict=True):
@@ -314,10 +311,9 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
     second = run(problem.engine, first[1], make_key(KEY, 2), m)
     again = Problem(engine, kind, sampler)
     restore(again.engine, state, first[1], first[0])
-    assert log_joint(again.engine, first[0], first[1], PRIORS) == pytest.approx(first[3], rel=1e-12)
+    assert log_joint(again.engine, first[0], first[1], PRIORS, None) == pytest.approx(first[3], rel=1e-12)
     same(second, run(again.engine, first[1], make_key(KEY, 2), m))
-    for one, other in zip(problem.engine.ask("topic_counts"), again.engine.ask("topic_counts"), strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(problem.engine.topic_counts(), again.engine.topic_counts())
 
 
 def test_what_does_not_fit_is_refused():
@@ -332,9 +328,9 @@ def test_what_does_not_fit_is_refused():
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_a_shard_that_fails_stops_the_others(n_threads):
     problem = Problem("three threads" if n_threads == 3 else "one thread")
-    with pytest.raises(AttributeError, match="no_such_verb"):
-        problem.engine.ask("no_such_verb")
-    assert problem.engine.total("residuals").shape == (2, N_COLUMNS)  # and goes on
+    with pytest.raises(TypeError, match="not iterable"):
+        problem.engine.log_likelihoods(3)
+    assert problem.engine.residuals().shape == (2, N_COLUMNS)  # and goes on
     problem.engine.close()
 
 
@@ -389,7 +385,7 @@ def test_private_topics_on_a_card():
 
     problem, other = Problem("card", sampler="drawn"), Problem(sampler="drawn")
     problem.engine.counts.keep()
-    kept = problem.engine.counts.draws()
+    kept = problem.engine.counts.summed_counts()
     mass = kept.tokens / kept.n_draws + N_WORDS * BETA
     for shard, same in zip(problem.engine.shards, other.engine.shards, strict=True):
         rows, group, width = shard.rows, shard.rows.shape.group, shard.rows.shape.width
@@ -409,46 +405,47 @@ def test_private_topics_on_a_card():
 
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
 @pytest.mark.parametrize("length", [5, 400])  # then a change of the counts is smaller than all moves
-def test_members_tell_each_other(sampler, length, monkeypatch):
+def test_replicas_exchange_their_changes(sampler, length, monkeypatch):
     """Two parts with counts of their own see what one engine sees, sweep after sweep."""
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     rng = np.random.default_rng(length)
     docs = [sorted(rng.integers(0, N_WORDS, length).tolist()) for _ in range(6)]
     target = make_target(rng.integers(0, 2, (6, 1)).astype(float), np.ones((6, 1)))
     plan, source = plan_of(docs, N_WORDS, Logistic(1.0), target, PRIORS, sampler, 3)
-    whole, members = Threads(plan, source, 2), [Member(plan, source, 2, part) for part in (slice(0, 1), slice(1, 3))]
+    whole = ThreadEngine(plan, source, 2)
+    replicas = [Replica(plan, source, 2, part) for part in (slice(0, 1), slice(1, 3))]
 
-    for member in members:
-        member.n_parts = 4  # the same for all
+    for replica in replicas:
+        replica.n_parts = 4  # the same for all
 
     def exchange():
-        told = [pickle.loads(pickle.dumps(member.tell())) for member in members]
-        for member, moves in zip(members, told, strict=True):
-            if member.own:
-                taken = [np.sum([move.taken for move in part], axis=0).tolist() for part in (member.own, moves)]
+        changes = [pickle.loads(pickle.dumps(replica.changes())) for replica in replicas]
+        for replica, moves in zip(replicas, changes, strict=True):
+            if replica.moves:
+                taken = [np.sum([move.taken for move in part], axis=0).tolist() for part in (replica.moves, moves)]
                 assert taken[0] == taken[1]
-        members[0].hear(told[1])
-        members[1].hear(told[0])
-        return told
+        replicas[0].receive(changes[1])
+        replicas[1].receive(changes[0])
+        return changes
 
-    for engine in (whole, *members):
+    for engine in (whole, *replicas):
         engine.start(KEY)
     exchange()
     eta, packed = rng.normal(size=(1, N_TOPICS)), []
     for i in range(topics.DENSE + 3):
         key = make_key(KEY, i)
-        for engine in (whole, *members):
+        for engine in (whole, *replicas):
             engine.sweep(eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
         packed += [moves[0].change.size > 0 for moves in exchange()]
-        seen = [engine.counts.topics(PRIORS, key) for engine in (whole, *members)]
+        seen = [engine.counts.topics(PRIORS, key) for engine in (whole, *replicas)]
         for other in seen[1:]:
             for one, two in zip(seen[0], other, strict=True):
                 np.testing.assert_array_equal(one, two)
-        kept = [engine.counts.draws() for engine in (whole, *members)]
+        kept = [engine.counts.summed_counts() for engine in (whole, *replicas)]
         assert all((kept[0].word_topic == other.word_topic).all() for other in kept)
     assert any(packed) == (length == 400)
-    np.testing.assert_array_equal(z_of(whole), np.concatenate([z_of(member) for member in members]))
-    assert len(seen[0].smooth) and sum(member.traffic()[1] for member in members) > 0
+    np.testing.assert_array_equal(z_of(whole), np.concatenate([z_of(replica) for replica in replicas]))
+    assert len(seen[0].smooth) and sum(replica.traffic()[1] for replica in replicas) > 0
 
 
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 7, 8, 13])
@@ -458,14 +455,14 @@ def test_pairs(n_groups):
     groups = [Statistics(rng.normal(size=(3, 2)) * 10.0**i, rng.normal(size=(2, 2))) for i in range(n_groups)]
 
     def add(parts):
-        last = Pairs(n_groups)
+        last = PairwiseSum(n_groups)
         for part in parts:
-            pairs = Pairs(n_groups)
+            pairs = PairwiseSum(n_groups)
             for i in rng.permutation(part):
-                pairs.take(0, int(i), Statistics(*(array.copy() for array in groups[i])))
-            for place, sums in pairs.waiting.items():
-                last.take(*place, sums)
-        return last.whole()
+                pairs.add(0, int(i), Statistics(*(array.copy() for array in groups[i])))
+            for place, sums in pairs.partial.items():
+                last.add(*place, sums)
+        return last.total()
 
     first = add([range(n_groups)])
     np.testing.assert_allclose(first.precision, np.sum([g.precision for g in groups], axis=0))

@@ -12,18 +12,19 @@ import supertopic
 from small import ALARM
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.baselines import paper_system
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import storage
 from supertopic.inference.checkpoint import identify
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Belief, Priors, Statistics, make_target
+from supertopic.model.state import Priors, Statistics, WeightPriors
 from supertopic.report.diagnostics import interval, rhat
 from supertopic.sampling import gibbs
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.plan import make_plan
+from supertopic.sampling.threads import ThreadEngine
 from supertopic.storage.container import read_file, write_file
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 1, "random_state": 0}
@@ -175,12 +176,16 @@ def test_plain_responses():
 def test_without_data_a_parameter_has_its_prior(response, prior):
     """3,000 draws (every fifth of a slice sampler's): Kolmogorov and Smirnov, right programs fail once in a million."""
 
-    def total(verb, *given):
-        return np.zeros((2, 1)) if verb == "residuals" else np.zeros((len(given[0]), 1))
+    class NoData:
+        def residuals(self):
+            return np.zeros((2, 1))
+
+        def log_likelihoods(self, responses):
+            return np.zeros((len(responses), 1))
 
     draws = []
     for i in range(15_000):
-        response = response.draw_scale(total, make_key(1, i))
+        response = response.draw_scale(NoData(), make_key(1, i))
         draws.append(response.scale[0])
     assert stats.kstest(draws[::5], prior.cdf).pvalue > ALARM
     density = [response.with_scale(np.array([x])).log_prior() for x in (0.5, 3.0)]
@@ -202,15 +207,15 @@ def test_traces_and_kept_draws():
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.full(3, 0.3), 0.1, 1.0)
     source = Arrays(tokens, make_target(corpus.y[:, None].astype(float), np.ones((40, 1))))
     plan = make_plan(source, 30, Logistic(9.0), priors, False, "delayed", 5, 3)
-    with Chain(plan, 0, Threads(plan, source, 1)) as chain:
+    with Chain(plan, 0, ThreadEngine(plan, source, 1), None) as chain:
         for _ in range(8):
             chain.step()
         omega = np.concatenate([shard.omega for shard in chain.engine.shards])
         loss = -np.log(expit(np.where(corpus.y[:, None] > 0, omega, -omega))).sum()
         assert chain.trace[-1][1] == pytest.approx(loss)
-        assert len(chain.eta) == 5 and chain.engine.counts.kept.sum() == 5 * len(tokens.word)
+        assert len(chain.eta) == 5 and chain.engine.counts.summed.sum() == 5 * len(tokens.word)
         topics = chain.topics()
-        expected = (chain.engine.counts.kept / 5 + 0.1) / (chain.engine.counts.kept / 5 + 0.1).sum(axis=0)
+        expected = (chain.engine.counts.summed / 5 + 0.1) / (chain.engine.counts.summed / 5 + 0.1).sum(axis=0)
         np.testing.assert_allclose(topics.phi.reshape(30, -1)[:, :3], expected, rtol=1e-6)
 
 
@@ -268,12 +273,12 @@ def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
     tokens, y = make_tokens(check_counts(corpus.X)), corpus.y[:, None].astype(float)
     target = make_target(y, np.ones((300, 1)), np.zeros((300, 1)), np.zeros((300, 1)))
 
-    def identity(target=target, response=None, alpha=0.1, tokens=tokens, belief=None, **parameters):
+    def identity(target=target, response=None, alpha=0.1, tokens=tokens, pseudo_counts=None, known=None, **parameters):
         source = Arrays(tokens, target)
         plan = make_plan(
             source, 60, response or Logistic(1.0), Priors(np.full(3, alpha), 0.1, 1.0), False, "delayed", 7, 3
         )
-        return identify(plan, source, [None, belief], parameters)
+        return identify(plan, source, [None, pseudo_counts], [None, known], parameters)
 
     other = {name: getattr(target, name) + (np.arange(300) == 200)[:, None] for name in target._fields}
     changed = [identity(target._replace(**{name: array})) for name, array in other.items()]
@@ -285,7 +290,7 @@ def test_the_identity_of_a_fit_is_in_all_that_it_depends_on(corpus):
         known = [np.zeros((60, 3), np.int32), *(np.zeros((n, 1)) for n in (6, 3) * 3)]
         known[place][1] = 1
         pairs = [Statistics(*known[i : i + 2]) for i in (1, 3, 5)]
-        changed.append(identity(belief=Belief(known[0], *pairs)))
+        changed.append(identity(pseudo_counts=known[0], known=WeightPriors(*pairs)))
     assert len({identity(), *changed}) == len(changed) + 1 and identity() == identity()
     assert storage.FACTS.keys() >= {"hidden_", "exposed_", "seed_"}
 

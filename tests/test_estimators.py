@@ -22,15 +22,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import base
 from supertopic.model.responses import Logistic
-from supertopic.model.state import make_target
 from supertopic.report.summary import word_scores
 from supertopic.sampling.chain import Chain
-from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.plan import make_plan
+from supertopic.sampling.threads import ThreadEngine
 
 QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
 
@@ -149,21 +149,23 @@ def test_probabilities_and_decisions_agree(corpus, fitted):
 def test_log_joint_is_the_definition():
     """From the last draw of a short run, by the slow truth."""
     import naive
+    from supertopic.corpus.source import Arrays, make_target
     from supertopic.corpus.tokens import check_counts, make_tokens
     from supertopic.model.responses import Logistic
-    from supertopic.model.state import Priors, make_target
+    from supertopic.model.state import Priors
     from supertopic.sampling.chain import Chain
-    from supertopic.sampling.plan import Arrays, make_plan
+    from supertopic.sampling.plan import make_plan
 
     corpus = make_corpus(n_docs=20, n_words=12, n_topics=3, doc_length=6, eta=np.ones((2, 3)), random_state=0)
     tokens, priors = make_tokens(check_counts(corpus.X)), Priors(np.array([0.2, 0.5, 0.1]), 0.3, 1.7)
     target = make_target(corpus.y.astype(float), np.ones(corpus.y.shape))
     source = Arrays(tokens, target)
     plan = make_plan(source, 12, Logistic(2.5), priors, False, "collapsed", 5, 0)
-    with Chain(plan, 0, Threads(plan, source, 1)) as chain:
+    with Chain(plan, 0, ThreadEngine(plan, source, 1), None) as chain:
         for _ in range(4):
             chain.step()
-        (*_, (_, value)), eta, (state,) = chain.log_joint, chain.eta[-1], chain.engine.ask("state")
+        (*_, (_, value)), eta, (shard,) = chain.log_joint, chain.eta[-1], chain.engine.shards
+        state = shard.state()
     docs, z = (np.split(a, tokens.doc_start[1:-1]) for a in (tokens.word, state["z"].astype(int)))
     omega = naive.zbars(z, 3) @ eta.T
     expected = naive.log_words(docs, z, 12, 3, 0.3) + naive.log_documents(z, priors.alpha)
@@ -276,7 +278,7 @@ def test_a_block_is_a_chain_of_its_own():
     for block in range(3):
         own = source.column(block)
         plan = make_plan(own, corpus.X.shape[1], Logistic(25.0), model._priors(), False, "collapsed", 0, 5)
-        with Chain(plan, block, Threads(plan, own, 1)) as chain:
+        with Chain(plan, block, ThreadEngine(plan, own, 1), None) as chain:
             for _ in range(7):
                 chain.step()
             np.testing.assert_array_equal(model._word_topic[0][:, 3 * block : 3 * block + 3], chain.finish().word_topic)

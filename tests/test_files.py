@@ -94,9 +94,9 @@ def test_the_vocabulary_is_that_of_a_vectorizer(files, more):
     spool = library.spool(files, each)
     np.testing.assert_array_equal(spool.matrix(X.shape[1]).toarray(), X.toarray())
     some = np.random.default_rng(0).random(300) < 0.3
-    np.testing.assert_array_equal(spool.pick(some).matrix(X.shape[1]).toarray(), X.toarray()[some])
-    part = spool.pick(some).part(slice(5, 40))
-    np.testing.assert_array_equal(part.read(slice(12, 15))[0].word, spool.pick(some).tokens(slice(12, 15)).word)
+    np.testing.assert_array_equal(spool.select(some).matrix(X.shape[1]).toarray(), X.toarray()[some])
+    part = spool.select(some).part(slice(5, 40))
+    np.testing.assert_array_equal(part.read(slice(12, 15))[0].word, spool.select(some).tokens(slice(12, 15)).word)
     assert library.where(10).endswith(("part-1.parquet, row 1", "part-1.csv, row 1", "part-1.jsonl, row 1"))
 
 
@@ -147,7 +147,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="label names its column"):
         fit(tmp_path, label=None)
     (tmp_path / "a.csv").write_text("body,team\none two,1\nthree four,many\n")
-    with pytest.raises(ValueError, match=r"a\.csv, row 2: 'team' is 'many', which is no number"):
+    with pytest.raises(ValueError, match=r"a\.csv, row 2: 'team' is 'many', which is not a number"):
         SLDARegressor(**RUN).fit_files(tmp_path / "a.csv", text="body", label="team")
     pyarrow.parquet.write_table(pa.table({"body": [["a", "b"]], "team": ["x"]}), tmp_path / "c.parquet")
     with pytest.raises(ValueError, match=r"c\.parquet, row 1: the column 'body' holds a list, not a text"):
@@ -177,7 +177,7 @@ def test_docword(tmp_path):
     with pytest.raises(ValueError, match=r"docword\.a\.txt is n"):
         LDA(**run).fit_files(tmp_path)
     (tmp_path / "vocab.a.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"expected in .*vocab\.a\.txt, which is not there"):
+    with pytest.raises(FileNotFoundError, match=r"expected in .*vocab\.a\.txt, which does not exist"):
         LDA(**run).fit_files(tmp_path)
 
 
@@ -195,7 +195,7 @@ def test_tokens_that_are_gone(files, tmp_path):
     spool = open_library(files, "body", [], CountVectorizer(), each).spool(tmp_path, each)
     (tmp_path / "000002.tokens").unlink()
     assert len(spool.tokens(slice(0, 11)).word)
-    with pytest.raises(FileNotFoundError, match="`folder` is one that all see"):
+    with pytest.raises(FileNotFoundError, match="`folder` must be one that all can read"):
         spool.tokens(slice(0, 12))
 
 

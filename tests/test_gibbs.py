@@ -4,9 +4,10 @@ import numpy as np
 from scipy import stats
 
 from small import ALARM, ERRORS, engine_of, plan_of
+from supertopic.corpus.source import make_target
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Priors, Statistics, make_target
+from supertopic.model.state import Priors, Statistics
 from supertopic.sampling.gibbs import draw_eta
 
 

@@ -11,12 +11,13 @@ from test_posterior import CASES, check_exactly
 import naive
 from small import CARD, engine_of, plan_of, z_of
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import Logistic
-from supertopic.model.state import Belief, Priors, make_target, no_statistics
+from supertopic.model.state import Priors
 from supertopic.sampling.plan import SWEEP
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.threads import ThreadEngine
 
 pytestmark = pytest.mark.gpu
 needs_card = pytest.mark.skipif(CARD != "card", reason="there is no graphics card")
@@ -114,22 +115,21 @@ def test_a_card_knows_pseudo_counts(sampler):
     docs = [
         sorted(rng.integers(0, 3, 6).tolist()) if d % 2 else sorted(rng.integers(3, 6, 6).tolist()) for d in range(6)
     ]
-    believed = np.zeros((n_words, 2), np.int32)
-    believed[:3, 0] = believed[3:, 1] = 200
-    nothing, y = no_statistics(2, 1), np.arange(6.0)[:, None] % 2
-    known = Belief(believed, nothing, nothing, nothing)
+    pseudo_counts = np.zeros((n_words, 2), np.int32)
+    pseudo_counts[:3, 0] = pseudo_counts[3:, 1] = 200
+    y = np.arange(6.0)[:, None] % 2
     target, priors = make_target(y, np.ones_like(y)), Priors(np.full(2, 0.1), 0.1, 1.0)
-    plan, source = plan_of(docs, n_words, Logistic(1.0), target, priors, sampler, 1, device="cuda", belief=known)
-    engine = Threads(plan, source, 1)
+    plan, source = plan_of(docs, n_words, Logistic(1.0), target, priors, sampler, 1, device="cuda")
+    engine = ThreadEngine(plan, source, 1, pseudo_counts=pseudo_counts)
     engine.start(make_key(1))
     started = z_of(engine).reshape(6, 6)
     assert (started == 1 - y).mean() > 0.9  # words decide
     for i in range(2):
         engine.sweep(np.zeros((1, 2)), priors, make_key(2, i), False)
         z = z_of(engine)
-        count = believed.copy()
+        count = pseudo_counts.copy()
         np.add.at(count, (np.concatenate(docs), z), 1)
         np.testing.assert_array_equal(engine.counts.word_topic, count)
         np.testing.assert_array_equal(engine.counts.tokens, count.sum(axis=0))
-        expected = naive.log_words(docs, z.reshape(6, 6).tolist(), n_words, 2, 0.1, believed)
+        expected = naive.log_words(docs, z.reshape(6, 6).tolist(), n_words, 2, 0.1, pseudo_counts)
         assert engine.counts.log_words(0.1) == pytest.approx(expected, rel=1e-9)

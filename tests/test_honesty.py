@@ -10,6 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.corpus.source import make_target
 from supertopic.datasets import load_docstrings, make_corpus
 from supertopic.estimators import trusting
 from supertopic.estimators.supervised import SupervisedTopicModel
@@ -26,7 +27,6 @@ from supertopic.inference.shrinkage import (
     usual,
 )
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import make_target
 from supertopic.report.summary import describe_topics
 from supertopic.sampling import chain
 

@@ -7,12 +7,13 @@ from scipy.special import expit, logit, softmax
 
 from small import engine_of, plan_of
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.inference.calibration import NU2, carry_over, draw_weights, find_mode, newton_step
 from supertopic.inference.level import Draws, match_level, sample_omegas
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Priors, Rows, Statistics, make_target, no_statistics
+from supertopic.model.state import Priors, ShareRows, Statistics, no_statistics
 from supertopic.report.diagnostics import ess
 from supertopic.report.summary import describe_topics
 
@@ -74,7 +75,7 @@ def regression(response, target, x, n_shards=2):
     topics = np.arange(x.shape[1], dtype=np.uint16)
     for shard in engine.shards:
         own = x[shard.first_doc : shard.first_doc + shard.n_docs]
-        shard.rows = Rows(np.arange(0, own.size + 1, x.shape[1]), np.tile(topics, len(own)), own.ravel())
+        shard.shares = ShareRows(np.arange(0, own.size + 1, x.shape[1]), np.tile(topics, len(own)), own.ravel())
     return engine
 
 

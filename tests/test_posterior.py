@@ -7,13 +7,14 @@ from scipy.special import expit
 
 import naive
 from small import ALARM, ERRORS, engine_of, flat, plan_of, put, z_of
+from supertopic.corpus.source import make_target
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.model.state import Priors, Statistics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import iterate
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.threads import ThreadEngine
 
 DOCS = [[0, 1, 2], [0, 0], [], [2]]
 N_WORDS, BETA = 3, 0.5
@@ -28,11 +29,11 @@ def sampler(request, monkeypatch):
     return name
 
 
-def run(engine, response, priors, key, n_iterations):
+def run(engine, response, priors, key, n_iterations, known=None):
     """Some iterations of Algorithm 1 from the shards' own z and lam; returns the last eta and response, and z."""
     statistics = engine.statistics()
     for i in range(n_iterations):
-        eta, statistics, response = iterate(engine, statistics, response, priors, make_key(key, i))
+        eta, statistics, response = iterate(engine, statistics, known, response, priors, make_key(key, i))
     followed = engine.counts.word_topic.copy()
     engine.count()
     assert (engine.counts.word_topic == followed).all()  # counts are conserved
@@ -128,9 +129,10 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
     cumulated = etas.cumsum(axis=2)
     priors = Priors(alpha, BETA, nu2)
     n_shards = 2 if sampler == "drawn" else 1  # exact for any number of shards
-    belief = belief_of(more, n_topics, y.shape[1]) if "believed" in more else None
-    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device, belief=belief)
-    counts, drawn, engine = np.zeros(len(p)), [], Threads(plan, source, 1)
+    known = statistics_of(*more["known"]) if "known" in more else None
+    plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device)
+    counts, drawn = np.zeros(len(p)), []
+    engine = ThreadEngine(plan, source, 1, pseudo_counts=more.get("believed"))
     for replicate in range(n_replicates):
         s = rng.choice(len(p), p=p)
         begin, lam, eta = response, y, np.zeros((y.shape[1], n_topics + target.covariates.shape[1]))
@@ -141,21 +143,17 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
             omega = np.hstack([naive.zbars(states[s], n_topics), target.covariates]) @ eta.T + target.offset
             lam = begin.draw_lam(target, omega, make_key(replicate, 1), 0)
         put(engine, plan, source, flat(DOCS, states[s])[1], begin, lam, eta)
-        eta, end, z = run(engine, begin, priors, make_key(replicate, 2), 3)
+        eta, end, z = run(engine, begin, priors, make_key(replicate, 2), 3, known)
         scale = end.scale if len(end.scale) else np.ones(len(eta))
         drawn.append(np.hstack([eta, scale[:, None]]))
         counts[index[tuple(z.tolist())]] += 1
     compare(counts, p, np.array(drawn), grid, etas)
 
 
-def belief_of(more, n_topics, n_columns):
-    """Pseudo-counts, and what is known of eta."""
-    known = nothing = no_statistics(n_topics, n_columns)
-    if "known" in more:
-        precision, shift = more["known"]
-        below = np.tril_indices(n_topics)
-        known = Statistics(precision[:, below[0], below[1]].T.copy(), shift.T.copy())
-    return Belief(more["believed"], known, nothing, nothing)
+def statistics_of(precision, shift):
+    """A prior of eta as statistics, whose precision is a packed triangle."""
+    below = np.tril_indices(precision.shape[1])
+    return Statistics(precision[:, below[0], below[1]].T.copy(), shift.T.copy())
 
 
 def no_scale(rng):

@@ -25,18 +25,18 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.datasets import make_corpus
 from supertopic.estimators.beliefs import count_words, match, pseudo_counts
 from supertopic.inference.shrinkage import Foretold, find_trust
 from supertopic.inference.words import Dictionary, carry, learn_words, make_past
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.state import Belief, Priors, Statistics, make_target, no_statistics
+from supertopic.model.state import Priors, Statistics, no_statistics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint, log_weights
-from supertopic.sampling.plan import Arrays
-from supertopic.sampling.threads import Member, Threads
+from supertopic.sampling.threads import Replica, ThreadEngine
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -45,30 +45,26 @@ BELIEVED = RNG.integers(0, 9, (6, 3)).astype(np.int32)
 PRIORS = Priors(np.array([0.3, 0.5, 0.2]), 0.4, 1.3)
 
 
-def believed(n_columns=1):
-    """Pseudo-counts, and something that is known of eta."""
+def known_weights():
+    """A prior of eta, as statistics."""
     rng = np.random.default_rng(1)
-    A = rng.normal(size=(n_columns, 3, 3))
+    A = rng.normal(size=(1, 3, 3))
     precision = np.array([(a @ a.T)[np.tril_indices(3)] for a in A]).T
-    known = Statistics(precision, rng.normal(size=(3, n_columns)))
-    return Belief(BELIEVED, known, *[no_statistics(3, n_columns)] * 2)
+    return Statistics(precision, rng.normal(size=(3, 1)))
 
 
 def problem(sampler="collapsed", n_shards=1):
     y = np.array([[1.0], [0], [1], [0], [1], [0]])
-    plan, source = plan_of(
-        DOCS, 6, Logistic(2.0), make_target(y, np.ones_like(y)), PRIORS, sampler, n_shards, belief=believed()
-    )
-    return plan, source
+    return plan_of(DOCS, 6, Logistic(2.0), make_target(y, np.ones_like(y)), PRIORS, sampler, n_shards)
 
 
 def test_the_log_joint_knows_pseudo_counts():
     plan, source = problem()
-    engine = Threads(plan, source, 1)
+    engine, known = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED), known_weights()
     engine.start(make_key(1))
-    eta, _, response = iterate(engine, engine.statistics(), plan.response, PRIORS, make_key(2))
+    eta, _, response = iterate(engine, engine.statistics(), known, plan.response, PRIORS, make_key(2))
     z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
-    omega, known = naive.zbars(z, 3) @ eta.T, plan.belief.eta
+    omega = naive.zbars(z, 3) @ eta.T
     lower = np.zeros((3, 3))
     lower[np.tril_indices(3)] = known.precision[:, 0]
     A = lower + np.tril(lower, -1).T + np.eye(3) / PRIORS.nu2
@@ -76,7 +72,7 @@ def test_the_log_joint_knows_pseudo_counts():
     density = 0.5 * np.linalg.slogdet(A)[1] - 1.5 * np.log(2 * np.pi) - 0.5 * centred @ A @ centred
     expected = naive.log_words(DOCS, z, 6, 3, PRIORS.beta, BELIEVED) + naive.log_documents(z, PRIORS.alpha)
     expected += naive.logistic(2.0)(source.target.y, omega).sum() + density
-    assert log_joint(engine, eta, response, PRIORS) == pytest.approx(expected, rel=1e-10)
+    assert log_joint(engine, eta, response, PRIORS, known) == pytest.approx(expected, rel=1e-10)
     nothing = no_statistics(3, 1)
     assert log_weights(eta, 1.3, nothing) == pytest.approx(log_weights(eta, 1.3, None))
 
@@ -84,7 +80,7 @@ def test_the_log_joint_knows_pseudo_counts():
 def test_learned_priors_go_uphill():
     """The step in beta by its definition, and steps of it never make the words less likely."""
     plan, source = problem()
-    engine, priors, values = Threads(plan, source, 1), PRIORS, []
+    engine, priors, values = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED), PRIORS, []
     engine.start(make_key(1))
     z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
     count = BELIEVED.astype(float)
@@ -102,38 +98,39 @@ def test_learned_priors_go_uphill():
 
 @pytest.mark.parametrize("sampler", ["drawn", "delayed", "delayed, sparse"])
 def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
-    """Members that tell each other what they do have the counts, and the topics, of one address space."""
+    """Replicas that exchange their changes have the counts, and the topics, of one address space."""
     name, _, sparse = sampler.partition(", ")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
     monkeypatch.setattr(topics, "DENSE", 0)
     plan, source = problem(name, 2)
-    one, members = Threads(plan, source, 1), [Member(plan, source, 1, slice(i, i + 1)) for i in range(2)]
+    one = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED)
+    replicas = [Replica(plan, source, 1, slice(i, i + 1), BELIEVED) for i in range(2)]
     eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
 
     def exchange():
-        told = deepcopy([member.tell() for member in members])  # as if they were sent
-        for i, member in enumerate(members):
-            member.hear(told[1 - i])
+        changes = deepcopy([replica.changes() for replica in replicas])  # as if they were sent
+        for i, replica in enumerate(replicas):
+            replica.receive(changes[1 - i])
 
-    for engine in (one, *members):
+    for engine in (one, *replicas):
         engine.start(make_key(1))
     exchange()
     for i in range(3):
-        for engine in (one, *members):
+        for engine in (one, *replicas):
             engine.sweep(eta, PRIORS, make_key(4, i), True)
         exchange()
-        for member in members:
-            np.testing.assert_array_equal(member.counts.word_topic, one.counts.word_topic)
-            np.testing.assert_array_equal(member.counts.tokens, one.counts.tokens)
-            assert member.counts.log_words(0.4) == one.counts.log_words(0.4)
+        for replica in replicas:
+            np.testing.assert_array_equal(replica.counts.word_topic, one.counts.word_topic)
+            np.testing.assert_array_equal(replica.counts.tokens, one.counts.tokens)
+            assert replica.counts.log_words(0.4) == one.counts.log_words(0.4)
     np.testing.assert_array_equal(one.counts.tokens, one.counts.word_topic.sum(axis=0)[:3])
-    np.testing.assert_array_equal(one.counts.draws().word_topic, members[1].counts.draws().word_topic)
+    np.testing.assert_array_equal(one.counts.summed_counts().word_topic, replicas[1].counts.summed_counts().word_topic)
 
 
 def test_smooth_topics_know_pseudo_counts(monkeypatch):
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     monkeypatch.setattr(topics, "DENSE", 0)
-    engine = Threads(*problem("delayed"), 1)
+    engine = ThreadEngine(*problem("delayed"), 1, pseudo_counts=BELIEVED)
     engine.start(make_key(1))
     found = engine.counts.topics(PRIORS, make_key(2))
     phi = (engine.counts.word_topic[:, :3] + PRIORS.beta) / (engine.counts.tokens + 6 * PRIORS.beta)
@@ -547,8 +544,8 @@ def test_a_parameter_that_was_learned(response):
 
 def test_count_words():
     X, _, _, _ = planted()
+    from supertopic.corpus.source import no_target
     from supertopic.corpus.tokens import check_counts, make_tokens
-    from supertopic.model.state import no_target
 
     source = Arrays(make_tokens(check_counts(sp.csr_array(X))), no_target(len(X)))
     np.testing.assert_array_equal(count_words(source, 20), X.sum(axis=0))

@@ -11,10 +11,11 @@ from sklearn.metrics import r2_score
 from small import ALARM
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.baselines import paper_system
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
+from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
-from supertopic.model.state import make_target
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
 EFFECT = np.array([-1.0, -0.4, 0.5, 1.2])
@@ -346,3 +347,35 @@ def test_unknown_responses_teach_words_nothing():
     X = np.vstack([corpus.X.toarray()] * 2)
     few, more = (SLDAClassifier(3, c=1e-3, **RUN).fit(*pair).word_coef_ for pair in ((corpus.X, y), (X, both)))
     assert np.corrcoef(few.ravel(), more.ravel())[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        Logistic(2.5),
+        Hinge(1.5, 1.2),
+        Gaussian(0.7, np.array([0.3, 2.0, 9.0])),
+        NegativeBinomial(1.7, np.array([0.4, 3.0, 250.0])),
+    ],
+    ids=lambda response: type(response).__name__,
+)
+def test_scalar_formulas_are_those_of_the_response(response):
+    """lam and kappa bit for bit, on a grid of y, weights (0 is a missing label) and omega, far ones among them."""
+    values = [0.0, 1.0, 4.0, 77.0] if isinstance(response, NegativeBinomial) else [0.0, 1.0]
+    if isinstance(response, Gaussian):
+        values = [-3.0, 0.0, 0.25]
+    grid = np.meshgrid(values, [0.0, 0.3, 1.0, 2.5], [-30.0, -1.2, 0.0, 1e-9, 0.7, 1.2, 25.0], indexing="ij")
+    y, weight, omega = (np.repeat(part.reshape(-1, 1), 3, axis=1) for part in grid)
+    target, key = make_target(y, weight), make_key(3)
+    kind, own = response.scalar_form
+    own = np.broadcast_to(np.asarray(own, float), 3).copy()
+    lam = draw_lams(kind, response.c, own, y, weight, omega, key, 5)
+    np.testing.assert_array_equal(lam, response.draw_lam(target, omega, key, 5))
+    constant, slope = kappa_parts(kind, response.c, own, y, weight)
+    expected = response.kappa(target)
+    np.testing.assert_array_equal(constant, expected[0])
+    np.testing.assert_array_equal(slope, np.broadcast_to(expected[1], y.shape))
+    found = log_densities(kind, own, y, omega)
+    np.testing.assert_allclose(found, response.log_density(y, omega), rtol=1e-12, atol=1e-12)
+    part = draw_lams(kind, response.c, own, y[7:], weight[7:], omega[7:], key, 12)
+    np.testing.assert_array_equal(part, lam[7:])  # a document's draw depends on its number alone

@@ -10,13 +10,14 @@ from scipy import stats
 
 import naive
 from small import ALARM, put
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import Tokens
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.state import Priors, make_target
+from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import log_joint
-from supertopic.sampling.plan import Arrays, make_plan
-from supertopic.sampling.threads import Threads
+from supertopic.sampling.plan import make_plan
+from supertopic.sampling.threads import ThreadEngine
 
 N_TOPICS, N_WORDS, LENGTHS, BETA, NU2 = 3, 8, [6, 9, 1, 12, 7, 5, 8, 10], 0.3, 2.0
 ALPHA = np.array([0.5, 0.5, 0.5])
@@ -53,14 +54,14 @@ def test_ranks_are_uniform(kind, sampler):
         tokens = Tokens(word, np.cumsum([0, *LENGTHS]).astype(np.int64))
         source = Arrays(tokens, target)
         plan = make_plan(source, N_WORDS, response, priors, False, sampler, replicate, 10**9)
-        with Chain(plan, 0, Threads(plan, source, 1)) as chain:
+        with Chain(plan, 0, ThreadEngine(plan, source, 1), None) as chain:
 
             def quantities(eta, chain=chain):
                 (shard,) = chain.engine.shards
-                joint = log_joint(chain.engine, eta, response, priors)
+                joint = log_joint(chain.engine, eta, response, priors, None)
                 return np.concatenate([shard.omega[:4, 0], [joint], np.sort(eta[0])])
 
-            fresh, lam = chain.engine.ask("state")[0]["z"], np.ones_like(omega)
+            fresh, lam = chain.engine.shards[0].state()["z"], np.ones_like(omega)
             put(chain.engine, plan, source, np.concatenate(z), response, lam, eta)
             truth = quantities(eta)
             put(chain.engine, plan, source, fresh, response, response.start_lam(target), np.zeros_like(eta))

@@ -7,10 +7,12 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators import supervised
-from supertopic.inference import calibration, chain, engines, gibbs, inference, plan, responses, trust
+from supertopic.inference import calibration, shrinkage
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
+from supertopic.model import responses
 from supertopic.model.responses import Response
 from supertopic.model.state import fixed_topics
+from supertopic.sampling import chain, gibbs, new_documents, plan, threads
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.new_documents import run_sweeps
 from supertopic.sampling.shard import Shard
@@ -88,9 +90,9 @@ def test_paths_of_random_numbers_do_not_meet():
     """Purposes and paths are different numbers, and none is an iteration that anyone will reach."""
     purposes = [plan.START, plan.ETA, plan.TOPICS, plan.SWEEP, plan.SCALE, plan.LAMBDA]
     assert len(set(purposes)) == len(purposes)
-    paths = [chain.PREDICTING, chain.SHOWN, inference.PREDICT]
+    paths = [chain.PREDICTING, chain.SHOWN, new_documents.PREDICT]
     assert len(set(paths)) == len(paths) and min(paths) > 2**31
-    assert engines.SWEEP == plan.SWEEP and engines.LAMBDA == plan.LAMBDA and engines.TOPICS == plan.TOPICS
+    assert threads.SWEEP == plan.SWEEP and threads.LAMBDA == plan.LAMBDA and threads.TOPICS == plan.TOPICS
     keys = [make_key(seed, *path) for seed in range(3) for path in np.ndindex(3, 5, 6)]
     assert len(set(map(int, keys))) == len(keys)
 
@@ -134,7 +136,9 @@ def test_chains_and_shards_differ(monkeypatch):
     corpus = make_corpus(n_docs=80, n_topics=3, random_state=0)
     model = SLDAClassifier(3, n_chains=3, burn_in=0, n_draws=1, random_state=0).fit(corpus.X, corpus.y)
     assert len({model._word_topic[i].tobytes() for i in range(3)}) == 3
-    first, second = (trust.spread(np.arange(5.0), np.full((5, 2), 0.2), 40, np.random.default_rng(s)) for s in (0, 1))
+    first, second = (
+        shrinkage.spread(np.arange(5.0), np.full((5, 2), 0.2), 40, np.random.default_rng(s)) for s in (0, 1)
+    )
     assert (first[:, 0] != first[:, 1]).any() and (first != second).any()
 
 

@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.inference import words
 from supertopic.inference.shrinkage import BESIDE_WORDS, between
@@ -20,7 +21,6 @@ from supertopic.inference.words import (
     no_past,
 )
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.state import make_target
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
 KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)

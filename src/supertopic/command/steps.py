@@ -90,7 +90,7 @@ def read_all(path: Path) -> Any:
 def pick(table: Any, path: Path, name: str) -> list:
     from supertopic.corpus import tables
 
-    return tables.pick(table, path, name)
+    return tables.column(table, path, name)
 
 
 def read(path: Path, names: list[str]) -> list[list]:

@@ -1,26 +1,25 @@
-"""Documents of many files: their words are counted where they are, and become tokens on disk.
+"""Documents of many files: their words are counted file by file, and their tokens are written to disk.
 
-Whoever works on some documents reads these alone, so that no process has to hold all of them.
+A process reads only the documents that it works on, so that none has to hold all of them.
 """
 
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic.corpus.tables import READERS, pick, read_table
+from supertopic.corpus.source import Arrays, Part, Target, no_target, select_target
+from supertopic.corpus.tables import READERS, column, read_table
 from supertopic.corpus.tokens import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
-from supertopic.model.state import Target, no_target
-from supertopic.sampling.plan import Arrays, Part
 
-Files = str | os.PathLike | Sequence[str | os.PathLike]
-Each = Callable[[Callable, list[tuple]], list]  # the answers of a function to each of some arguments, in their order
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Each = Callable[[Callable[..., Any], list[tuple[Any, ...]]], list[Any]]  # the results of a function, in order
 
 
 def find_files(files: Files) -> list[Path]:
@@ -48,13 +47,13 @@ def find_files(files: Files) -> list[Path]:
 
 
 class Counted(NamedTuple):
-    """What is known of a file when its words have been counted."""
+    """The counted words of a file, and some of its columns."""
 
     n_rows: int
     terms: np.ndarray  # the different words
-    documents: np.ndarray  # that have each
-    times: np.ndarray  # that it is there
-    columns: list[list]
+    documents: np.ndarray  # the number of documents that have each word
+    times: np.ndarray  # the number of tokens of each word
+    columns: list[list[Any]]
 
 
 def count_words(path: Path, text: str, names: list[str], vectorizer: CountVectorizer) -> Counted:
@@ -95,7 +94,7 @@ def write_tokens(path: Path, text: str, vectorizer: CountVectorizer, place: Path
         raise ValueError(f"{path}: {error}") from error
     beside = place.with_suffix(f".{os.getpid()}")
     tokens.word.tofile(beside)
-    os.replace(beside, place)  # nobody sees half a file
+    os.replace(beside, place)  # no reader sees half a file
     return np.diff(tokens.doc_start)
 
 
@@ -105,36 +104,36 @@ def is_docword(path: Path) -> bool:
 
 
 def read_docword(path: Path) -> tuple[sp.csr_array, np.ndarray]:
-    """Counts (D, W) and the words. The file says D, W and N, then N times a document, a word and how often it is there.
+    """Counts (D, W) and the words. The file has D, W and N, then N lines of a document, a word and its count.
 
-    Both count from 1.
+    Documents and words are numbered from 1.
     """
     names = path.with_name(path.name.replace("docword", "vocab", 1).removesuffix(".gz"))
     if not names.is_file():
-        raise FileNotFoundError(f"The words of {path} are expected in {names}, which is not there.")
+        raise FileNotFoundError(f"The words of {path} are expected in {names}, which does not exist.")
     terms = np.array(names.read_text(encoding="utf-8").split(), dtype=object)
     try:
         numbers = np.loadtxt(path, np.int64, max_rows=3)
         triples = np.loadtxt(path, np.int64, skiprows=3, ndmin=2).reshape(-1, 3)
     except ValueError as error:
-        raise ValueError(f"{path} is no docword file: {error}.") from error
+        raise ValueError(f"{path} is not a docword file: {error}.") from error
     n_docs, n_words, n = numbers.reshape(-1).tolist() if numbers.size == 3 else (0, 0, -1)
     inside = (triples >= 1).all() and (triples[:, :2] <= [n_docs, n_words]).all()
     if len(triples) != n or len(terms) != n_words or not inside:
         raise ValueError(
-            f"{path} is not whole: its head says {n_docs:,} documents, {n_words:,} words and {n:,} lines, but there "
-            f"are {len(triples):,} lines, {len(terms):,} words in {names.name}, or numbers beyond these."
+            f"{path} is not complete: its first lines announce {n_docs:,} documents, {n_words:,} words and {n:,} "
+            f"lines, but there are {len(triples):,} lines, {len(terms):,} words in {names.name}, or larger numbers."
         )
     document, word, times = triples.T
     return sp.csr_array((times, (document - 1, word - 1)), shape=(n_docs, n_words)), terms
 
 
-def columns_of(path: Path, names: list[str]) -> list[list]:
+def columns_of(path: Path, names: list[str]) -> list[list[Any]]:
     """Columns of a file, the first as text."""
     table = read_table(path)
     if not table.num_rows:
         raise ValueError(f"{path} has no rows.")
-    texts, *columns = (pick(table, path, name) for name in names)
+    texts, *columns = (column(table, path, name) for name in names)
     for i, cell in enumerate(texts):
         if cell is not None and not isinstance(cell, str | int | float):
             raise ValueError(f"{path}, row {i + 1}: the column {names[0]!r} holds a {type(cell).__name__}, not a text.")
@@ -176,7 +175,7 @@ class Library(NamedTuple):
     paths: list[Path]
     first: np.ndarray  # (n_files + 1,): the number of each file's first document
     text: str
-    columns: dict[str, list]
+    columns: dict[str, list[Any]]
     vectorizer: CountVectorizer
 
     def where(self, row: int) -> str:
@@ -191,11 +190,11 @@ class Library(NamedTuple):
             try:
                 values[i] = np.nan if cell is None else float(cell)
             except (TypeError, ValueError):
-                raise ValueError(f"{self.where(i)}: {name!r} is {cell!r}, which is no number.") from None
+                raise ValueError(f"{self.where(i)}: {name!r} is {cell!r}, which is not a number.") from None
         return values
 
     def spool(self, folder: Path, each: Each) -> "Spool":
-        """Their tokens, in a folder that everybody sees who works on them."""
+        """Write the tokens to a folder that all machines can read."""
         places = [folder / f"{i:06d}.tokens" for i in range(len(self.paths))]
         work = [(path, self.text, self.vectorizer, place) for path, place in zip(self.paths, places, strict=True)]
         lengths = np.concatenate(each(write_tokens, work))
@@ -216,7 +215,7 @@ def open_library(files: Files, text: str, names: Iterable[str], vectorizer: Coun
 
 
 class Spool:
-    """Some documents whose tokens are on disk; `index` says which of all."""
+    """A corpus on disk: the documents of an index into all documents of the files."""
 
     def __init__(
         self,
@@ -252,7 +251,8 @@ class Spool:
             words = np.memmap(place, np.int32, mode="r", shape=(int(starts[-1]),))
         except (OSError, ValueError) as error:
             raise FileNotFoundError(
-                f"The tokens in {place} cannot be read ({error}). On several machines, `folder` is one that all see."
+                f"The tokens in {place} cannot be read ({error}). With several machines, `folder` must be one that all "
+                "can read."
             ) from error
         mask = np.zeros(len(starts) - 1, bool)
         mask[own] = True
@@ -261,19 +261,19 @@ class Spool:
         return np.array(part[np.repeat(mask[first:last], np.diff(starts[first : last + 1]))])
 
     def read(self, docs: slice) -> tuple[Tokens, Target]:
-        return self.tokens(docs), Target(*(array[docs] for array in self.target))
+        return self.tokens(docs), select_target(self.target, docs)
 
     def part(self, docs: slice) -> Part:
-        """Where some consecutive documents come from: the files that have them, and nothing of the others."""
+        """A source of consecutive documents only: the files that have them, and nothing of the others."""
         index = self.index[docs]
         a, b = (int(np.searchsorted(self.first, i, side="right")) for i in (index[0], index[-1]))
         first = self.first[a - 1 : b + 1]
         lengths = self.lengths[first[0] : first[-1]]
-        known = Target(*(array[docs] for array in self.target))
+        known = select_target(self.target, docs)
         return Part(docs.start, Spool(self.places[a - 1 : b], first - first[0], lengths, index - first[0], known))
 
-    def pick(self, docs: np.ndarray) -> "Spool":
-        known = Target(*(array[docs] for array in self.target))
+    def select(self, docs: np.ndarray) -> "Spool":
+        known = select_target(self.target, docs)
         return Spool(self.places, self.first, self.lengths, self.index[docs], known)
 
     def column(self, r: int) -> "Spool":
@@ -283,7 +283,7 @@ class Spool:
         return Arrays(*self.read(slice(0, len(self.index))))
 
     def matrix(self, n_words: int) -> sp.csr_array:
-        """Their counts in memory."""
+        """The counts in memory, (n_docs, V)."""
         tokens = self.tokens(slice(0, len(self.index)))
         ones, shape = np.ones(len(tokens.word), np.int64), (len(self.index), n_words)
         X = sp.csr_array((ones, tokens.word, tokens.doc_start), shape)

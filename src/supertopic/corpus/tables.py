@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -41,17 +42,18 @@ def read_table(path: Path) -> pa.Table:
         return _read_text(path, file.read(), kind)
 
 
-def pick(table: pa.Table, path: Path, name: str) -> list:
-    """A column, as a list in which None is an empty cell."""
+def column(table: pa.Table, path: Path, name: str) -> list[Any]:
+    """A column as a list in which None is an empty cell."""
     if name not in table.column_names:
         raise ValueError(f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}.")
     if table.column_names.count(name) > 1:
         raise ValueError(f"{path} has more than one column {name!r}.")
-    return table.column(name).to_pylist()
+    cells: list[Any] = table.column(name).to_pylist()
+    return cells
 
 
 def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
-    """CSV or TSV. A spreadsheet may have written semicolons, decimal commas and Latin-1: these are told."""
+    """CSV or TSV. A spreadsheet may have written semicolons, decimal commas or Latin-1, which is detected."""
     if not data:
         raise ValueError(f"{path} is empty.")
     encoding = "utf8"
@@ -81,7 +83,7 @@ def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
 
 
 def _without_decimal_commas(table: pa.Table) -> pa.Table:
-    """Numbers with a decimal comma, which go with semicolons, as numbers with a point."""
+    """Write numbers with a decimal comma, which go with semicolons, with a point."""
     for i, name in enumerate(table.column_names):
         cells = table.column(i).to_pylist()
         known = [cell for cell in cells if cell is not None]
@@ -91,8 +93,8 @@ def _without_decimal_commas(table: pa.Table) -> pa.Table:
     return table
 
 
-def write_parquet(names: list[str], columns: list, path: Path) -> None:
-    """Write columns beside their final place, and rename: nobody sees half a file."""
+def write_parquet(names: list[str], columns: list[Any], path: Path) -> None:
+    """Write columns to a file beside the final one, then rename it, so that no reader sees half a file."""
     beside = path.with_suffix(f".{os.getpid()}")
     pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), beside)
     os.replace(beside, path)

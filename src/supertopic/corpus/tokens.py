@@ -1,7 +1,7 @@
-"""Counts become tokens: validation, the flat layout that the kernels read, and cutting it into shards."""
+"""Tokens of documents: validation of counts, the flat layout that the kernels read, and its division into shards."""
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ class Tokens(NamedTuple):
     doc_start: np.ndarray  # (n_docs + 1,) int64
 
 
-def check_counts(X) -> sp.csr_array:
+def check_counts(X: Any) -> sp.csr_array:
     """X (sparse or dense, already 2-D and numeric) as a canonical CSR matrix of whole, non-negative int64 counts.
 
     Shares memory with X where X is that already, and never writes to it.
@@ -77,7 +77,7 @@ def take(tokens: Tokens, docs: slice) -> Tokens:
     return Tokens(tokens.word[starts[0] : starts[-1]], starts - starts[0])
 
 
-def pick(tokens: Tokens, docs: np.ndarray) -> Tokens:
-    """The tokens of some documents, which a mask (n_docs,) tells."""
+def select(tokens: Tokens, docs: np.ndarray) -> Tokens:
+    """The tokens of the documents of a mask (n_docs,)."""
     lengths = np.diff(tokens.doc_start)
     return Tokens(tokens.word[np.repeat(docs, lengths)], np.concatenate([[0], np.cumsum(lengths[docs])]))

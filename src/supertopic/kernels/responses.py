@@ -1,59 +1,130 @@
-"""The responses as single numbers, for a card: how lam is drawn, what kappa is, and how likely y is.
+"""The formulas of the responses: how lam is drawn, what kappa is, and the log density of y.
 
-The same as `responses` says for whole arrays: one number says which response it is, another is its own parameter.
+The scalar functions serve the kernels of the CPU, below, and those of the GPU. `kind` is the response and `own` its own
+parameter. kappa is kappa_constant + kappa_slope lam. `log_own` is the logarithm of `own` for counts: NumPy takes it,
+once for all documents, since the last bit of Numba's logarithm may differ.
 """
 
 import math
 
-from supertopic.kernels.compiled import part
-from supertopic.kernels.draws import inverse_gaussian, polya_gamma
+import numpy as np
 
-LOGISTIC, HINGE, GAUSSIAN, COUNTS = range(4)  # the parameter: none, the margin, sigma2, r
+from supertopic.kernels.compiled import kernel, part
+from supertopic.kernels.draws import derive, inverse_gaussian, polya_gamma
+
+LOGISTIC, HINGE, GAUSSIAN, COUNTS = range(4)  # the own parameter: none, the margin, sigma2, r
 
 
 @part
-def draw_lam(law, c, own, y, weight, omega, key):
-    """lam given omega."""
-    if law == LOGISTIC:
+def draw_lam(kind, c, own, log_own, y, weight, omega, key):
+    """Draw lam given omega."""
+    if kind == LOGISTIC:
         return polya_gamma(c * weight, omega, key)
-    if law == COUNTS:
-        return polya_gamma(c * (weight * (y + own)), omega - math.log(own), key)
-    if law == GAUSSIAN:
+    if kind == COUNTS:
+        return polya_gamma(c * (weight * (y + own)), omega - log_own, key)
+    if kind == GAUSSIAN:
         return c * weight / own
     scale = c * weight
-    if scale <= 0.0:
+    if scale * scale <= 0.0:
         return 0.0
     return inverse_gaussian(scale * math.fabs(own - (2.0 * y - 1.0) * omega), scale * scale, key)
 
 
 @part
-def linear(law, c, own, y, weight, lam):
-    """kappa, given lam."""
-    if law == LOGISTIC:
+def kappa_constant(kind, c, own, y, weight):
+    """The part of kappa that does not depend on lam."""
+    if kind == LOGISTIC:
         return c * weight * (y - 0.5)
-    if law == COUNTS:
-        return 0.5 * c * weight * (y - own) + math.log(own) * lam
-    if law == GAUSSIAN:
-        return y * lam
-    return (2.0 * y - 1.0) * (c * weight + own * lam)
+    if kind == COUNTS:
+        return 0.5 * c * weight * (y - own)
+    if kind == GAUSSIAN:
+        return 0.0
+    return (2.0 * y - 1.0) * c * weight
+
+
+@part
+def kappa_slope(kind, own, log_own, y):
+    """The slope of kappa in lam."""
+    if kind == LOGISTIC:
+        return 0.0
+    if kind == COUNTS:
+        return log_own
+    if kind == GAUSSIAN:
+        return y
+    return (2.0 * y - 1.0) * own
 
 
 @part
 def log_sigmoid(x):
+    """log(1 / (1 + exp(-x))) without overflow."""
     if x < 0.0:
         return x - math.log1p(math.exp(x))
     return -math.log1p(math.exp(-x))
 
 
 @part
-def log_density(law, own, y, omega):
-    """The log of the likelihood of y, lam integrated out."""
-    if law == LOGISTIC:
+def log_density(kind, own, log_own, y, omega):
+    """The log density of y given omega, lam integrated out."""
+    if kind == LOGISTIC:
         return log_sigmoid(omega if y > 0.5 else -omega)
-    if law == COUNTS:
-        psi = omega - math.log(own)
+    if kind == COUNTS:
+        psi = omega - log_own
         ways = math.lgamma(y + own) - math.lgamma(own) - math.lgamma(y + 1.0)
         return ways + y * log_sigmoid(psi) + own * log_sigmoid(-psi)
-    if law == GAUSSIAN:
+    if kind == GAUSSIAN:
         return -0.5 * ((y - omega) * (y - omega) / own + math.log(2.0 * math.pi * own))
     return -2.0 * max(own - (2.0 * y - 1.0) * omega, 0.0)
+
+
+@kernel
+def _draw_lams(kind, c, own, log_own, y, weight, omega, key, first_doc):
+    lam = np.empty(omega.shape)
+    for d in range(omega.shape[0]):
+        stream = derive(key, first_doc + d)
+        for r in range(omega.shape[1]):
+            lam[d, r] = draw_lam(kind, c, own[r], log_own[r], y[d, r], weight[d, r], omega[d, r], derive(stream, r))
+    return lam
+
+
+@kernel
+def _kappa_parts(kind, c, own, log_own, y, weight):
+    constant, slope = np.empty(y.shape), np.empty(y.shape)
+    for d in range(y.shape[0]):
+        for r in range(y.shape[1]):
+            constant[d, r] = kappa_constant(kind, c, own[r], y[d, r], weight[d, r])
+            slope[d, r] = kappa_slope(kind, own[r], log_own[r], y[d, r])
+    return constant, slope
+
+
+@kernel
+def _log_densities(kind, own, log_own, y, omega):
+    out = np.empty(omega.shape)
+    for d in range(omega.shape[0]):
+        for r in range(omega.shape[1]):
+            out[d, r] = log_density(kind, own[r], log_own[r], y[d, r], omega[d, r])
+    return out
+
+
+def logarithm(kind: int, own: np.ndarray) -> np.ndarray:
+    """log_own (R,) for own (R,); only counts read it."""
+    return np.log(own) if kind == COUNTS else own
+
+
+def draw_lams(
+    kind: int, c: float, own: np.ndarray, y: np.ndarray, weight: np.ndarray, omega: np.ndarray, key: np.uint64,
+    first_doc: int,
+) -> np.ndarray:  # fmt: skip
+    """Draw lam (n_docs, R) given omega; the draw of a document depends on its number first_doc + d only."""
+    return _draw_lams(kind, c, own, logarithm(kind, own), y, weight, omega, key, first_doc)
+
+
+def kappa_parts(
+    kind: int, c: float, own: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The constant and the slope of kappa in lam, (n_docs, R) each."""
+    return _kappa_parts(kind, c, own, logarithm(kind, own), y, weight)
+
+
+def log_densities(kind: int, own: np.ndarray, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+    """The log density of every y given omega, lam integrated out, (n_docs, R)."""
+    return _log_densities(kind, own, logarithm(kind, own), y, omega)

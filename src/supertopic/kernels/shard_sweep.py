@@ -1,6 +1,6 @@
-"""One pass over a shard in one call: sweep, then who moved and how many tokens each topic has.
+"""A sweep over a shard in one call: draw every z, then find the tokens that moved and count those of each topic.
 
-Every return to Python is a wait for the interpreter when many threads are at work.
+One call, since every return to Python waits for the interpreter while other threads are at work.
 """
 
 import numpy as np
@@ -13,26 +13,27 @@ from supertopic.kernels.sweep import sweep
 
 
 @kernel
-def pass_dense(tokens, z, topics, weights, quadratic, key, first_doc, keep, kept, omega, n_parts):
-    """`sweep` over the shard whose first document has the number first_doc; returns what `Moves` holds."""
+def sweep_shard_dense(tokens, z, topics, weights, quadratic, key, first_doc, keep, summed, omega, n_parts):
+    """The dense sampler over a shard whose first document has the number first_doc; returns the fields of `Moves`."""
     streams = document_streams(key, first_doc, len(tokens.doc_start) - 1)
     previous = z.copy()
     once = np.int64(1)  # a plain 1 would be a type of its own, for which all would be compiled again
-    sweep(tokens, z, topics, weights, quadratic, streams, once, 0 if keep else once, kept, omega)
-    return result(tokens, previous, z, topics, n_parts, (0, 0))
+    sweep(tokens, z, topics, weights, quadratic, streams, once, 0 if keep else once, summed, omega)
+    return find_changes(tokens, previous, z, topics, n_parts, (0, 0))
 
 
 @kernel
-def pass_sparse(tokens, z, topics, weights, quadratic, key, first_doc, keep, kept, omega, n_parts):
-    """The same with `sweep_sparse`."""
+def sweep_shard_sparse(tokens, z, topics, weights, quadratic, key, first_doc, keep, summed, omega, n_parts):
+    """The sparse sampler over a shard; returns the fields of `Moves`."""
     streams = document_streams(key, first_doc, len(tokens.doc_start) - 1)
     previous = z.copy()
-    taken = sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega)
-    return result(tokens, previous, z, topics, n_parts, taken)
+    taken = sweep_sparse(tokens, z, topics, weights, quadratic, streams, summed, omega)
+    return find_changes(tokens, previous, z, topics, n_parts, taken)
 
 
 @part
-def result(tokens, previous, z, topics, n_parts, taken):
+def find_changes(tokens, previous, z, topics, n_parts, taken):
+    """The fields of `Moves` after a sweep."""
     n_seen = 0 if topics.live else len(z)  # live counts have followed already
     moves, starts = find_moves(tokens.word[:n_seen], previous, z[:n_seen], n_parts)
     return count_topics(z, len(topics.mass)), moves, starts, taken

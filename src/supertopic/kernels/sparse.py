@@ -99,7 +99,7 @@ def log_ratio(eta, quadratic, d, omega_n, n_tokens, j, k):
 
 
 @kernel
-def sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega):
+def sweep_sparse(tokens, z, topics, weights, quadratic, streams, summed, omega):
     """Draw every z anew. Topics are fixed, or those of the last sweep. Arguments are as for `sweep`.
 
     Returns how many moves were proposed, and how many of them the response accepted.
@@ -176,7 +176,7 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, streams, kept, omega):
             k = np.intp(present.topic[m])
             for r in range(n_columns):
                 omega[d, r] += eta[k, r] * (np.float64(present.n[m]) / n_tokens)
-            if len(kept):
-                kept[d * width + k] += present.n[m]
+            if len(summed):
+                summed[d * width + k] += present.n[m]
             present.place[k] = -1
     return proposed, accepted

@@ -256,10 +256,10 @@ def follow(word_topic, mass, inverse, state, width, word, j, k):
 
 
 @kernel
-def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kept, omega):
-    """Draw every z anew, n_sweeps times; add what is counted after burn_in to `kept`, put eta zbar into `omega`.
+def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, summed, omega):
+    """Draw every z anew, n_sweeps times; add the counts after burn_in to `summed`, put eta zbar into `omega`.
 
-    Where `kept` has room for it, each sweep after burn_in has counts of its own there. topics.alpha is padded with
+    Where `summed` has room for it, each sweep after burn_in has counts of its own there. topics.alpha is padded with
     zeros, so that a padding topic has weight 0. streams holds one random stream a document.
     """
     width, n_topics, n_columns = len(topics.alpha), len(topics.mass), len(weights.exact)
@@ -272,7 +272,7 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kep
     peak = np.zeros(n_topics, np.float32)  # the largest |G[j]| of these rows
     linear, square = np.zeros(n_columns, np.float32), np.zeros(n_columns, np.float32)  # of the document, per column
     final, n_docs = len(tokens.word) - 1, len(tokens.doc_start) - 1
-    apart = n_docs * width if len(kept) > n_docs * width else 0  # between what two sweeps keep
+    apart = n_docs * width if len(summed) > n_docs * width else 0  # between the counts of two sweeps
     number_lanes(state, width)
 
     for d in range(n_docs):
@@ -323,7 +323,7 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, kep
             if s >= burn_in:
                 place = (s - burn_in) * apart + d * width
                 for b in range(0, width, LANES):
-                    store(kept, place + b, load(kept, place + b) + load(state, b))
+                    store(summed, place + b, load(summed, place + b) + load(state, b))
 
         for k in range(n_topics):
             if state[k] > 0:

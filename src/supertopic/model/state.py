@@ -1,4 +1,4 @@
-"""What is handed around: namedtuples of arrays."""
+"""The state of a model as namedtuples of arrays, which rooms hand to each other."""
 
 from typing import NamedTuple
 
@@ -13,37 +13,6 @@ class Priors(NamedTuple):
     nu2: float  # variance of eta
 
 
-class Target(NamedTuple):
-    """What is known about some documents."""
-
-    y: np.ndarray  # (n_docs, R), 0 where unknown
-    weight: np.ndarray  # (n_docs, R), multiplies c; 0 where unknown
-    offset: np.ndarray  # (n_docs, R) or (n_docs, 1): a known part of omega
-    covariates: np.ndarray  # (n_docs, P): these enter omega next to zbar
-
-    def column(self, r: int) -> "Target":
-        """One column of what is known."""
-        one = slice(r, r + 1) if self.offset.shape[1] > 1 else slice(None)
-        return Target(self.y[:, r : r + 1], self.weight[:, r : r + 1], self.offset[:, one], self.covariates)
-
-
-def make_target(y: np.ndarray, weight: np.ndarray, offset=None, covariates=None) -> Target:
-    """A target whose offset is 0 and which has no covariates, unless they are given."""
-    n_docs = len(y)
-    return Target(
-        y,
-        weight,
-        np.zeros((n_docs, 1)) if offset is None else offset,
-        np.zeros((n_docs, 0)) if covariates is None else covariates,
-    )
-
-
-def no_target(n_docs: int) -> Target:
-    """Nothing is known of the documents."""
-    nothing = np.zeros((n_docs, 0))
-    return make_target(nothing, nothing)
-
-
 class Quadratic(NamedTuple):
     """exp(kappa omega - lam omega**2 / 2): what every response comes down to after augmentation."""
 
@@ -52,30 +21,31 @@ class Quadratic(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What the draw of eta needs to know of all documents; x is zbar, then the covariates."""
+    """Sufficient statistics of all documents for the draw of eta; x is zbar, then the covariates."""
 
     precision: np.ndarray  # ((K + P) (K + P + 1) / 2, R): sum_d lam_dr x_d x_d', a packed lower triangle
     shift: np.ndarray  # (K + P, R): sum_d kappa_dr x_d
 
 
 def no_statistics(width: int, n_columns: int) -> Statistics:
-    """Sums over no document."""
+    """The statistics of no document."""
     return Statistics(np.zeros((width * (width + 1) // 2, n_columns)), np.zeros((width, n_columns)))
 
 
-class Belief(NamedTuple):
-    """What is believed before a chain sees its documents, beside the priors: seeds, or what others have taught.
+class WeightPriors(NamedTuple):
+    """What is known about the weights before a chain sees its documents, beside the normal prior with variance nu2.
 
-    Statistics are those of documents that are not there any more; they are added to those of the documents that are.
+    Each part is the statistics of documents that are not there any more, or of seeds. They are added to the statistics
+    of the documents that are there.
     """
 
-    word_topic: np.ndarray  # (V, K) int32: pseudo-counts, which are tokens that never move
-    eta: Statistics  # of the chain
-    weights: Statistics  # of the regression for predictions
-    shown: Statistics  # of the one whose weights are shown
+    training: Statistics  # for the weights of the chain
+    prediction: Statistics  # for the weights that predict
+    reported: Statistics  # for the weights that are reported, from held-out documents
 
 
 def add(statistics: Statistics, more: Statistics) -> Statistics:
+    """The statistics of the documents of both."""
     return Statistics(statistics.precision + more.precision, statistics.shift + more.shift)
 
 
@@ -83,26 +53,26 @@ NO_CHANGE = np.zeros((0, 0), np.int32)
 
 
 class Moves(NamedTuple):
-    """What a sweep did to one shard, or to several, for whoever keeps count."""
+    """How a sweep changed the counts, for one shard or for several."""
 
-    tokens: np.ndarray  # (K,) int64: the tokens of each topic after it
-    # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the words
+    tokens: np.ndarray  # (K,) int64: the tokens of each topic after the sweep
+    # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the vocabulary
     moves: np.ndarray
     starts: np.ndarray  # (n_parts + 1,): where each part starts
-    taken: tuple[int, int]  # moves that were proposed without a look at the response, and those that it accepted
-    change: np.ndarray = NO_CHANGE  # (V, K), padded: that of the counts, where it is smaller than all moves
+    taken: tuple[int, int]  # proposals that were made without the response, and those of them that were accepted
+    change: np.ndarray = NO_CHANGE  # (V, K), padded: the difference of the counts, where it is smaller than all moves
 
 
-class Rows(NamedTuple):
-    """Shares of topics, as what is not 0: document d has topic[start[d]:start[d + 1]]."""
+class ShareRows(NamedTuple):
+    """Topic shares as sparse rows: document d has topic[start[d]:start[d + 1]]."""
 
     start: np.ndarray  # (n_docs + 1,) int64
     topic: np.ndarray  # uint16
     share: np.ndarray
 
 
-class Kept(NamedTuple):
-    """Counts that are summed over some draws."""
+class SummedCounts(NamedTuple):
+    """Counts that are summed over the draws of a chain."""
 
     word_topic: np.ndarray  # (V, K)
     tokens: np.ndarray  # (K,) int64: its sum over words
@@ -110,21 +80,22 @@ class Kept(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of the response as the samplers read them."""
+    """eta in the forms that the samplers read."""
 
     exact: np.ndarray  # (R, K): eta
     eta: np.ndarray  # (R, K): eta in float32, flat, rows padded to whole lanes
 
 
 def make_weights(eta: np.ndarray) -> Weights:
+    """The weights of one draw of eta (R, K)."""
     return Weights(eta, pad(eta.astype(np.float32)).reshape(-1))
 
 
 class Topics(NamedTuple):
-    """What the samplers read of the topics: counts, from which a token's own is taken out, or a fixed phi.
+    """The topics as the samplers read them: counts, from which a token's own is taken out, or a fixed phi.
 
-    All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; others are those of
-    the last sweep.
+    All (V, K) arrays are flat, their rows padded to whole lanes. Live counts follow every move; other counts are those
+    after the last sweep.
     """
 
     word_topic: np.ndarray  # (V, K) int32 counts; empty where phi is fixed
@@ -141,17 +112,17 @@ NO_COUNTS, NO_PHI, NO_SMOOTH = np.zeros(0, np.int32), np.zeros(0, np.float32), n
 
 
 def fixed_topics(phi: np.ndarray, alpha: np.ndarray) -> Topics:
-    """Topics that are only read, from phi (V, K)."""
+    """Fixed topics, from phi (V, K)."""
     return padded_topics(pad(np.maximum(phi, 1e-37).astype(np.float32)).reshape(-1), alpha)
 
 
 def mean_topics(word_topic: np.ndarray, n_draws: int, priors: Priors) -> Topics:
-    """Topics that are only read, from counts (V, K) that are summed over some draws."""
+    """Fixed topics, from counts (V, K) that are summed over some draws."""
     counts = word_topic / n_draws + priors.beta
     return fixed_topics(counts / counts.sum(axis=0), priors.alpha)
 
 
 def padded_topics(phi: np.ndarray, alpha: np.ndarray) -> Topics:
-    """Topics that are only read, from a phi that is flat and padded already."""
+    """Fixed topics, from a phi that is flat and padded already."""
     wide = pad(alpha.astype(np.float32))
     return Topics(NO_COUNTS, np.zeros(len(alpha)), np.ones_like(wide), phi, NO_SMOOTH, wide, 0.0, False)

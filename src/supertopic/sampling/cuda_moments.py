@@ -1,19 +1,21 @@
-"""The sums for the next eta over documents on a graphics card."""
+"""The statistics for the next draw of eta over documents on a GPU."""
 
 import numpy as np
 
-from supertopic.kernels.cuda.device import SIMULATED, Tape, empty, get, launch, put, stream
+from supertopic.kernels.cuda.device import SIMULATED, DeviceArray, Graph, empty, get, launch, put, stream
 from supertopic.kernels.cuda.moments import CHUNKS, DOCS, THREADS, add_chunks, make_adder, make_squares
 
-FILLING, LEAST_CHUNK = 1584, 2 if SIMULATED else 64  # blocks that fill the card, and documents of a block
+FILLING, LEAST_CHUNK = 1584, 2 if SIMULATED else 64  # blocks that fill the device, and documents of a block
 
 
 class Moments:
-    """Places for the sums of all documents; `x` is their topic counts, 1 over their lengths, K, and covariates."""
+    """Buffers for the sums over all documents; `x` is their topic counts, 1 over their lengths, K, and covariates."""
 
-    def __init__(self, x: tuple, stride: int, lam, kappa):
+    def __init__(
+        self, x: tuple[DeviceArray, DeviceArray, int, DeviceArray], stride: int, lam: DeviceArray, kappa: DeviceArray
+    ):
         counts, inverse, n_topics, covariates = x
-        self.x, self.lam, self.kappa, self.tape = (counts, stride, n_topics, inverse, covariates), lam, kappa, Tape()
+        self.x, self.lam, self.kappa, self.graph = (counts, stride, n_topics, inverse, covariates), lam, kappa, Graph()
         (n_rows, self.n_columns), self.width = lam.shape, n_topics + covariates.shape[1]
         self.cut = make_squares(self.width, self.n_columns)
         side, (row, column) = self.cut.side, np.tril_indices(self.cut.n_sides)
@@ -25,7 +27,7 @@ class Moments:
         self.squares = empty((n_chunks, self.n_columns, len(row), side, side), np.float64)
         self.shifts = empty((n_chunks, self.n_columns, self.cut.n_sides * side), np.float64)
         self.size = self.n_columns * len(row) * side**2, self.n_columns * self.cut.n_sides * side
-        self.sums: list[list] = []  # of each CHUNKS chunks, of these, and so on
+        self.sums: list[list[DeviceArray]] = []  # of each CHUNKS chunks, of these, and so on
         while n_chunks > CHUNKS:
             n_chunks = -(-n_chunks // CHUNKS)
             self.sums.append([empty((n_chunks, size), np.float64) for size in self.size])
@@ -38,11 +40,12 @@ class Moments:
 
     def find(self) -> tuple[np.ndarray, np.ndarray]:
         """The precision's packed triangle and the shift, a column each."""
-        self.tape.play("moments", self.launch)
+        self.graph.run("moments", self.launch)
         squares, shifts = (part.reshape(self.n_columns, -1) for part in np.split(get(self.whole), self.size[:1]))
         return squares[:, self.place].T, shifts[:, : self.width].T
 
     def launch(self) -> None:
+        """Launch the kernels of all sums."""
         chunks, n_blocks = len(self.squares), -(-self.n_columns // self.cut.n_columns)
         make_adder(self.cut)[(len(self.square[0]), chunks, n_blocks), THREADS, stream()](
             *self.x, self.lam, self.kappa, *self.square, self.chunk, self.squares, self.shifts
@@ -55,7 +58,7 @@ class Moments:
 
 
 def moment_bytes(width: int, n_columns: int) -> int:
-    """About what the sums of K + P features take."""
+    """About how many bytes the sums of K + P features take."""
     squares = make_squares(width, n_columns)
     n_squares = squares.n_sides * (squares.n_sides + 1) // 2
     return 9 * squares.side**2 * max(squares.n_columns * FILLING, n_squares * n_columns)

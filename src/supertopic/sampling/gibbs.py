@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1: draw eta, sweep z, draw lambda, for ever."""
+"""The paper's Algorithm 1: draw eta, sweep z, draw lambda."""
 
 import math
 import time
@@ -11,25 +11,32 @@ from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import unpack
 from supertopic.model.responses import Response
 from supertopic.model.state import Priors, Statistics, add
+from supertopic.sampling.engine import Engine
 from supertopic.sampling.plan import ETA, SCALE
-from supertopic.sampling.threads import Threads
 
 LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # of alpha for a topic and beta for a word, where they are learned
 
 
 def iterate(
-    engine: Threads, statistics: Statistics, response: Response, priors: Priors, key: np.uint64, keep: bool = False
-) -> tuple[np.ndarray, Statistics, Response]:
-    """One iteration; the response's own parameter is drawn with lambda integrated out, so before it."""
+    engine: Engine, statistics: Statistics, known: Statistics | None, response: Response, priors: Priors,
+    key: np.uint64, keep: bool = False,
+) -> tuple[np.ndarray, Statistics, Response]:  # fmt: skip
+    """One iteration: returns eta, the statistics for the next draw of eta, and the response.
+
+    `known` is the prior of the training weights beside nu2, as statistics. The response's own parameter is drawn before
+    lambda, since lambda is integrated out there.
+    """
     began = time.perf_counter()
-    if engine.plan.belief:
-        statistics = add(statistics, engine.plan.belief.eta)
+    if known is not None:
+        statistics = add(statistics, known)
     eta = draw_eta(statistics, priors.nu2, make_key(key, ETA))
     engine.seconds[0] += time.perf_counter() - began
     if not response.drawn:
-        return eta, engine.sweep(eta, priors, key, keep, response), response
+        swept = engine.sweep(eta, priors, key, keep, response)
+        assert swept is not None
+        return eta, swept, response
     engine.sweep(eta, priors, key, keep)
-    response = response.draw_scale(engine.total, make_key(key, SCALE))
+    response = response.draw_scale(engine, make_key(key, SCALE))
     return eta, engine.augment(response, key), response
 
 
@@ -56,37 +63,37 @@ def factorise(statistics: Statistics, nu2: float, r: int) -> tuple[np.ndarray, n
     return U, dtrtrs(U, statistics.shift[:, r], lower=False, trans=True)[0]
 
 
-def learn_priors(engine: Threads, priors: Priors) -> Priors:
+def learn_priors(engine: Engine, priors: Priors) -> Priors:
     """One step of Minka's fixed point towards the alpha and beta that make z and the words most likely.
 
     Every iteration of the burn-in takes one, so that priors and topics settle together.
     """
-    *topics, lengths = engine.total("alpha_sums", priors.alpha)
-    if lengths == 0.0:  # no words, nothing to learn
+    *topics, lengths = engine.alpha_sums(priors.alpha)
+    if lengths == 0.0:  # there are no words
         return priors
     alpha = np.clip(priors.alpha * topics / lengths, LEAST_PRIOR, MOST_PRIOR)
-    n_words, beta, belief = engine.plan.n_words, priors.beta, engine.plan.belief
+    n_words, beta, pseudo = engine.plan.n_words, priors.beta, engine.pseudo_counts
 
     def slopes(sizes: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """Of the log of the words' probability in beta: what each (word, topic) adds, and what each topic takes."""
+        """The slope of log p(w | z, beta) in beta: the part of (word, topic) pairs, and that of the topics' masses."""
         grown = np.sum(sizes * (digamma(np.arange(len(sizes)) + beta) - digamma(beta)))
         return np.array([grown, n_words * np.sum(digamma(mass + n_words * beta) - digamma(n_words * beta))])
 
     grown, whole = slopes(engine.counts.sizes(), engine.counts.tokens)
-    if belief:  # the step is still one uphill: log(p + beta) is convex in log(beta)
-        grown, whole = (grown, whole) - slopes(np.bincount(belief.word_topic.ravel()), belief.word_topic.sum(axis=0))
+    if pseudo is not None:  # the step still goes uphill: log(p + beta) is convex in log(beta)
+        grown, whole = (grown, whole) - slopes(np.bincount(pseudo.ravel()), pseudo.sum(axis=0))
     return priors._replace(alpha=alpha, beta=float(np.clip(beta * grown / whole, LEAST_PRIOR, MOST_PRIOR)))
 
 
-def log_joint(engine: Threads, eta: np.ndarray, response: Response, priors: Priors) -> float:
+def log_joint(engine: Engine, eta: np.ndarray, response: Response, priors: Priors, known: Statistics | None) -> float:
     """log p(w, z, eta) + log psi(y | z, eta): topics and proportions integrated out, and so is lambda."""
-    documents = engine.total("log_documents", priors.alpha) + engine.total("log_likelihoods", [response]).sum()
-    prior = log_weights(eta, priors.nu2, engine.plan.belief.eta if engine.plan.belief else None)
+    documents = engine.log_documents(priors.alpha) + engine.log_likelihoods([response]).sum()
+    prior = log_weights(eta, priors.nu2, known)
     return engine.counts.log_words(priors.beta) + float(documents) + response.log_prior() + prior
 
 
 def log_weights(eta: np.ndarray, nu2: float, known: Statistics | None) -> float:
-    """log p(eta): a normal with variance nu2 around 0, or what follows from it and what is known."""
+    """log p(eta): a normal prior with variance nu2 around 0, combined with the statistics that are known."""
     if known is None:
         return -0.5 * (eta.size * math.log(2 * math.pi * nu2) + float(np.sum(eta**2)) / nu2)
     return float(log_normal([factorise(known, nu2, r) for r in range(len(eta))], eta).sum())

@@ -1,7 +1,8 @@
 """New documents under fixed topics: the training sampler with frozen phi and no response."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -12,22 +13,26 @@ from supertopic.kernels.moments import drawn_omegas
 from supertopic.kernels.sweep import sweep
 from supertopic.model.state import Quadratic, Topics, make_weights
 
+if TYPE_CHECKING:
+    from supertopic.sampling.cuda_documents import DeviceTopics
+
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
-CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # that are worked on at a time, in each thread
-CARD_NUMBERS = 2**26  # on a card
-SETTLE = 10  # sweeps of training documents under topics that are known before
+CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # of documents that a thread has in memory at a time
+DEVICE_NUMBERS = 2**26  # of documents that a GPU has in memory at a time
+SETTLE = 10  # sweeps of training documents under topics from pseudo-counts
+FrozenTopics: TypeAlias = "Topics | DeviceTopics"  # fixed topics, where they are read
 
 
-def on_card():
-    """The same for topics on a card; nothing of CUDA is imported before."""
-    from supertopic.sampling import cuda_documents as card
+def on_device() -> ModuleType:
+    """The functions for topics on a GPU; nothing of CUDA is imported before."""
+    from supertopic.sampling import cuda_documents
 
-    return card
+    return cuda_documents
 
 
-def freeze(topics: Topics, device: str) -> Any:
-    """Topics where they will be read."""
-    return topics if device == "cpu" else on_card().freeze(topics)
+def freeze(topics: Topics, device: str) -> FrozenTopics:
+    """The topics on the device where they will be read."""
+    return topics if device == "cpu" else on_device().freeze(topics)
 
 
 def count_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
@@ -43,25 +48,25 @@ def run_sweeps(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: in
     n_docs, n_topics, width = len(streams), len(topics.mass), len(topics.alpha)
     z = np.empty(len(tokens.word), np.uint16)
     start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
-    kept, none = np.zeros(n_draws * n_docs * width, np.float32), np.zeros((n_docs, 0))
+    summed, none = np.zeros(n_draws * n_docs * width, np.float32), np.zeros((n_docs, 0))
     weights = make_weights(np.zeros((0, n_topics)))
-    sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, n_sweeps // 2, kept, none)
-    return kept.reshape(n_draws, n_docs, width)
+    sweep(tokens, z, topics, weights, Quadratic(none, none), streams, n_sweeps, n_sweeps // 2, summed, none)
+    return summed.reshape(n_draws, n_docs, width)
 
 
 def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
-    """The topic of every token of one document in the second half of the sweeps, (n, n_tokens): what is counted else.
+    """The topic of every token of one document in the second half of the sweeps, (n, n_tokens).
 
-    Sweep by sweep, with the random numbers that come next: those of `run_sweeps`, bit for bit.
+    `run_sweeps` counts the same topics, bit for bit; here the sweeps are made one by one to see each of them.
     """
     n_tokens, n_topics = len(tokens.word), len(topics.mass)
     z, nothing = np.empty(n_tokens, np.uint16), np.zeros((1, 0))
     start_z(z, tokens.doc_start, n_topics, streams + np.uint64(1))
-    weights, unkept, drawn = make_weights(np.zeros((0, n_topics))), np.zeros(0, np.float32), []
+    weights, no_sum, drawn = make_weights(np.zeros((0, n_topics))), np.zeros(0, np.float32), []
     with np.errstate(over="ignore"):
         for s in range(n_sweeps):
             stream = streams + np.uint64(s * n_tokens) * GOLDEN
-            sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), stream, 1, 1, unkept, nothing)
+            sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), stream, 1, 1, no_sum, nothing)
             if s >= n_sweeps // 2:
                 drawn.append(z.copy())
     return np.array(drawn)
@@ -69,19 +74,19 @@ def draw_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: i
 
 def settle(tokens: Tokens, z: np.ndarray, topics: Topics, streams: np.ndarray, n_sweeps: int) -> None:
     """Some sweeps of z under fixed topics, without a response."""
-    nothing, unkept = np.zeros((len(streams), 0)), np.zeros(0, np.float32)
+    nothing, no_sum = np.zeros((len(streams), 0)), np.zeros(0, np.float32)
     weights = make_weights(np.zeros((0, len(topics.mass))))
-    sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), streams, n_sweeps, n_sweeps, unkept, nothing)
+    sweep(tokens, z, topics, weights, Quadratic(nothing, nothing), streams, n_sweeps, n_sweeps, no_sum, nothing)
 
 
-def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
+def draw_omegas(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, eta: np.ndarray, key: np.uint64) -> np.ndarray:
     """The topics' part of omega, (n_pairs, n_docs, R): draws of zbar, one a sweep, each with a draw of eta (n, R, K).
 
     There are as many pairs as sweeps in the second half or draws of eta, whichever are more. Where the topics are on a
-    card, that is where the work is done.
+    GPU, the work is done there.
     """
     if not isinstance(topics, Topics):
-        return on_card().draw_omegas(tokens, topics, n_sweeps, eta, key)
+        return on_device().draw_omegas(tokens, topics, n_sweeps, eta, key)
     streams = content_streams(tokens, key)
     n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
     n_pairs, numbers = max(n_draws, len(eta)), n_draws * len(lengths) * len(topics.alpha)
@@ -92,21 +97,21 @@ def draw_omegas(tokens: Tokens, topics: Any, n_sweeps: int, eta: np.ndarray, key
     return omega
 
 
-def infer_shares(tokens: Tokens, topics: Any, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
+def infer_shares(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, key: np.uint64, n_threads: int) -> np.ndarray:
     """The mean zbar (n_docs, K) of each document over the second half of the sweeps.
 
     A document's random numbers depend on its words alone: it gets the same answer alone, in any batch and order.
     A document without words gets 0.
     """
     if not isinstance(topics, Topics):
-        return on_card().infer_shares(tokens, topics, n_sweeps, key)
-    n_kept = n_sweeps - n_sweeps // 2
+        return on_device().infer_shares(tokens, topics, n_sweeps, key)
+    n_counted = n_sweeps - n_sweeps // 2
     shares = np.empty((len(tokens.doc_start) - 1, len(topics.mass)))
 
     def work(docs: slice) -> None:
         part = take(tokens, docs)
         counts = count_topics(part, topics, content_streams(part, key), n_sweeps)
-        shares[docs] = counts.astype(float) / (np.maximum(np.diff(part.doc_start), 1) * n_kept)[:, None]
+        shares[docs] = counts.astype(float) / (np.maximum(np.diff(part.doc_start), 1) * n_counted)[:, None]
 
     chunks = cut(tokens.doc_start, max(1, len(tokens.word) // CHUNK_TOKENS, n_threads))
     if min(n_threads, len(chunks)) == 1:

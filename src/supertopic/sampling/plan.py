@@ -1,124 +1,40 @@
-"""All that determines a chain, and where its documents come from."""
+"""The plan of a chain: everything that determines its draws, except for its documents and priors of size (V, K)."""
 
 import itertools
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from supertopic.corpus.tokens import Tokens, cut, pick, take
+from supertopic.corpus.source import Corpus
+from supertopic.corpus.tokens import cut
 from supertopic.model.responses import Response
-from supertopic.model.state import Belief, Priors, Statistics, Target, no_statistics
+from supertopic.model.state import Priors
 
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON = range(7)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
-DENSE, ACCEPTED = 5, 0.5  # sweeps that look at the response, at first and when it accepts less than this share
+DENSE, ACCEPTED = 5, 0.5  # dense sweeps at first, and again when less than this share of proposals is accepted
 SHARD_TOKENS, EVEN = 50_000, 16
-MANY_SHARDS, LONG_SHARD = 64, 2**20  # from so many shards on they grow, up to so many tokens
-CARD_TOKENS = 2**28  # of a shard on a card
+MANY_SHARDS, LONG_SHARD = 64, 2**20  # beyond so many shards they grow instead, up to so many tokens each
+DEVICE_TOKENS = 2**28  # of a shard on a GPU
 LEAST_GROUPS = 16  # where adding a shard's statistics would take longer than its sweep, groups of shards add theirs
 
 
-class Source(Protocol):
-    """Documents, wherever they are."""
-
-    def read(self, docs: slice) -> tuple[Tokens, Target]:
-        """Some consecutive documents, and what is known of them."""
-
-
-class Corpus(Source, Protocol):
-    """All documents of a fit."""
-
-    @property
-    def doc_start(self) -> np.ndarray: ...  # (n_docs + 1,) int64, of their tokens
-
-    @property
-    def target(self) -> Target: ...
-
-    def part(self, docs: slice) -> Source:
-        """Where some consecutive documents come from, for somebody who reads no others."""
-
-    def with_target(self, target: Target) -> "Corpus":
-        """The same documents with what is known of them."""
-
-    def column(self, r: int) -> "Corpus":
-        """The documents with one column of what is known."""
-
-    def pick(self, docs: np.ndarray) -> "Corpus":
-        """The documents of a mask."""
-
-    def load(self) -> "Arrays":
-        """The documents in memory."""
-
-    def arrays(self) -> Iterable[np.ndarray]:
-        """All that makes them different from others."""
-
-
-class Arrays(NamedTuple):
-    """Documents in memory."""
-
-    tokens: Tokens
-    target: Target
-
-    @property
-    def doc_start(self) -> np.ndarray:
-        return self.tokens.doc_start
-
-    def read(self, docs: slice) -> tuple[Tokens, Target]:
-        return take(self.tokens, docs), Target(*(array[docs] for array in self.target))
-
-    def part(self, docs: slice) -> "Part":
-        return Part(docs.start, Arrays(*self.read(docs)))
-
-    def with_target(self, target: Target) -> "Arrays":
-        return Arrays(self.tokens, target)
-
-    def column(self, r: int) -> "Arrays":
-        return Arrays(self.tokens, self.target.column(r))
-
-    def pick(self, docs: np.ndarray) -> "Arrays":
-        return Arrays(pick(self.tokens, docs), Target(*(array[docs] for array in self.target)))
-
-    def load(self) -> "Arrays":
-        return self
-
-    def arrays(self) -> Iterable[np.ndarray]:
-        return *self.tokens, *self.target
-
-
-class Part(NamedTuple):
-    """Some of the documents, from one on."""
-
-    first: int
-    documents: Source
-
-    def read(self, docs: slice) -> tuple[Tokens, Target]:
-        return self.documents.read(slice(docs.start - self.first, docs.stop - self.first))
-
-
 class Plan(NamedTuple):
-    """All that determines a chain but its documents. It pickles, and is small."""
+    """Everything that determines a chain except for its documents. It is small, and it pickles."""
 
     slices: tuple[slice, ...]  # the documents of each shard: from the corpus and the model, never from the machine
-    groups: tuple[slice, ...]  # shards whose statistics are added one after the other, before they go into pairs
+    groups: tuple[slice, ...]  # shards whose statistics are added one after the other, before groups are added in pairs
     n_words: int
     n_columns: int
     n_covariates: int
     response: Response
     priors: Priors  # at the start
-    learn: bool  # alpha and beta from the data, during the burn-in
+    learn: bool  # whether alpha and beta are estimated during the burn-in
     sampler: str
     seed: int
     burn_in: int
-    device: str = "cpu"  # where the shards' arrays live
-    belief: Belief | None = None
-
-    def known(self, name: str) -> Statistics:
-        """What is believed of some weights: "eta", "weights" or "shown"."""
-        if self.belief is None:
-            return no_statistics(self.n_topics + self.n_covariates, self.n_columns)
-        return getattr(self.belief, name)
+    device: str = "cpu"  # where the arrays of the shards live
 
     @property
     def n_topics(self) -> int:
@@ -126,7 +42,7 @@ class Plan(NamedTuple):
 
     @property
     def sparse(self) -> bool:
-        """Whether topics are drawn by the sampler for many topics."""
+        """Whether the sparse sampler, which is the faster one for many topics, draws z."""
         return self.sampler != "collapsed" and self.n_topics >= SPARSE_FROM
 
 
@@ -134,10 +50,10 @@ def make_plan(
     source: Corpus, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int,
     burn_in: int, device: str = "cpu",
 ) -> Plan:  # fmt: skip
-    """The plan for some documents."""
+    """The plan of a chain for these documents."""
     n_tokens, target = int(source.doc_start[-1]), source.target
     n_columns, n_covariates = target.y.shape[1], target.covariates.shape[1]
-    n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // CARD_TOKENS
+    n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // DEVICE_TOKENS
     slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
     numbers = width * (width + 1) // 2 * max(n_columns, 1)
@@ -150,9 +66,9 @@ def make_plan(
 
 
 def count_shards(n_tokens: int) -> int:
-    """From the corpus alone: few enough that nobody waits for Python, and work for any number of machines."""
+    """The number of shards, from the corpus alone: few, since each costs Python time, but enough for a cluster."""
     n_shards = max(1, n_tokens // SHARD_TOKENS)
-    if n_shards > EVEN:  # so that threads, of which machines have 2, 4, 8 or 16, get equally many
+    if n_shards > EVEN:  # so that 2, 4, 8 or 16 threads get equally many
         n_shards = max(min(n_shards, MANY_SHARDS), n_tokens // LONG_SHARD)
         n_shards = -(-n_shards // EVEN) * EVEN
     return n_shards

@@ -1,4 +1,4 @@
-"""Threads that share work, and a BLAS that stays out of their way."""
+"""Pools of threads, interrupts, and a limit of one BLAS thread while a chain runs."""
 
 import itertools
 import signal
@@ -6,39 +6,40 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from types import FrameType
+from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
 
 S = TypeVar("S")
 T = TypeVar("T")
-LISTEN = 0.2  # seconds after which a thread that waits for others looks whether there is a signal
+LISTEN = 0.2  # seconds after which a waiting thread checks for signals
 
 
-class Crew:
-    """Some threads, the caller's own among them."""
+class Pool:
+    """A fixed number of threads, one of which is the caller's own."""
 
     def __init__(self, n_threads: int):
         self.n_threads = max(1, n_threads)
         self.pool = ThreadPoolExecutor(self.n_threads - 1) if self.n_threads > 1 else None
 
-    def over(self, things: Iterable[S], verb: Callable[[S], T]) -> list[T]:
-        """verb(thing) for every thing, the answers in order; who is free takes the next one."""
-        things = list(things)
-        if self.pool is None or len(things) < 2:
-            return [verb(thing) for thing in things]
-        answers: list[Any] = [None] * len(things)
+    def map(self, function: Callable[[S], T], items: Iterable[S]) -> list[T]:
+        """function(item) for every item, the results in order. Each thread takes the next item when it is free."""
+        items = list(items)
+        if self.pool is None or len(items) < 2:
+            return [function(item) for item in items]
+        results: dict[int, T] = {}
         turn, stopped = itertools.count(), threading.Event()
 
         def work() -> None:
             try:
-                while not stopped.is_set() and (i := next(turn)) < len(things):
-                    answers[i] = verb(things[i])
+                while not stopped.is_set() and (i := next(turn)) < len(items):
+                    results[i] = function(items[i])
             except BaseException:
                 stopped.set()
                 raise
 
-        others = [self.pool.submit(work) for _ in range(min(self.n_threads, len(things)) - 1)]
+        others = [self.pool.submit(work) for _ in range(min(self.n_threads, len(items)) - 1)]
         try:
             work()
         finally:
@@ -46,23 +47,23 @@ class Crew:
                 other.exception()  # wait
         for other in others:
             other.result()
-        return answers
+        return [results[i] for i in range(len(items))]
 
     def close(self) -> None:
-        """Give the threads back."""
+        """End the threads."""
         if self.pool:
             self.pool.shutdown(cancel_futures=True)
 
 
-def each(verb: Callable[[int], T], n: int, n_threads: int, stop: threading.Event) -> list[T]:
-    """verb(0), verb(1), ... on some threads, the answers in order. If one fails, `stop` is set for the others."""
+def each(function: Callable[[int], T], n: int, n_threads: int, stop: threading.Event) -> list[T]:
+    """function(0), function(1), ... on some threads, the results in order. If one fails, `stop` is set."""
     if n_threads == 1:
-        return [verb(index) for index in range(n)]
+        return [function(index) for index in range(n)]
     with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(verb, index) for index in range(n)]
+        futures = [pool.submit(function, index) for index in range(n)]
         waiting = set(futures)
         try:
-            while waiting:  # no signal ends a wait on Windows: it has to end by itself for Ctrl-C to be heard
+            while waiting:  # on Windows a signal does not end a wait: short waits let Ctrl-C through
                 done, waiting = wait(waiting, timeout=LISTEN, return_when=FIRST_EXCEPTION)
                 for future in done:
                     future.result()
@@ -75,14 +76,14 @@ def each(verb: Callable[[int], T], n: int, n_threads: int, stop: threading.Event
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets, for work that looks at it now and then; a second one stops at once."""
+    """An event that the first Ctrl-C sets, for work that checks it now and then; a second Ctrl-C stops at once."""
     stop = threading.Event()
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None
-    if not ours:  # signals are the main thread's, or those of a program that Python is embedded in
+    if not ours:  # only the main thread handles signals, unless Python is embedded in another program
         yield stop
         return
 
-    def interrupt(number, frame):
+    def interrupt(number: int, frame: FrameType | None) -> None:
         stop.set()
         signal.signal(signal.SIGINT, before)
 
@@ -94,28 +95,28 @@ def interruptible() -> Iterator[threading.Event]:
 
 
 class OneBlasThread:
-    """While anyone is inside, BLAS has one thread: more would fight ours and change the bits of sums.
+    """A context in which BLAS has one thread: more would compete with ours and change the bits of sums.
 
-    The limit is the whole process's: the first who enters, in whatever thread, sets it, and the last who leaves lifts
-    it. OpenBLAS may ignore a thread other than the one that set it; what is restored is therefore always what was
-    there at the very first time.
+    The limit holds for the whole process: the first thread that enters sets it, and the last one that leaves lifts it.
+    OpenBLAS may ignore a thread other than the one that set the limit; therefore the limits before the very first entry
+    are the ones that are restored.
     """
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
-        self.first: Any = None
+        self.first: threadpool_limits | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         with self.lock:
             if self.inside == 0:
                 limits = threadpool_limits(1, user_api="blas")
                 self.first = self.first or limits
             self.inside += 1
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         with self.lock:
             self.inside -= 1
-            if self.inside == 0:
+            if self.inside == 0 and self.first is not None:
                 self.first.restore_original_limits()
 
 

@@ -1,57 +1,58 @@
-"""A shard: some documents, and all the state that is theirs. It never leaves the place where it was made.
+"""A shard: consecutive documents with all of their state. It stays in the process that made it.
 
-Its verbs are the contract between the chain and whoever runs it: data in, data out. Arrays that come in may be
-read-only; what goes out are sums over documents. Nobody else knows how documents and topics are laid out.
+Engines call its methods. Data goes in and data comes out; arrays that come in may be read-only, and what goes out are
+sums over documents. Nobody else knows how documents and topics are laid out.
 """
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
+from supertopic.corpus.source import Target
 from supertopic.corpus.tokens import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, make_key
 from supertopic.kernels.lanes import padded
 from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
-from supertopic.kernels.shard_sweep import pass_dense, pass_sparse
+from supertopic.kernels.shard_sweep import sweep_shard_dense, sweep_shard_sparse
 from supertopic.model.responses import Response
 from supertopic.model.state import (
-    Kept,
     Moves,
     Priors,
     Quadratic,
-    Rows,
+    ShareRows,
     Statistics,
-    Target,
+    SummedCounts,
     Topics,
     make_weights,
     padded_topics,
 )
 from supertopic.sampling.new_documents import SETTLE, count_topics, settle
 
-UNKEPT = np.zeros(0, np.float32)
-BATCH_NUMBERS = 2**18  # of phi that are made at a time for documents that are left out: a megabyte
+NO_SUM = np.zeros(0, np.float32)
+BATCH_NUMBERS = 2**18  # numbers of phi for left-out documents that are in memory at a time: a megabyte
 
 
 class Shard:
     """The documents of one slice of the corpus, with their z, kappa and lam."""
 
     def __init__(self, tokens: Tokens, target: Target, first_doc: int, n_words: int, n_topics: int, response: Response):
-        # kernels are compiled for arrays that can be written to; a copy is made of those that cannot
+        # kernels are compiled for writable arrays; read-only ones are copied
         self.tokens = Tokens(own(tokens.word, np.int32), own(tokens.doc_start, np.int64))
         self.target = Target(*(own(array, np.float64) for array in target))
         self.first_doc, self.n_docs, self.n_words, self.n_topics = first_doc, len(target.y), n_words, n_topics
         self.has_offset = bool(self.target.offset.any())
         self.z = np.zeros(len(tokens.word), np.uint16)
-        self.response: Response | None = None  # the one that kappa was made for
+        self.response: Response | None = None  # of kappa
         self.omega = np.zeros(target.y.shape)  # (n_docs, R): with offset and covariates
-        self.kept = UNKEPT  # (n_docs, K), padded and flat: topic counts of every document, summed over kept draws
-        self.rows: Rows | None = None  # the documents' shares as if they were new, while weights are calibrated
+        self.doc_topic_sum = NO_SUM  # (n_docs, K), padded and flat: topic counts, summed over the draws
+        self.shares: ShareRows | None = None  # left-out shares, while weights are calibrated
         self.seconds = np.zeros(3)  # in eta, z, lambda
         self.restart(response)
 
     def start(self, key: np.uint64, topics: Topics | None = None) -> None:
-        """Draw every z from the uniform distribution or, if something is known of topics, as those of new documents."""
+        """Draw every z from the uniform distribution or, given topics, as the z of new documents."""
         streams = document_streams(key, self.first_doc, self.n_docs)
         counts.start_z(self.z, self.tokens.doc_start, self.n_topics, streams)
         if topics is not None:
@@ -59,11 +60,11 @@ class Shard:
             settle(self.tokens, self.z, topics, streams, SETTLE)
 
     def restart(self, response: Response) -> None:
-        """lam as it is before the first iteration."""
+        """Set lam to its value before the first iteration."""
         self.set_lam(response, response.start_lam(self.target))
 
     def set_lam(self, response: Response, lam: np.ndarray) -> None:
-        """Take kappa and lam of omega as those of omega less its known offset."""
+        """Set lam, and the kappa that goes with it; the known offset is moved from omega into kappa."""
         if response is not self.response:
             constant, slope = response.kappa(self.target)
             slope = np.broadcast_to(slope - self.target.offset, lam.shape)
@@ -71,7 +72,7 @@ class Shard:
         self.quadratic = Quadratic(affine(*self.kappa, lam), lam)
 
     def sweep(self, eta: np.ndarray, topics: Topics, key: np.uint64, keep: bool, n_parts: int) -> Moves:
-        """Sweep z given eta (R, K + P); `keep` adds the topic counts of every document to those that are kept."""
+        """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
         began = time.perf_counter()
         eta, quadratic = own(eta, np.float64), self.quadratic
         omega = np.zeros(self.target.y.shape)  # (n_docs, R)
@@ -80,12 +81,12 @@ class Shard:
         if eta.shape[1] > self.n_topics:
             beside = omegas(self.target.covariates, eta[:, self.n_topics :].copy())
             quadratic, omega = quadratic._replace(kappa=quadratic.kappa - quadratic.lam * beside), omega + beside
-        if keep and not len(self.kept):
-            self.kept = np.zeros(self.n_docs * len(topics.alpha), np.float32)
-        one_pass = pass_sparse if len(topics.smooth) else pass_dense
-        moves = one_pass(
+        if keep and not len(self.doc_topic_sum):
+            self.doc_topic_sum = np.zeros(self.n_docs * len(topics.alpha), np.float32)
+        sweep_shard = sweep_shard_sparse if len(topics.smooth) else sweep_shard_dense
+        moves = sweep_shard(
             self.tokens, self.z, topics, make_weights(eta[:, : self.n_topics].copy()), quadratic, key, self.first_doc,
-            keep, self.kept if keep else UNKEPT, omega, n_parts,
+            keep, self.doc_topic_sum if keep else NO_SUM, omega, n_parts,
         )  # fmt: skip
         self.omega = omega
         self.seconds[1] += time.perf_counter() - began
@@ -106,30 +107,30 @@ class Shard:
         self.seconds[2] += time.perf_counter() - began
 
     def linearise(self, response: Response) -> None:
-        """Let the quadratic be that of the response itself at omega, lam integrated out: Newton's, not a draw's."""
+        """Replace lam and kappa by the quadratic approximation of the log-likelihood at omega, lam integrated out."""
         omega, lam = self.omega, response.information(self.target, self.omega)
         kappa = response.gradient(self.target, omega) + lam * (omega - self.target.offset)
         self.quadratic = Quadratic(own(kappa, np.float64), own(lam, np.float64))
 
     def add_statistics(self, total: Statistics) -> Statistics:
-        """Add to what the next draw of eta needs to know, in place; without a response that is nothing."""
+        """Add the shard to the statistics for the next draw of eta, in place; without a response they are empty."""
         began = time.perf_counter()
         precision, shift = total
         if not shift.size:
             return total
-        if self.rows is not None:
-            add_row_moments(self.rows, self.target.covariates, self.quadratic, precision, shift)
+        if self.shares is not None:
+            add_row_moments(self.shares, self.target.covariates, self.quadratic, precision, shift)
         else:
             add_moments(self.tokens.doc_start, self.z, self.target.covariates, self.quadratic, precision, shift)
         self.seconds[0] += time.perf_counter() - began
         return total
 
-    def log_likelihoods(self, responses: list[Response]) -> np.ndarray:
-        """The log-likelihood of all documents under each of some responses, (n, R)."""
+    def log_likelihoods(self, responses: Sequence[Response]) -> np.ndarray:
+        """The log-likelihood of all documents under each of n responses, (n, R)."""
         return np.array([response.log_likelihood(self.target, self.omega) for response in responses])
 
     def residuals(self) -> np.ndarray:
-        """The sum of the weights, and that of the weighted squares of y - omega: (2, R)."""
+        """The sum of the weights and the weighted sum of squares of y - omega, (2, R)."""
         weight = self.target.weight
         return np.array([weight.sum(axis=0), (weight * (self.target.y - self.omega) ** 2).sum(axis=0)])
 
@@ -138,16 +139,17 @@ class Shard:
         return counts.log_documents(self.tokens.doc_start, self.z, own(alpha, np.float64))
 
     def alpha_sums(self, alpha: np.ndarray) -> np.ndarray:
-        """The sums of Minka's fixed point for alpha over the shard's documents: one a topic, then that of lengths."""
+        """The sums of Minka's fixed point for alpha: one for each topic, then the one of the lengths, (K + 1,)."""
         return counts.alpha_sums(self.tokens.doc_start, self.z, own(alpha, np.float64))
 
-    def leave_out(self, kept: Kept, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
-        """From here on zbar is what it would be if each document were new, to topics that were learned without it.
+    def leave_out(self, summed: SummedCounts, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
+        """Infer the shares of each document as if it were new, under topics without its own tokens.
 
-        `augment` and `add_statistics` then calibrate. A document without words has no shares.
+        From then on `regress` and `add_statistics` use these shares, which calibrates the weights. A document without
+        words has no shares.
         """
         width = padded(self.n_topics)
-        mass = kept.tokens / kept.n_draws + self.n_words * priors.beta
+        mass = summed.tokens / summed.n_draws + self.n_words * priors.beta
         starts = self.tokens.doc_start
         counted = np.zeros((self.n_docs, self.n_topics), np.float32)
         streams = content_streams(self.tokens, key)
@@ -156,7 +158,7 @@ class Shard:
             last = int(np.searchsorted(starts, starts[first] + BATCH_NUMBERS // width, side="right")) - 1
             last = min(max(last, first + 1), self.n_docs)
             word, phi = counts.private_topics(
-                self.tokens, self.z, kept.word_topic, kept.n_draws, priors.beta, mass, width, first, last
+                self.tokens, self.z, summed.word_topic, summed.n_draws, priors.beta, mass, width, first, last
             )
             part = Tokens(word, starts[first : last + 1] - starts[first])
             topics = padded_topics(phi, priors.alpha)
@@ -164,57 +166,57 @@ class Shard:
             first = last
         self.set_shares(counted, n_sweeps)
 
-    def meet(self, topics: Topics, n_sweeps: int, key: np.uint64) -> None:
-        """From here on zbar is what fixed topics make of the words, for documents that these were learned without."""
+    def infer_shares(self, topics: Topics, n_sweeps: int, key: np.uint64) -> None:
+        """Infer the shares of each document under fixed topics that were learned without it."""
         self.set_shares(count_topics(self.tokens, topics, content_streams(self.tokens, key), n_sweeps), n_sweeps)
 
     def set_shares(self, counted: np.ndarray, n_sweeps: int) -> None:
-        """Take the counts of the second half of the sweeps, (n_docs, K), for the topics of the documents."""
+        """Take the shares from counts (n_docs, K) of the second half of the sweeps."""
         lengths = np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)
-        self.rows = Rows(*sparse_rows(counted, self.n_topics, lengths))
+        self.shares = ShareRows(*sparse_rows(counted, self.n_topics, lengths))
 
     def regress(self, eta: np.ndarray) -> None:
-        """omega of the documents, as if they were new once they are left out, given eta (R, K + P)."""
+        """Compute omega of every document given eta (R, K + P); after `leave_out`, from the left-out shares."""
         eta, covariates = own(eta, np.float64), self.target.covariates
-        if self.rows is None:
+        if self.shares is None:
             omega = z_omegas(self.tokens.doc_start, self.z, covariates, eta)
         else:
-            omega = row_omegas(self.rows, covariates, eta)
+            omega = row_omegas(self.shares, covariates, eta)
         self.omega = omega + self.target.offset
 
-    def told(self, eta: np.ndarray) -> np.ndarray:
-        """What the documents' topics say of the response as if they were new, (n_docs, R), given eta (R, K)."""
-        return row_omegas(self.rows, np.zeros((self.n_docs, 0)), own(eta, np.float64))
+    def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
+        """The topics' part of omega, computed from the left-out shares given eta (R, K): (n_docs, R)."""
+        return row_omegas(self.shares, np.zeros((self.n_docs, 0)), own(eta, np.float64))
 
     def timings(self) -> np.ndarray:
-        """Seconds in eta, z and lambda so far."""
+        """Seconds spent on eta, z and lambda so far, (3,)."""
         return self.seconds
 
     def topic_counts(self) -> np.ndarray:
-        """The topic counts of every document, summed over the kept draws, (n_docs, K)."""
-        return self.kept.reshape(self.n_docs, -1)[:, : self.n_topics]
+        """The topic counts of every document, summed over the draws, (n_docs, K)."""
+        return self.doc_topic_sum.reshape(self.n_docs, -1)[:, : self.n_topics]
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that `restore` needs."""
+        """The arrays that `restore` needs."""
         state = {"z": self.z, "lam": self.quadratic.lam, "seconds": self.seconds}
-        if len(self.kept):
-            state["kept"] = self.topic_counts()
+        if len(self.doc_topic_sum):
+            state["doc_topic"] = self.topic_counts()
         return {name: array.copy() for name, array in state.items()}
 
     def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
-        """Be where a shard with this state was; eta (R, K + P) is the last that was drawn."""
+        """Set z and lam to those of a saved state; eta (R, K + P) is the last draw."""
         z, lam = state["z"], state["lam"]
         if z.shape != self.z.shape or (z >= self.n_topics).any() or lam.shape != self.omega.shape:
             raise ValueError("The checkpoint does not fit these documents.")
         self.z, self.seconds = own(z, np.uint16), own(state["seconds"], np.float64)
-        if "kept" in state:
-            kept = np.zeros((self.n_docs, padded(self.n_topics)), np.float32)
-            kept[:, : self.n_topics] = state["kept"]
-            self.kept = kept.reshape(-1)
+        if "doc_topic" in state:
+            summed = np.zeros((self.n_docs, padded(self.n_topics)), np.float32)
+            summed[:, : self.n_topics] = state["doc_topic"]
+            self.doc_topic_sum = summed.reshape(-1)
         self.set_lam(response, own(lam, np.float64))
         self.regress(eta)
 
 
 def own(array: np.ndarray, dtype: type) -> np.ndarray:
-    """The array, or a copy of it, of this type, in C's order, and such that it can be written to."""
+    """The array, or a copy of it, with this type, in C order, and writable."""
     return np.require(array, dtype, ["C", "W"])

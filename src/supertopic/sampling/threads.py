@@ -1,167 +1,167 @@
-"""Who runs the shards. An engine asks all of them for something; what they say is added up in their order."""
+"""Shards in one address space, run by threads: a whole engine, or one replica of an engine on several machines."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from supertopic.corpus.source import Corpus, Source
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
-from supertopic.model.state import Moves, Priors, Statistics, mean_topics, no_statistics
+from supertopic.model.state import Moves, Priors, Statistics, Topics, mean_topics, no_statistics
 from supertopic.sampling.counts import Counts
-from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan, Source
-from supertopic.sampling.pool import Crew
+from supertopic.sampling.engine import Engine, ShardSum, ShardSums
+from supertopic.sampling.new_documents import FrozenTopics
+from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan
+from supertopic.sampling.pool import Pool
 from supertopic.sampling.shard import Shard
+from supertopic.storage.container import read_file, write_file
 
 PARTS = 2  # of the words for each thread that counts
 
 T = TypeVar("T")
-Verb = tuple[Any, ...]  # a verb's name, then its data
+PartialSums = dict[tuple[int, int], Statistics]  # by level and place, as in `PairwiseSum`
 
 
-class Lost(RuntimeError):
-    """Somebody who has shards is gone, or does not answer."""
-
-
-def kinds(device: str) -> tuple[Any, Any]:
-    """Shards and counts where their arrays live; nothing of CUDA is imported unless it is used."""
+def shard_kinds(device: str) -> tuple[type[Shard], type[Counts]]:
+    """The classes of shards and counts for a device; nothing of CUDA is imported unless it is used."""
     if device == "cpu":
         return Shard, Counts
-    from supertopic.sampling.cuda import GpuCounts, GpuShard
+    from supertopic.sampling.cuda import CudaShard
+    from supertopic.sampling.cuda_counts import CudaCounts
 
-    return GpuShard, GpuCounts
+    return cast(type[Shard], CudaShard), cast(type[Counts], CudaCounts)  # they have the same methods
 
 
-class Pairs:
-    """Adds statistics in pairs, neighbours first, then these sums, and so on: whoever adds, the sum is the same.
+class PairwiseSum:
+    """The sum of the groups' statistics: neighbours first, then these sums, and so on.
 
-    Place j of level l has the sum of the groups from j 2**l to (j + 1) 2**l. Few of them are in memory at a time.
+    The order of the additions does not depend on who adds what and when, so that the bits do not either. Place j of
+    level l is the sum of the groups from j 2**l to (j + 1) 2**l. Few of them are in memory at a time.
     """
 
     def __init__(self, n_groups: int, spare: list[Statistics] | None = None):
-        self.n_groups, self.waiting, self.lock = n_groups, dict[tuple[int, int], Statistics](), threading.Lock()
-        self.spare = [] if spare is None else spare  # used again: memory costs time, too
+        self.n_groups, self.lock = n_groups, threading.Lock()
+        self.partial: PartialSums = {}  # that wait for their neighbours
+        self.spare = [] if spare is None else spare  # buffers for later sums: allocating them takes time
 
-    def take(self, level: int, place: int, sums: Statistics) -> None:
-        """Take a sum, which is then theirs, and add it to its neighbour as soon as that is there."""
+    def add(self, level: int, place: int, sums: Statistics) -> None:
+        """Add a partial sum to its neighbour as soon as that is there. The arrays are used from then on."""
         while 1 << level < self.n_groups:
             neighbour = place ^ 1
             if neighbour << level < self.n_groups:
                 with self.lock:
-                    other = self.waiting.pop((level, neighbour), None)
+                    other = self.partial.pop((level, neighbour), None)
                     if other is None:
-                        self.waiting[level, place] = sums
+                        self.partial[level, place] = sums
                         return
                 for array, more in zip(sums, other, strict=True):
                     array += more
                 self.spare.append(other)
             level, place = level + 1, place // 2
-        self.waiting[level, 0] = sums
+        self.partial[level, 0] = sums
 
-    def whole(self) -> Statistics:
+    def total(self) -> Statistics:
         """The sum of all groups."""
-        (sums,) = self.waiting.values()
+        (sums,) = self.partial.values()
         return sums
 
 
-class Threads:
-    """Threads of one address space: its shards, and one array of counts that follows their moves.
+class LocalShards:
+    """The shards of all groups of a plan, or of a part of the groups, with counts that follow their moves."""
 
-    They have the shards of all groups, or of a part of them.
-    """
-
-    def __init__(self, plan: Plan, source: Source, n_threads: int, part: slice = slice(None)):
-        self.plan, self.seconds = plan, np.zeros(3)  # in eta, z, lambda, beside what the shards need
+    def __init__(
+        self, plan: Plan, source: Source, n_threads: int, part: slice = slice(None),
+        pseudo_counts: np.ndarray | None = None,
+    ):  # fmt: skip
+        self.plan, self.pseudo_counts = plan, pseudo_counts
+        self.seconds = np.zeros(3)  # in eta, z, lambda, beside what the shards need
         self.groups = range(len(plan.groups))[part]
         self.first = plan.groups[self.groups[0]].start  # of its shards
         slices = plan.slices[self.first : plan.groups[self.groups[-1]].stop]
-        self.crew = Crew(min(n_threads, len(slices)))
-        kind, self.counting = kinds(plan.device)
+        self.pool = Pool(min(n_threads, len(slices)))
+        make_shard, self.make_counts = shard_kinds(plan.device)
         self.shards = [
-            kind(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in slices
+            make_shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in slices
         ]
         self.spare: list[Statistics] = []
-        self.n_parts = PARTS * self.crew.n_threads  # into which moves are sorted
+        self.n_parts = PARTS * self.pool.n_threads  # into which moves are sorted
 
     def start(self, key: np.uint64) -> None:
-        """Draw every z from the uniform distribution, or from what is believed of topics, and count."""
-        belief, topics = self.plan.belief, None
-        if belief and belief.word_topic.any():
-            topics = mean_topics(belief.word_topic, 1, self.plan.priors)
-        self.ask("start", make_key(key, START), topics)
+        topics = None
+        if self.pseudo_counts is not None and self.pseudo_counts.any():
+            topics = mean_topics(self.pseudo_counts, 1, self.plan.priors)
+        start_key = make_key(key, START)
+        self.pool.map(lambda shard: shard.start(start_key, topics), self.shards)
         self.count()
 
     def count(self) -> None:
-        """Count what the shards have."""
-        self.counts = self.counting(self.plan, self.shards, self.crew)
+        """Count the tokens of all shards."""
+        self.counts = self.make_counts(self.plan, self.shards, self.pool, self.pseudo_counts)
 
-    def ask(self, verb: str | Callable, *data: Any) -> list:
-        """What every shard answers, in the shards' order; a verb may also be a function of a shard and some data."""
-        if callable(verb):
-            return self.crew.over(self.shards, lambda shard: verb(shard, *data))
-        return self.crew.over(self.shards, lambda shard: getattr(shard, verb)(*data))
-
-    def total(self, verb: str, *data: Any) -> np.ndarray:
-        """The sum of what the shards answer, added in their order."""
-        return np.sum(self.ask(verb, *data), axis=0)
-
-    def sweep(self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None):
-        """Sweep all z given eta and topics from the counts, which then follow; `keep` adds them to the kept ones.
-
-        Where the next response is known already, lam is drawn, too, and what `augment` would return comes back. Small
-        statistics are summed on the same way: every time that all threads wait for each other costs. Large ones are
-        not: they would be out of the cache by then.
-        """
-        topics = self.counts.topics(priors, make_key(key, TOPICS))
-        sweep: Verb = ("sweep", eta, topics, make_key(key, SWEEP), keep, self.n_parts)
-        pairs = None
-        if response is not None and len(self.plan.groups) == len(self.plan.slices):
-            pairs, moves = self.add_up([sweep, ("augment", response, make_key(key, LAMBDA))])
-        else:
-            moves = self.ask(*sweep)
-        self.follow(moves, keep)
-        if pairs is None and response is not None:
-            pairs = self.add_up([("augment", response, make_key(key, LAMBDA))])[0]
-        return self.sums(pairs)
-
-    def follow(self, moves: list, keep: bool) -> None:
-        """Let the counts follow."""
+    def follow(self, moves: list[Moves], keep: bool) -> None:
+        """Update the counts with the moves of all shards."""
         self.counts.follow(moves, keep)
 
-    def augment(self, response: Response, key: np.uint64) -> Any:
-        """Draw lam, and sum up what the next draw of eta needs to know."""
-        return self.sums(self.add_up([("augment", response, make_key(key, LAMBDA))])[0])
+    def sweep_shards(
+        self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None
+    ) -> PairwiseSum | None:
+        """`Engine.sweep`, its statistics as a pairwise sum.
 
-    def statistics(self) -> Any:
-        """What the next draw of eta needs to know."""
-        return self.sums(self.add_up([])[0])
+        Small statistics are summed in the same pass as the sweep, since it costs time when all threads wait for each
+        other. Large ones are not: they would be out of the cache by then.
+        """
+        topics, sweep_key = self.counts.topics(priors, make_key(key, TOPICS)), make_key(key, SWEEP)
 
-    def sums(self, pairs: Pairs | None) -> Any:
-        return pairs and pairs.whole()
+        def sweep(shard: Shard) -> Moves:
+            return shard.sweep(eta, topics, sweep_key, keep, self.n_parts)
 
-    def add_up(self, verbs: list[Verb]) -> tuple[Pairs, list]:
-        """The statistics of all documents after some verbs, and what the shards answered to the first of these."""
-        answers: list[Any] = [None] * len(self.shards)
-        pairs = Pairs(len(self.plan.groups), self.spare)
+        if response is None or len(self.plan.groups) < len(self.plan.slices):
+            self.follow(self.pool.map(sweep, self.shards), keep)
+            return None if response is None else self.augment_shards(response, key)
+        lam_key, next_response = make_key(key, LAMBDA), response
+
+        def sweep_and_augment(shard: Shard) -> Moves:
+            moves = sweep(shard)
+            shard.augment(next_response, lam_key)
+            return moves
+
+        sums, moves = self.add_statistics(sweep_and_augment)
+        self.follow(moves, keep)
+        return sums
+
+    def augment_shards(self, response: Response, key: np.uint64) -> PairwiseSum:
+        """`Engine.augment`, its statistics as a pairwise sum."""
+        lam_key = make_key(key, LAMBDA)
+        return self.add_statistics(lambda shard: shard.augment(response, lam_key))[0]
+
+    def sum_statistics(self) -> PairwiseSum:
+        """`Engine.statistics` as a pairwise sum."""
+        return self.add_statistics(lambda shard: None)[0]
+
+    def add_statistics(self, step: Callable[[Shard], T]) -> tuple[PairwiseSum, list[T]]:
+        """The statistics of all shards after a step of each, and the results of the steps."""
+        sums, results = PairwiseSum(len(self.plan.groups), self.spare), dict[int, T]()
 
         def add(i: int) -> None:
             group = self.plan.groups[i]
             places = range(group.start - self.first, group.stop - self.first)
             for place in places:
-                told = [getattr(self.shards[place], verb)(*data) for verb, *data in verbs]
-                answers[place] = told[0] if told else None
-            sums = self.no_statistics()
+                results[place] = step(self.shards[place])
+            total = self.no_statistics()
             for place in places:
-                self.shards[place].add_statistics(sums)
-            pairs.take(0, i, sums)
+                self.shards[place].add_statistics(total)
+            sums.add(0, i, total)
 
-        self.crew.over(self.groups, add)
-        return pairs, answers
+        self.pool.map(add, self.groups)
+        return sums, [results[place] for place in range(len(self.shards))]
 
     def no_statistics(self) -> Statistics:
-        """Sums over no document."""
+        """The statistics of no document, in buffers that are used again."""
         try:
             sums = self.spare.pop()
         except IndexError:
@@ -170,86 +170,146 @@ class Threads:
             array[:] = 0.0
         return sums
 
+    def restart(self, response: Response) -> None:
+        self.pool.map(lambda shard: shard.restart(response), self.shards)
+
+    def regress(self, eta: np.ndarray) -> None:
+        self.pool.map(lambda shard: shard.regress(eta), self.shards)
+
+    def linearise(self, response: Response) -> None:
+        self.pool.map(lambda shard: shard.linearise(response), self.shards)
+
     def leave_out(self, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
-        """Every document as if it were new, to topics of the kept draws, learned without it."""
-        self.ask("leave_out", self.counts.draws(), priors, n_sweeps, key)
+        summed = self.counts.summed_counts()
+        self.pool.map(lambda shard: shard.leave_out(summed, priors, n_sweeps, key), self.shards)
 
-    def timings(self) -> np.ndarray:
-        """Seconds of all threads in eta, z and lambda so far."""
-        return self.seconds + self.total("timings")
+    def infer_shares(self, topics: FrozenTopics, n_sweeps: int, key: np.uint64) -> None:
+        here = cast(Topics, topics)  # or those of a GPU, as the shards are
+        self.pool.map(lambda shard: shard.infer_shares(here, n_sweeps, key), self.shards)
 
-    def traffic(self) -> np.ndarray:
-        """Seconds and bytes that went into telling others: there are none."""
-        return np.zeros(2)
+    def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.pool.map(lambda shard: shard.left_out_omega(eta), self.shards))
+
+    def topic_counts(self) -> np.ndarray:
+        return np.concatenate(self.pool.map(lambda shard: shard.topic_counts(), self.shards))
+
+    def save_shards(self, folder: Path) -> None:
+        self.pool.map(lambda shard: write_file(folder / str(shard.first_doc), {}, shard.state()), self.shards)
+
+    def restore_shards(self, folder: Path, response: Response, eta: np.ndarray) -> None:
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"The checkpoint's folder {folder} does not exist on {socket.gethostname()}. With several machines it "
+                "must be a folder that all of them can read."
+            )
+
+        def restore(shard: Shard) -> None:
+            state = read_file(folder / str(shard.first_doc), "supertopic checkpoint")[1]
+            shard.restore(state, response, eta)
+
+        self.pool.map(restore, self.shards)
+        self.count()
+
+    def shard_sums(self, name: ShardSum, *arguments: object) -> list[np.ndarray]:
+        return self.pool.map(lambda shard: getattr(shard, name)(*arguments), self.shards)
 
     def close(self) -> None:
-        """Give threads and documents back."""
-        self.crew.close()
+        self.pool.close()
         self.shards, self.spare = [], []
 
 
-class Member(Threads):
-    """The threads of one machine of several: its counts are those of all, and follow what the others tell."""
+class ThreadEngine(LocalShards, ShardSums):
+    """An engine of threads: all shards are in this address space."""
 
-    waiting = False  # for what the others tell
-    own: list | None = None  # moves of the last sweep, or nothing if all was counted anew
+    def sweep(
+        self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
+    ) -> Statistics | None:
+        sums = self.sweep_shards(eta, priors, key, keep, response)
+        return None if sums is None else sums.total()
+
+    def augment(self, response: Response, key: np.uint64) -> Statistics:
+        return self.augment_shards(response, key).total()
+
+    def statistics(self) -> Statistics:
+        return self.sum_statistics().total()
+
+    def traffic(self) -> np.ndarray:
+        return np.zeros(2)  # there is no other machine
+
+
+class Replica(LocalShards):
+    """The shards of one machine of several. It has the counts of all documents, and follows the changes of the others.
+
+    Its statistics are partial sums, which the driver adds to those of the others.
+    """
+
+    outdated = False  # whether the counts lack the others' changes
+    moves: list[Moves] | None = None  # of the last sweep; None where all tokens were counted
     keep = False
-    heard, told = 0.0, 0  # seconds for what the others tell, and bytes for them
+    exchange_seconds, sent_bytes = 0.0, 0
 
     def count(self) -> None:
         super().count()
-        self.own, self.waiting = None, True
+        self.moves, self.outdated = None, True
 
-    def follow(self, moves: list, keep: bool) -> None:
-        self.own, self.keep, self.waiting = moves, keep, True
+    def follow(self, moves: list[Moves], keep: bool) -> None:
+        """Wait for the changes of the others."""
+        self.moves, self.keep, self.outdated = moves, keep, True
 
-    def sums(self, pairs: Pairs | None) -> Any:
-        """What others have to be added to."""
-        return pairs and pairs.waiting
+    def sweep(
+        self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
+    ) -> PartialSums | None:
+        sums = self.sweep_shards(eta, priors, key, keep, response)
+        return None if sums is None else sums.partial
 
-    def tell(self) -> Any:
-        """What the others need to know of the last verb."""
-        if not self.waiting or len(self.groups) == len(self.plan.groups):  # or there is nobody else
+    def augment(self, response: Response, key: np.uint64) -> PartialSums:
+        return self.augment_shards(response, key).partial
+
+    def statistics(self) -> PartialSums:
+        return self.sum_statistics().partial
+
+    def changes(self) -> list[Moves] | None:
+        """The changes of the counts that the other replicas need, if there are any."""
+        if not self.outdated or len(self.groups) == len(self.plan.groups):  # or there is no other replica
             return None
-        moves = self.counts.all() if self.own is None else self.counts.pack(self.own)
-        self.told += sum(move.moves.nbytes + move.change.nbytes for move in moves)
+        moves = self.counts.as_changes() if self.moves is None else self.counts.pack(self.moves)
+        self.sent_bytes += sum(move.moves.nbytes + move.change.nbytes for move in moves)
         return moves
 
-    def hear(self, told: list[Moves]) -> None:
-        """Take what the others told."""
+    def receive(self, changes: list[Moves]) -> None:
+        """Bring the counts up to date with the changes of the other replicas."""
         began = time.perf_counter()
-        if self.own is None:
-            self.counts.join(told)
+        if self.moves is None:
+            self.counts.join(changes)
         else:
-            self.counts.follow([*self.own, *told], self.keep)
-        self.waiting = False
-        self.heard += time.perf_counter() - began
+            self.counts.follow([*self.moves, *changes], self.keep)
+        self.outdated = False
+        self.exchange_seconds += time.perf_counter() - began
 
     def traffic(self) -> np.ndarray:
-        """Seconds for what the others told, and bytes that were told."""
-        return np.array([self.heard, self.told])
+        """Seconds for the changes of the others, and bytes of the own ones."""
+        return np.array([self.exchange_seconds, self.sent_bytes])
 
-    def counted(self, name: str, *data: Any) -> Any:
-        """What the counts say."""
+    def use_counts(self, name: str, *arguments: Any) -> Any:
+        """An attribute of the counts, or the result of one of their methods."""
         value = getattr(self.counts, name)
-        return value(*data) if callable(value) else value
+        return value(*arguments) if callable(value) else value
 
 
-class Team:
-    """Those who run chains: threads of this process."""
+class ThreadEnginePool:
+    """Threads of this process, which run some chains at the same time."""
 
     title = ""
-    mortal = False  # whether some may be lost, and the others read what is on this machine's disk
+    loses_workers = False
 
     def __init__(self, at_once: int, n_threads: int):
         self.at_once, self.n_threads = at_once, max(1, n_threads)
 
-    def __enter__(self) -> "Team":
+    def __enter__(self) -> "ThreadEnginePool":
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
-    def run(self, plan: Plan, source: Source, go: Callable[[Any], T]) -> T:
-        """What comes out of an engine for this plan."""
-        return go(Threads(plan, source, self.n_threads))
+    def run(self, plan: Plan, source: Corpus, pseudo_counts: np.ndarray | None, go: Callable[[Engine], T]) -> T:
+        return go(ThreadEngine(plan, source, self.n_threads, pseudo_counts=pseudo_counts))

@@ -1,1 +1,1 @@
-"""The kernels of a graphics card."""
+"""The kernels of a GPU."""

@@ -1,19 +1,19 @@
-"""What surrounds a sweep on a graphics card: documents and their counts, topics from counts, densities.
+"""Kernels around a sweep on a GPU: documents and their counts, topics from counts, lam and kappa, densities.
 
-A kernel works on one document, word or number a thread, and `add_up` adds what they say in an order that is always
-the same. Rows of documents and topics are `width` numbers long.
+A thread works on one document, word or number, and `add_up` adds the results in an order that is always the same. Rows
+of documents and topics are `width` numbers long.
 """
 
 import math
 
 from numba import uint64
 
-from supertopic.kernels import draws
-from supertopic.kernels import responses as laws
+from supertopic.kernels import draws, responses
 from supertopic.kernels.cuda.device import SUMS, cuda, here
 
 derive, log_gamma, mix, uniform = map(here, (draws.derive, draws.log_gamma, draws.mix, draws.uniform))
-draw_lam, linear, log_density = map(here, (laws.draw_lam, laws.linear, laws.log_density))
+draw_lam, log_density = map(here, (responses.draw_lam, responses.log_density))
+kappa_constant, kappa_slope = map(here, (responses.kappa_constant, responses.kappa_slope))
 
 WORDS = 256  # words that are summed as one
 
@@ -30,7 +30,7 @@ def interleave(flat, start, docs, group, out):
 
 @cuda.jit
 def collect(tokens, start, docs, group, flat):
-    """The way back."""
+    """Tokens in the order of the corpus, from the places where a warp reads them."""
     d = cuda.grid(1)
     if d < len(docs.length):
         place = docs.base[d // group] + d % group
@@ -162,11 +162,11 @@ def normalise(phi, width, log_sum):
 
 
 @cuda.jit
-def keep(count, kept):
-    """Add the counts of a draw to those that are kept, or a change to the counts."""
+def add_counts(count, total):
+    """Add counts to a sum of counts."""
     i = cuda.grid(1)
     if i < len(count):
-        kept[i] += count[i]
+        total[i] += count[i]
 
 
 @cuda.jit
@@ -181,11 +181,11 @@ def count_distinct(docs, group, out):
 
 
 @cuda.jit
-def private_rows(docs, group, kept, n_draws, beta, mass, width, first, last, entry, word, like):
+def private_rows(docs, group, summed, n_draws, beta, mass, width, first, last, entry, word, like):
     """Topics for documents first to last as if they had been learned without each: a row for each of its words.
 
-    kept (V, width) is a sum of draws, of which z is the last; the rows of document d start at entry[d] - entry[first],
-    and word gets the tokens' rows.
+    summed (V, width) is a sum over draws, of which z is the last; the rows of document d start at entry[d] -
+    entry[first], and word gets the tokens' rows.
     """
     d = first + cuda.grid(1)
     if d < last:
@@ -194,7 +194,7 @@ def private_rows(docs, group, kept, n_draws, beta, mass, width, first, last, ent
         while i < docs.length[d]:
             w, here = docs.word[place + i * group], row * width
             for k in range(width):
-                like[here + k] = kept[w * width + k] / n_draws if k < n_topics else 0.0
+                like[here + k] = summed[w * width + k] / n_draws if k < n_topics else 0.0
             while i < docs.length[d] and docs.word[place + i * group] == w:
                 like[here + docs.z[place + i * group]] -= 1.0
                 word[place + i * group] = row
@@ -206,16 +206,19 @@ def private_rows(docs, group, kept, n_draws, beta, mass, width, first, last, ent
 
 
 @cuda.jit
-def augment(law, c, own, target, omega, number, key, draw, lam, kappa):
-    """lam of every document and column, if it is to be drawn, and its kappa; target: y, weight and offset."""
+def augment(kind, c, own, log_own, target, omega, number, key, draw, lam, kappa):
+    """Draw lam of every document and column if `draw` is true, and compute kappa; target is y, weight and offset."""
     i = cuda.grid(1)
     n_columns = lam.shape[1]
     if i < lam.size:
         d, r = i // n_columns, i % n_columns
         y, weight = target[0][d, r], target[1][d, r]
         if draw:
-            lam[d, r] = draw_lam(law, c, own[r], y, weight, omega[d, r], derive(derive(key[0], number[d]), r))
-        kappa[d, r] = linear(law, c, own[r], y, weight, lam[d, r]) - target[2][d, r] * lam[d, r]
+            lam[d, r] = draw_lam(
+                kind, c, own[r], log_own[r], y, weight, omega[d, r], derive(derive(key[0], number[d]), r)
+            )
+        slope = kappa_slope(kind, own[r], log_own[r], y) - target[2][d, r]
+        kappa[d, r] = kappa_constant(kind, c, own[r], y, weight) + slope * lam[d, r]
 
 
 @cuda.jit
@@ -247,12 +250,12 @@ def drawn_omegas(counts, apart, n_counts, width, inverse, eta, omega):
 
 
 @cuda.jit
-def likelihoods(law, own, target, omega, out):
+def likelihoods(kind, own, log_own, target, omega, out):
     """The weighted log density of each document and column."""
     i = cuda.grid(1)
     if i < omega.size:
         d, r = i // omega.shape[1], i % omega.shape[1]
-        out[d, r] = target[1][d, r] * log_density(law, own[r], target[0][d, r], omega[d, r])
+        out[d, r] = target[1][d, r] * log_density(kind, own[r], log_own[r], target[0][d, r], omega[d, r])
 
 
 @cuda.jit

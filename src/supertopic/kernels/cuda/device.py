@@ -1,22 +1,23 @@
-"""The door to the graphics card: the only file that imports numba.cuda, and what numba.cuda lacks.
+"""The only file that imports numba.cuda, and what numba.cuda lacks: graphs, buffers, staging, timers, instructions.
 
-In Numba's simulator, which runs kernels in Python on machines without a card, a warp has no shuffles: there a document
-has one lane, and the few instructions below are what they stand for.
+Numba's simulator runs kernels in Python on machines without a GPU. Its warps have no shuffles: there a document has one
+lane, and the instructions below are plain functions.
 """
 
 import functools
 import importlib
 import math
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import config, cuda, njit, types
 
+DeviceArray = Any  # an array on the device; Numba has no public type for it
 SIMULATED = bool(config.ENABLE_CUDASIM)
-config.CUDA_LOW_OCCUPANCY_WARNINGS = (
-    False  # a small corpus leaves most of a card idle, and nothing can be done about it
-)
+config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # a small corpus leaves most of a GPU idle, and nothing can be done about it
 WARP = 4 if SIMULATED else 32  # threads that run as one; those of the simulator are slow
 BLOCK = 4 if SIMULATED else 128  # threads of a block
 LINE = 4 if SIMULATED else 32  # numbers that are read as one
@@ -57,7 +58,7 @@ else:
     FLOAT, FOUR = ir.FloatType(), ir.VectorType(ir.FloatType(), 4)
 
     def here(part):
-        """A part of the processor's kernels, as the card's kernels call it: the same source serves both."""
+        """A function of the CPU kernels as the GPU kernels call it: the same source serves both."""
         return part
 
     def _one_instruction(name):
@@ -78,12 +79,12 @@ else:
 
     @cuda.jit(device=True)
     def any_lane(value):
-        """Whether it is so for any lane of the warp."""
+        """Whether the value is true for any lane of the warp."""
         return cuda.any_sync(EVERYONE, value)
 
     @cuda.jit(device=True)
     def sync_lanes():
-        """What one lane has written, the others see."""
+        """Make what each lane has written visible to the others."""
         cuda.syncwarp()
 
     def _load4(constant):
@@ -115,19 +116,19 @@ def jit_within(registers: int):
 
 
 @functools.cache
-def stream():
-    """Each thread has its own: chains, of which each has a thread, run beside each other."""
+def stream() -> Any:
+    """The stream of this thread: chains, of which each has a thread, run at the same time."""
     return 0 if SIMULATED else cuda.per_thread_default_stream()
 
 
-def new_stream():
-    """One more for what runs beside the thread's own."""
+def new_stream() -> Any:
+    """A stream for work that runs beside the thread's own stream."""
     return 0 if SIMULATED else cuda.stream()
 
 
 @contextmanager
-def beside(side, used: bool):
-    """What is launched on `side` starts after what was launched before, and is waited for by what comes after."""
+def beside(side: Any, used: bool) -> Iterator[None]:
+    """Work on the stream `side` starts after what was launched before, and later launches wait for it."""
     if not used:
         yield
         return
@@ -139,21 +140,21 @@ def beside(side, used: bool):
     end.wait(stream())
 
 
-def launch(kernel, n: int, *args) -> None:
+def launch(kernel: Any, n: int, *args: Any) -> None:
     """Run a kernel on n threads or a few more."""
     if n:
         kernel[-(-n // BLOCK), BLOCK, stream()](*args)
 
 
-def put(array: np.ndarray):
-    """A copy on the card."""
+def put(array: np.ndarray) -> DeviceArray:
+    """A copy on the device."""
     place = empty(array.shape, array.dtype)
     put_into(place, array)
     return place
 
 
-def put_into(place, array: np.ndarray) -> None:
-    """A copy in an array that is on the card. By the driver itself: Numba needs longer for it than the card."""
+def put_into(place: DeviceArray, array: np.ndarray) -> None:
+    """Copy into an array on the device, through the driver: Numba needs longer for the call than the copy takes."""
     array = np.ascontiguousarray(array, place.dtype)
     if SIMULATED:
         place.copy_to_device(array)
@@ -161,8 +162,8 @@ def put_into(place, array: np.ndarray) -> None:
         _driver("cuMemcpyHtoDAsync", place.device_ctypes_pointer.value, array.ctypes.data, array.nbytes, _handle())
 
 
-def get(array) -> np.ndarray:
-    """A copy from the card; what was asked for before is done then."""
+def get(array: DeviceArray) -> np.ndarray:
+    """A copy from the device, after all work before it is done."""
     if SIMULATED:
         return array.copy_to_host()
     host = np.empty(array.shape, array.dtype)
@@ -172,61 +173,62 @@ def get(array) -> np.ndarray:
     return host
 
 
-def empty(shape, dtype):
-    """An array on the card, with anything in it."""
+def empty(shape: int | tuple[int, ...], dtype: Any) -> DeviceArray:
+    """An array on the device, not initialised."""
     return cuda.device_array(shape, dtype, stream=stream())
 
 
-def zeros(shape, dtype):
-    """An array of zeros on the card."""
+def zeros(shape: int | tuple[int, ...], dtype: Any) -> DeviceArray:
+    """An array of zeros on the device."""
     array = empty(shape, dtype)
     clear(array)
     return array
 
 
-class Shelf:
-    """Arrays on the card that are used again: taking memory and giving it back stops everything that runs there."""
+class Buffers:
+    """Arrays on the device that are used again: allocating and freeing memory stops everything that runs there."""
 
     def __init__(self) -> None:
-        self.arrays: dict = {}
+        self.arrays: dict[tuple[Any, ...], DeviceArray] = {}
 
-    def empty(self, name: str, shape: tuple[int, ...], dtype):
-        """An array of this name, with anything in it."""
+    def empty(self, name: str, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+        """The array of this name, not initialised."""
         key = name, shape, np.dtype(dtype).str
         if key not in self.arrays:
             self.arrays[key] = empty(shape, dtype)
         return self.arrays[key]
 
-    def put(self, name: str, array: np.ndarray):
-        """A copy on the card, in the place of the last one of this name."""
+    def put(self, name: str, array: np.ndarray) -> DeviceArray:
+        """A copy on the device, in the array of this name."""
         place = self.empty(name, array.shape, array.dtype)
         put_into(place, array)
         return place
 
 
-class Parcel:
-    """Some small arrays that travel to the card on one way, to places that stay: each way takes a while."""
+class Staging:
+    """Small arrays that are copied to fixed places on the device in one transfer: each transfer has a latency."""
 
     def __init__(self, **arrays: tuple[tuple[int, ...], type]):
         sizes = {name: math.prod(shape) * np.dtype(dtype).itemsize for name, (shape, dtype) in arrays.items()}
         ends = np.cumsum([0] + [-(-size // 256) * 256 for size in sizes.values()]).tolist()
         self.packed, self.there = np.zeros(ends[-1], np.uint8), empty(ends[-1], np.uint8)
         self.here: dict[str, np.ndarray] = {}
-        self.on_card: dict = {}
+        self.on_device: dict[str, DeviceArray] = {}
         for start, (name, (shape, dtype)) in zip(ends, arrays.items(), strict=False):
             part = slice(start, start + sizes[name])
             self.here[name] = self.packed[part].view(dtype).reshape(shape)
             there = self.there[part].view(dtype).reshape(shape) if sizes[name] else empty(shape, dtype)
-            self.on_card[name] = there
+            self.on_device[name] = there
 
-    def send(self, **arrays) -> None:
-        """Put arrays, or numbers, into their places."""
+    def send(self, **arrays: Any) -> None:
+        """Copy arrays, or numbers, to their places."""
         for name, array in arrays.items():
             self.here[name][...] = array
         put_into(self.there, self.packed)
 
 
-def clear(array) -> None:
+def clear(array: DeviceArray) -> None:
+    """Set an array on the device to 0."""
     launch(_clear, array.size, array.reshape(array.size))
 
 
@@ -237,34 +239,35 @@ def _clear(array):
         array[i] = 0
 
 
-class Tape:
-    """Launches that are recorded once and then played as one: a launch from Python takes longer than a small kernel.
+class Graph:
+    """Launches that are captured once as CUDA graphs and then launched as one: a launch from Python is slow.
 
-    A recorded verb does nothing but launch, always on the same arrays; what differs from time to time is in these.
+    A captured function only launches kernels, always on the same arrays; what changes is in the arrays.
     """
 
     def __init__(self) -> None:
-        self.graphs: dict = {}
+        self.graphs: dict[Hashable, Any] = {}
 
-    def play(self, name, verb) -> None:
+    def run(self, name: Hashable, function: Callable[[], None]) -> None:
+        """Run a function: directly at first, since that compiles its kernels, then as a graph of this name."""
         graph = self.graphs.get(name)
-        if SIMULATED or graph is None:  # at first whatever is launched is compiled
-            verb()
+        if SIMULATED or graph is None:
+            function()
             self.graphs[name] = False
             return
         if graph is False:
-            graph = self.graphs[name] = _record(verb)
+            graph = self.graphs[name] = _capture(function)
         _driver("cuGraphLaunch", graph, _handle())
 
 
 @functools.cache
 def _handle() -> int:
-    """The stream, to the driver."""
+    """The stream as the driver knows it."""
     return int(stream().handle)
 
 
-def _driver(name, *args):
-    """A function of CUDA's driver that Numba has not."""
+def _driver(name: str, *args: Any) -> Any:
+    """Call a function of the CUDA driver that Numba does not have."""
     from cuda.bindings import driver
 
     error, *values = getattr(driver, name)(*args)
@@ -273,28 +276,28 @@ def _driver(name, *args):
     return values[0] if values else None
 
 
-def _record(verb):
+def _capture(function: Callable[[], None]) -> Any:
     from cuda.bindings import driver
 
     here = _handle()
     _driver("cuStreamBeginCapture", here, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
     try:
-        verb()
+        function()
     finally:
         graph = _driver("cuStreamEndCapture", here)
     return _driver("cuGraphInstantiate", graph, 0)
 
 
-class Watch:
-    """Seconds that the card needs for some kinds of work, without waiting for it."""
+class Timer:
+    """Seconds that the device spends on some kinds of work, measured without waiting for it."""
 
     def __init__(self, n_kinds: int):
         self.seconds, self.running = np.zeros(n_kinds), [False] * n_kinds
         self.events = [(cuda.event(), cuda.event()) for _ in range(n_kinds)]
 
     @contextmanager
-    def over(self, kind: int):
-        """Around what is to be timed; what was timed before is over by then."""
+    def over(self, kind: int) -> Iterator[None]:
+        """Time the work that is launched inside."""
         self.read(kind)
         begin, end = self.events[kind]
         begin.record(stream())
@@ -303,7 +306,7 @@ class Watch:
         self.running[kind] = True
 
     def read(self, *kinds: int) -> np.ndarray:
-        """The seconds so far, all of them brought up to date, or some."""
+        """The seconds so far, after waiting for the work of these kinds, or of all."""
         for kind in kinds or range(len(self.events)):
             if self.running[kind]:
                 begin, end = self.events[kind]
@@ -314,17 +317,17 @@ class Watch:
 
 
 def free_bytes() -> int:
-    """The card's memory that nobody uses."""
+    """The free memory of the device."""
     return cuda.current_context().get_memory_info()[0]
 
 
-def find_card() -> str:
-    """The name of the card; raises RuntimeError if there is none."""
+def find_device() -> str:
+    """The name of the GPU; raises RuntimeError if there is none."""
     if SIMULATED:
         return "Numba's simulator"
     if not cuda.is_available():
-        raise RuntimeError("no NVIDIA card or driver was found")
-    with suppress(ModuleNotFoundError):  # what the first kernel would import: it asks NumPy for names that may be gone
+        raise RuntimeError("no NVIDIA GPU or driver was found")
+    with suppress(ModuleNotFoundError):  # the first kernel imports it, and it asks NumPy for names that may be gone
         importlib.import_module("numba.cuda.np.arrayobj")
     name = cuda.get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)

@@ -1,4 +1,4 @@
-"""The sums that a draw of eta needs, on a graphics card: sum_d lam_dr x_d x_d' and sum_d kappa_dr x_d.
+"""The sums that a draw of eta needs, on a GPU: sum_d lam_dr x_d x_d' and sum_d kappa_dr x_d.
 
 x is a document's shares of topics, then its covariates. A block has a square of pairs of features and some documents,
 which it adds one after the other, so that the sums are always the same; so many blocks do the same for other documents.
@@ -55,7 +55,7 @@ def make_adder(squares: Squares):
         """
         x = cuda.shared.array(FEATURES, float64)  # those of the square's rows, then those of its columns
         scale = cuda.shared.array(SCALES, float64)  # a line each: the simulator knows them by their lines
-        pull = cuda.shared.array(SCALES, float64)
+        linear = cuda.shared.array(SCALES, float64)
         total, shift = cuda.local.array(TOTALS, float64), cuda.local.array(SHIFTS, float64)
         left, right = cuda.local.array(OWN, float64), cuda.local.array(OWN, float64)
         tid, square, first_column = cuda.threadIdx.x, cuda.blockIdx.x, cuda.blockIdx.z * C
@@ -87,7 +87,7 @@ def make_adder(squares: Squares):
             for i in range(tid, SCALES, THREADS):
                 d, r = first + i // C, first_column + i % C
                 scale[i] = lam[d, r] if r < lam.shape[1] else 0.0
-                pull[i] = kappa[d, r] if r < lam.shape[1] else 0.0
+                linear[i] = kappa[d, r] if r < lam.shape[1] else 0.0
             cuda.syncthreads()
             for d in range(DOCS):
                 here = uint64(d * 2 * SIDE)
@@ -102,7 +102,7 @@ def make_adder(squares: Squares):
                             total[c * PAIRS + i * OWN + j] += scaled * right[j]
                     if diagonal and b == 0:
                         for i in range(OWN):
-                            shift[c * OWN + i] += pull[uint64(d * C + c)] * left[i]
+                            shift[c * OWN + i] += linear[uint64(d * C + c)] * left[i]
             cuda.syncthreads()
             first += DOCS
         for c in range(C):

@@ -1,27 +1,22 @@
-"""The topic sampler on a graphics card: `sweep` of the same model, arranged for 32 lanes that do the same.
+"""The topic sampler on a GPU: the same model as `kernels.sweep`, arranged for warps of 32 lanes.
 
 - A document is a chain: each token waits for the one before. So many documents run at once, T lanes of a warp for each;
   each lane has every T-th four of the topics. Documents are sorted by length, the longest first, and the tokens of the
   32 / T documents of a warp are interleaved.
-- What the documents see of the topics is a table that stays as it is during the sweep. Counts follow by whole-number
-  atomics, in whatever order: the same seed gives the same model.
-- Memory is far away: the next token's row is asked for before this token's topic is drawn, and the words of those after
-  it before that.
+- The documents read the topics from a table that does not change during the sweep. Counts are updated by atomic
+  additions of whole numbers, whose order does not matter: the same seed gives the same model.
+- Memory has a long latency: the row of the next token is loaded before the topic of this token is drawn, and the words
+  of the tokens after it before that.
 """
 
 import functools
 import math
-from typing import Any, NamedTuple
 
-import numpy as np
 from numba import float32, float64, int32, uint16, uint32, uint64
 
 from supertopic.kernels import draws
 from supertopic.kernels.cuda.device import (
-    BLOCK,
     EVERYONE,
-    LINE,
-    SIMULATED,
     WARP,
     any_lane,
     cuda,
@@ -33,121 +28,17 @@ from supertopic.kernels.cuda.device import (
     log2,
     sync_lanes,
 )
+from supertopic.kernels.cuda.layout import Shape, row_width
 
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
-MOST_TOPICS, MOST_PLACES = 1024, 2**32  # of a table or of tokens: places are numbers of 32 bits
-LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
-QUICK = 8  # the same for new documents, of which the longest decides how long they take
-REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
-ALL_REGISTERS = 2**16  # of a multiprocessor
-SHARED = 40_000  # bytes of a block's own memory
+MOST_TOPICS, MOST_PLACES = 1024, 2**32  # of a table or of the tokens: addresses have 32 bits
 LOG2E = math.log2(math.e)
-TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is taken again
-
-
-class Documents(NamedTuple):
-    """Some documents on the card: a row each, longest first, as many as fill whole warps."""
-
-    word: Any  # int32: token i of row d is at base[d // G] + i G + d % G, where G rows share a warp
-    z: Any  # uint16
-    base: Any  # (rows / G,) int64
-    length: Any  # (rows,) int32
-    number: Any  # (rows,) uint64: what its random numbers are made from
-    n: Any  # (rows, width) float32, flat: the tokens of each topic
-
-
-class Likes(NamedTuple):
-    """What a sweep sees of the topics, and the counts that follow it; (V, width), flat.
-
-    A word likes a topic by (table + beta) inverse, and its own by (table - taken + beta) inverse_own: the table holds
-    counts, of which the token itself is one, or phi.
-    """
-
-    table: Any  # float32
-    prior: Any  # (2,) float32: beta, and what is taken, 1 or 0
-    inverse: Any  # (width,) float32
-    inverse_own: Any  # (width,) float32
-    alpha: Any  # (width,) float32, 0 where there is no topic
-    count: Any  # int32; empty where nothing is counted
-
-
-class Pull(NamedTuple):
-    """The response's part of the conditional, and omega, which is made anew."""
-
-    exact: Any  # (R, K + P) float64: eta
-    rows: Any  # (width, columns) float32, flat: eta, a row a topic
-    lanes: Any  # float32, flat: eta as the lanes read it, see `Shape.arrange`
-    kappa: Any  # (rows, R)
-    lam: Any  # (rows, R)
-    offset: Any  # (rows, R)
-    covariates: Any  # (rows, P)
-    omega: Any  # (rows, R)
-
-
-class Shape(NamedTuple):
-    """How K topics and R columns are dealt out to the lanes of a warp."""
-
-    n_topics: int
-    n_columns: int
-    n_lanes: int  # of a document: T
-    block: int  # threads
-
-    @property
-    def fours(self) -> int:
-        """Topics of a lane, in fours."""
-        return -(-self.n_topics // (4 * self.n_lanes))
-
-    @property
-    def width(self) -> int:
-        """Numbers in a row of a table of topics."""
-        return row_width(self.n_topics)
-
-    @property
-    def columns(self) -> int:
-        """Columns, filled up so that lanes have equally many."""
-        step = max(4, self.n_lanes)
-        return -(-self.n_columns // step) * step
-
-    @property
-    def registers(self) -> int:
-        """Registers that a thread may use."""
-        return REGISTERS if 4 * self.fours <= LANE_TOPICS else MOST_REGISTERS
-
-    @property
-    def alone(self) -> int:
-        """Threads of a block that has a multiprocessor for itself, since it has all registers."""
-        return self.block if SIMULATED else ALL_REGISTERS // self.registers // WARP * WARP
-
-    @property
-    def group(self) -> int:
-        """Documents of a warp."""
-        return WARP // self.n_lanes
-
-    def arrange(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """eta (R, K) as rows of topics, (width, columns), and in the order in which lanes load it, both flat.
-
-        The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side; a single
-        column is a row of topics as it is.
-        """
-        rows = np.zeros((self.width, self.columns), np.float32)
-        rows[: self.n_topics, : self.n_columns] = eta.T
-        if self.n_columns <= 1:
-            return rows.reshape(-1), rows.reshape(self.width, -1)[:, : self.n_columns].reshape(-1)
-        four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
-        topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
-        lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
-        return rows.reshape(-1), np.ascontiguousarray(lanes).reshape(-1)
-
-
-def row_width(n_topics: int) -> int:
-    """Numbers in a row of K topics: whole cache lines, and enough for any number of lanes."""
-    step = LINE if n_topics <= 4 * LINE else 2 * LINE if n_topics <= 8 * LINE else 4 * LINE
-    return -(-n_topics // step) * step
+TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is computed again
 
 
 def check_places(n_words: int, n_topics: int, n_tokens: int, longest: int) -> None:
-    """Refuse topics and documents that the kernel could not address."""
+    """Refuse topics and documents that the kernel cannot address."""
     table, tokens = n_words * row_width(n_topics), n_tokens + WARP * longest
     if max(table, tokens) >= MOST_PLACES:
         raise ValueError(
@@ -155,24 +46,6 @@ def check_places(n_words: int, n_topics: int, n_tokens: int, longest: int) -> No
             f"n_topics={n_topics:,}, rounded up), and less than {MOST_PLACES:,} tokens, got {n_tokens:,}. A smaller "
             "vocabulary (min_df) or fewer topics take less; device='cpu' takes them all."
         )
-
-
-def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:
-    """From the model alone, so that the same model comes out on any card."""
-    topics = QUICK if quick else LANE_TOPICS if n_columns <= 1 else MANY_COLUMNS
-    lanes, most = 1, 1 if SIMULATED else row_width(n_topics) // 4 & -(row_width(n_topics) // 4)
-    most = min(most, WARP)  # a row has whole fours for that many lanes
-    while lanes < most and -(-n_topics // (4 * lanes)) * 4 > topics:
-        lanes *= 2
-    shape = Shape(n_topics, n_columns, lanes, BLOCK)
-    while n_columns > 1 and 8 * shape.columns * shape.block // shape.n_lanes > SHARED:
-        if shape.block > WARP:
-            shape = shape._replace(block=shape.block // 2)
-        elif shape.n_lanes < most:
-            shape = shape._replace(n_lanes=2 * shape.n_lanes)
-        else:
-            raise ValueError(f"{n_columns:,} columns do not fit a graphics card; device='cpu' takes them.")
-    return shape
 
 
 @functools.cache
@@ -187,8 +60,8 @@ def make_sweep(shape: Shape):
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
 
     @jit_within(shape.registers)
-    def sweep(docs, likes, pull, key, n_sweeps, burn_in, apart, kept, first_group, n_groups):
-        """Draw every z anew, n_sweeps times; counts after burn_in are added to `kept`, `apart` from each other."""
+    def sweep(docs, tables, response, key, n_sweeps, burn_in, apart, summed, first_group, n_groups):
+        """Draw every z anew, n_sweeps times; counts after burn_in are added to `summed`, each `apart` numbers on."""
         tid = cuda.threadIdx.x
         t, slot = tid & (T - 1), (tid & (WARP - 1)) // T
         group = (cuda.blockIdx.x * B + tid) // WARP
@@ -207,11 +80,11 @@ def make_sweep(shape: Shape):
         slopes = STATE + (tid // T) * C
         curves = slopes + C * (B // T)
         in_memory, in_row, at_slopes, at_curves = uint64(4 * tid), uint64(4 * t), uint64(slopes), uint64(curves)
-        beta, taken = likes.prior[0], likes.prior[1]
+        beta, taken = tables.prior[0], tables.prior[1]
         for f in range(F):
             first = (f * T + t) * 4
             fixed[4 * f], fixed[4 * f + 1], fixed[4 * f + 2], fixed[4 * f + 3] = load4_constant(
-                likes.inverse, uint64(first)
+                tables.inverse, uint64(first)
             )
             for c in range(4):
                 memory[uint32((f * B + tid) * 4 + c)] = docs.n[place + uint64(first + c)]
@@ -224,13 +97,13 @@ def make_sweep(shape: Shape):
         slope = square = zero
         if R == 1:
             known = zero
-            for p in range(pull.covariates.shape[1]):
-                known += float32(pull.exact[0, K + p] * pull.covariates[row, p])
-            square = float32(pull.lam[row, 0]) * inverse * inverse * log2e
-            slope = (float32(pull.kappa[row, 0]) - float32(pull.lam[row, 0]) * known) * inverse * log2e
+            for p in range(response.covariates.shape[1]):
+                known += float32(response.exact[0, K + p] * response.covariates[row, p])
+            square = float32(response.lam[row, 0]) * inverse * inverse * log2e
+            slope = (float32(response.kappa[row, 0]) - float32(response.lam[row, 0]) * known) * inverse * log2e
             omega = zero
             for m in range(M):
-                e = pull.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)]
+                e = response.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)]
                 omega += e * memory[uint32(((m // 4) * B + tid) * 4 + m % 4)]
                 fixed[m] = log2(fixed[m]) - half * square * e * e
             for s in range(LOG):
@@ -242,14 +115,14 @@ def make_sweep(shape: Shape):
                 b = a = zero
                 if r < R:
                     known = zero
-                    for p in range(pull.covariates.shape[1]):
-                        known += float32(pull.exact[r, K + p] * pull.covariates[row, p])
-                    b = float32(pull.lam[row, r]) * inverse * inverse * log2e
-                    a = (float32(pull.kappa[row, r]) - float32(pull.lam[row, r]) * known) * inverse * log2e
+                    for p in range(response.covariates.shape[1]):
+                        known += float32(response.exact[r, K + p] * response.covariates[row, p])
+                    b = float32(response.lam[row, r]) * inverse * inverse * log2e
+                    a = (float32(response.kappa[row, r]) - float32(response.lam[row, r]) * known) * inverse * log2e
                 omega = zero
                 for k in range(K):
                     at_k = ((k >> (2 + LOG)) * B + mine + ((k >> 2) & (T - 1))) * 4 + (k & 3)
-                    omega += memory[uint32(at_k)] * pull.rows[uint32(k * C + r)]
+                    omega += memory[uint32(at_k)] * response.rows[uint32(k * C + r)]
                 memory[uint32(slopes + r)], memory[uint32(curves + r)] = a - b * omega, b
             if T > 1:
                 sync_lanes()
@@ -258,7 +131,7 @@ def make_sweep(shape: Shape):
             for c in range(C4):
                 b0, b1, b2, b3 = load4(memory, at_curves + uint64(4 * c))
                 for m in range(M):
-                    e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
+                    e0, e1, e2, e3 = load4_constant(response.lanes, in_row + uint64(4 * (c * M + m) * T))
                     fixed[m] -= half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
         shift = zero
 
@@ -274,12 +147,12 @@ def make_sweep(shape: Shape):
             word_2, j_2 = docs.word[ahead], int32(docs.z[ahead])
             for f in range(F):
                 like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                    likes.table, uint64(word) + in_row + uint64(4 * f * T)
+                    tables.table, uint64(word) + in_row + uint64(4 * f * T)
                 )
-            own = likes.table[uint32(word + uint32(j))]
+            own = tables.table[uint32(word + uint32(j))]
             for i in range(longest):
                 live = i < length
-                like_own = (own - taken + beta) * likes.inverse_own[uint32(j)]
+                like_own = (own - taken + beta) * tables.inverse_own[uint32(j)]
                 ahead = uint32(p + uint32(3 * G)) if i + 3 < longest else start
                 word_3, j_3 = docs.word[ahead], int32(docs.z[ahead])
                 if i & (T - 1) == 0:  # each lane makes one, for one of the next T tokens
@@ -291,21 +164,21 @@ def make_sweep(shape: Shape):
                 # the token out of its topic, which is weighed apart from the others
                 owner = (j >> 2) & (T - 1)
                 at_j = uint32(((j >> (2 + LOG)) * B + mine + owner) * 4 + (j & 3))
-                left, alpha_j = memory[at_j] - one, likes.alpha[uint32(j)]
+                left, alpha_j = memory[at_j] - one, tables.alpha[uint32(j)]
                 if T > 1:
                     sync_lanes()
                 if owner == t:
                     memory[at_j] = -alpha_j
                 stay_score = zero
                 if R == 1:
-                    eta_j = pull.rows[uint32(j * C)]
+                    eta_j = response.rows[uint32(j * C)]
                     slope += square * eta_j
                     stay_score = eta_j * (slope - half * square * eta_j)
                 if MANY:
                     part = zero
                     for c in range(CT):
                         r = c * T + t
-                        e, b = pull.rows[uint32(j * C + r)], memory[uint32(curves + r)]
+                        e, b = response.rows[uint32(j * C + r)], memory[uint32(curves + r)]
                         slope_r = memory[uint32(slopes + r)] + b * e
                         memory[uint32(slopes + r)] = slope_r
                         part += e * (slope_r - half * b * e)
@@ -325,19 +198,19 @@ def make_sweep(shape: Shape):
                         for c in range(C4):
                             l0, l1, l2, l3 = load4(memory, at_slopes + uint64(4 * c))
                             for m in range(M):
-                                e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
+                                e0, e1, e2, e3 = load4_constant(response.lanes, in_row + uint64(4 * (c * M + m) * T))
                                 weight[m] += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                     total = zero
                     for f in range(F):  # sums of four, then of fours: a short chain
                         n0, n1, n2, n3 = load4(memory, in_memory + uint64(4 * f * B))
-                        a0, a1, a2, a3 = load4(likes.alpha, in_row + uint64(4 * f * T))
+                        a0, a1, a2, a3 = load4(tables.alpha, in_row + uint64(4 * f * T))
                         m = 4 * f
                         x0, x1 = (n0 + a0) * (like[m] + beta), (n1 + a1) * (like[m + 1] + beta)
                         x2, x3 = (n2 + a2) * (like[m + 2] + beta), (n3 + a3) * (like[m + 3] + beta)
                         if R == 0:
                             x0, x1, x2, x3 = x0 * fixed[m], x1 * fixed[m + 1], x2 * fixed[m + 2], x3 * fixed[m + 3]
                         if R == 1:
-                            e0, e1, e2, e3 = load4(pull.lanes, in_row + uint64(4 * f * T))
+                            e0, e1, e2, e3 = load4(response.lanes, in_row + uint64(4 * f * T))
                             x0, x1 = x0 * exp2(e0 * slope + fixed[m]), x1 * exp2(e1 * slope + fixed[m + 1])
                             x2, x3 = x2 * exp2(e2 * slope + fixed[m + 2]), x3 * exp2(e3 * slope + fixed[m + 3])
                         if MANY:
@@ -367,18 +240,18 @@ def make_sweep(shape: Shape):
                     top = stay_score - shift + log2((left + alpha_j) * like_own)
                     for f in range(F):
                         n0, n1, n2, n3 = load4(memory, in_memory + uint64(4 * f * B))
-                        a0, a1, a2, a3 = load4(likes.alpha, in_row + uint64(4 * f * T))
+                        a0, a1, a2, a3 = load4(tables.alpha, in_row + uint64(4 * f * T))
                         m = 4 * f
                         weight[m], weight[m + 1] = log2(n0 + a0), log2(n1 + a1)
                         weight[m + 2], weight[m + 3] = log2(n2 + a2), log2(n3 + a3)
                     for m in range(M):
                         score = fixed[m]
                         if R == 1:
-                            score += pull.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)] * slope
+                            score += response.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)] * slope
                         if MANY:
                             for c in range(C4):
                                 l0, l1, l2, l3 = load4(memory, at_slopes + uint64(4 * c))
-                                e0, e1, e2, e3 = load4_constant(pull.lanes, in_row + uint64(4 * (c * M + m) * T))
+                                e0, e1, e2, e3 = load4_constant(response.lanes, in_row + uint64(4 * (c * M + m) * T))
                                 score += l0 * e0 + l1 * e1 + l2 * e2 + l3 * e3
                         top = max(top, score + weight[m] + log2(like[m] + beta))
                     for s in range(LOG):
@@ -391,9 +264,9 @@ def make_sweep(shape: Shape):
                 next_word = uint32(uint32(word_1) * uint32(W))
                 for f in range(F):
                     like[4 * f], like[4 * f + 1], like[4 * f + 2], like[4 * f + 3] = load4_constant(
-                        likes.table, uint64(next_word) + in_row + uint64(4 * f * T)
+                        tables.table, uint64(next_word) + in_row + uint64(4 * f * T)
                     )
-                own = likes.table[uint32(next_word + uint32(j_1))]
+                own = tables.table[uint32(next_word + uint32(j_1))]
                 goal = chance * (others + stay) - stay
                 m_found, t_found = int32(0), 0
                 rest = goal - (up_to - total)
@@ -411,11 +284,11 @@ def make_sweep(shape: Shape):
                 if owner == t:
                     memory[at_j] = left
                 if R == 1:
-                    slope -= square * pull.rows[uint32(k * C)]
+                    slope -= square * response.rows[uint32(k * C)]
                 if MANY:
                     for c in range(CT):
                         r = c * T + t
-                        memory[uint32(slopes + r)] -= memory[uint32(curves + r)] * pull.rows[uint32(k * C + r)]
+                        memory[uint32(slopes + r)] -= memory[uint32(curves + r)] * response.rows[uint32(k * C + r)]
                 if T > 1:
                     sync_lanes()
                 if ((k >> 2) & (T - 1)) == t:
@@ -423,12 +296,14 @@ def make_sweep(shape: Shape):
                 if k != j:
                     if t == 0:
                         docs.z[p] = uint16(k)
-                    if len(likes.count) > 0:
+                    if len(tables.count) > 0:
                         if T == 1:
-                            cuda.atomic.add(likes.count, uint32(word + uint32(j)), -1)
-                            cuda.atomic.add(likes.count, uint32(word + uint32(k)), 1)
+                            cuda.atomic.add(tables.count, uint32(word + uint32(j)), -1)
+                            cuda.atomic.add(tables.count, uint32(word + uint32(k)), 1)
                         elif t < 2:
-                            cuda.atomic.add(likes.count, uint32(word + uint32(j if t == 0 else k)), -1 if t == 0 else 1)
+                            cuda.atomic.add(
+                                tables.count, uint32(word + uint32(j if t == 0 else k)), -1 if t == 0 else 1
+                            )
                 if T > 1:
                     sync_lanes()
                 p = uint32(p + uint32(G))
@@ -436,7 +311,7 @@ def make_sweep(shape: Shape):
             if sweep_number >= burn_in:
                 to = uint64(sweep_number - burn_in) * uint64(apart) + place
                 for m in range(M):
-                    kept[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[
+                    summed[to + uint64(((m // 4) * T + t) * 4 + m % 4)] += memory[
                         uint32(((m // 4) * B + tid) * 4 + m % 4)
                     ]
 
@@ -447,13 +322,13 @@ def make_sweep(shape: Shape):
             for m in range(M):
                 topic = ((m // 4) * T + t) * 4 + m % 4
                 if topic < K:
-                    value += pull.exact[r, topic] * float64(memory[uint32(((m // 4) * B + tid) * 4 + m % 4)])
+                    value += response.exact[r, topic] * float64(memory[uint32(((m // 4) * B + tid) * 4 + m % 4)])
             for s in range(LOG):
                 value += cuda.shfl_xor_sync(EVERYONE, value, 1 << s)
             if t == 0:
                 value /= float64(max(length, 1))
-                for p in range(pull.covariates.shape[1]):
-                    value += pull.exact[r, K + p] * pull.covariates[row, p]
-                pull.omega[row, r] = value + pull.offset[row, r]
+                for p in range(response.covariates.shape[1]):
+                    value += response.exact[r, K + p] * response.covariates[row, p]
+                response.omega[row, r] = value + response.offset[row, r]
 
     return sweep

@@ -1,0 +1,131 @@
+"""How documents, topics and weights are laid out for the sweep on a GPU: rows, tables, and the lanes of a warp."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supertopic.kernels.cuda.device import BLOCK, LINE, SIMULATED, WARP
+
+LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
+QUICK = 8  # the same for new documents, whose time is that of the longest document
+REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
+ALL_REGISTERS = 2**16  # of a multiprocessor
+SHARED = 40_000  # bytes of a block's own memory
+
+
+class Documents(NamedTuple):
+    """Documents on the device: a row each, longest first, as many rows as fill whole warps."""
+
+    word: Any  # int32: token i of row d is at base[d // G] + i G + d % G, where G rows share a warp
+    z: Any  # uint16
+    base: Any  # (rows / G,) int64
+    length: Any  # (rows,) int32
+    number: Any  # (rows,) uint64: what its random numbers are made from
+    n: Any  # (rows, width) float32, flat: the tokens of each topic
+
+
+class TopicTables(NamedTuple):
+    """The topics as a sweep reads them, and the counts that it updates; (V, width), flat.
+
+    The probability of a word in a topic is (table + beta) inverse, and in the token's own topic (table - taken + beta)
+    inverse_own: the table holds counts, of which the token itself is one, or phi.
+    """
+
+    table: Any  # float32
+    prior: Any  # (2,) float32: beta, and what is taken, 1 or 0
+    inverse: Any  # (width,) float32
+    inverse_own: Any  # (width,) float32
+    alpha: Any  # (width,) float32, 0 where there is no topic
+    count: Any  # int32; empty where nothing is counted
+
+
+class ResponseTables(NamedTuple):
+    """The response's part of the conditional, and omega, which the sweep computes."""
+
+    exact: Any  # (R, K + P) float64: eta
+    rows: Any  # (width, columns) float32, flat: eta, a row a topic
+    lanes: Any  # float32, flat: eta as the lanes read it, see `Shape.arrange`
+    kappa: Any  # (rows, R)
+    lam: Any  # (rows, R)
+    offset: Any  # (rows, R)
+    covariates: Any  # (rows, P)
+    omega: Any  # (rows, R)
+
+
+class Shape(NamedTuple):
+    """How K topics and R columns are dealt out to the lanes of a warp."""
+
+    n_topics: int
+    n_columns: int
+    n_lanes: int  # of a document: T
+    block: int  # threads
+
+    @property
+    def fours(self) -> int:
+        """Topics of a lane, in fours."""
+        return -(-self.n_topics // (4 * self.n_lanes))
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row of a table of topics."""
+        return row_width(self.n_topics)
+
+    @property
+    def columns(self) -> int:
+        """Columns, filled up so that lanes have equally many."""
+        step = max(4, self.n_lanes)
+        return -(-self.n_columns // step) * step
+
+    @property
+    def registers(self) -> int:
+        """Registers that a thread may use."""
+        return REGISTERS if 4 * self.fours <= LANE_TOPICS else MOST_REGISTERS
+
+    @property
+    def alone(self) -> int:
+        """Threads of a block that has a multiprocessor for itself, since it has all registers."""
+        return self.block if SIMULATED else ALL_REGISTERS // self.registers // WARP * WARP
+
+    @property
+    def group(self) -> int:
+        """Documents of a warp."""
+        return WARP // self.n_lanes
+
+    def arrange(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """eta (R, K) as rows of topics, (width, columns), and in the order in which lanes load it, both flat.
+
+        The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side; a single
+        column is a row of topics as it is.
+        """
+        rows = np.zeros((self.width, self.columns), np.float32)
+        rows[: self.n_topics, : self.n_columns] = eta.T
+        if self.n_columns <= 1:
+            return rows.reshape(-1), rows.reshape(self.width, -1)[:, : self.n_columns].reshape(-1)
+        four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
+        topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
+        lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
+        return rows.reshape(-1), np.ascontiguousarray(lanes).reshape(-1)
+
+
+def row_width(n_topics: int) -> int:
+    """Numbers in a row of K topics: whole cache lines, and enough for any number of lanes."""
+    step = LINE if n_topics <= 4 * LINE else 2 * LINE if n_topics <= 8 * LINE else 4 * LINE
+    return -(-n_topics // step) * step
+
+
+def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:
+    """The shape for a model, from the model alone, so that every GPU gives the same draws."""
+    topics = QUICK if quick else LANE_TOPICS if n_columns <= 1 else MANY_COLUMNS
+    lanes, most = 1, 1 if SIMULATED else row_width(n_topics) // 4 & -(row_width(n_topics) // 4)
+    most = min(most, WARP)  # a row has whole fours for that many lanes
+    while lanes < most and -(-n_topics // (4 * lanes)) * 4 > topics:
+        lanes *= 2
+    shape = Shape(n_topics, n_columns, lanes, BLOCK)
+    while n_columns > 1 and 8 * shape.columns * shape.block // shape.n_lanes > SHARED:
+        if shape.block > WARP:
+            shape = shape._replace(block=shape.block // 2)
+        elif shape.n_lanes < most:
+            shape = shape._replace(n_lanes=2 * shape.n_lanes)
+        else:
+            raise ValueError(f"{n_columns:,} columns do not fit a GPU; device='cpu' takes them.")
+    return shape

@@ -1,0 +1,239 @@
+"""An engine on several machines: the shards are held by workers of a Ray cluster. `sampling.ray` starts the workers.
+
+A worker is a process with threads, one for each machine. It holds its documents and the counts of all documents. After
+a sweep the workers send each other the tokens that moved, and the driver gets sums only. The draws are those of threads
+in one process, bit for bit.
+"""
+
+import itertools
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+
+from supertopic.corpus.source import Corpus, Source
+from supertopic.model.responses import Response
+from supertopic.model.state import Moves, Priors, Statistics
+from supertopic.sampling.engine import CountsLike, ShardSum, ShardSums, WorkerLost
+from supertopic.sampling.new_documents import FrozenTopics
+from supertopic.sampling.plan import Plan
+from supertopic.sampling.pool import one_blas_thread
+from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica
+
+FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
+READ = {name for name, member in vars(CountsLike).items() if isinstance(member, property)}
+CHANGE = {"keep", "restore"}  # methods of the counts that every worker has to run
+Ends = tuple[int, int]  # the first document of a part, and the one after its last
+Method = Literal[
+    "start", "sweep", "augment", "statistics", "restart", "regress", "linearise", "leave_out", "infer_shares",
+    "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums", "traffic", "use_counts",
+]  # fmt: skip
+
+
+class Place(NamedTuple):
+    """Where a worker runs, and what it may use there."""
+
+    node: str
+    n_threads: int
+    n_gpus: int
+
+
+class Worker:
+    """A process that holds some of the documents of one chain, or of several."""
+
+    def __init__(self) -> None:
+        one_blas_thread.__enter__()  # for as long as the process lives
+        self.replicas: dict[str, Replica] = {}
+
+    def begin(
+        self, name: str, plan: Plan, source: Source, part: slice, n_threads: int, n_parts: int,
+        pseudo_counts: np.ndarray | None,
+    ) -> None:  # fmt: skip
+        """Read the documents of some groups of a chain."""
+        replica = Replica(plan, source, n_threads, part, pseudo_counts)
+        replica.n_parts = n_parts  # the same for all
+        self.replicas[name] = replica
+
+    def call(
+        self, name: str, method: Method, arguments: tuple[Any, ...], *changes: list[Moves]
+    ) -> tuple[Any, list[Moves] | None]:
+        """Receive the changes of the other workers, then call a method; returns its result and the own changes."""
+        replica = self.replicas[name]
+        if replica.outdated:
+            replica.receive([move for moves in changes for move in moves])
+        return getattr(replica, method)(*arguments), replica.changes()
+
+    def end(self, name: str) -> None:
+        """Release the documents of a chain."""
+        if name in self.replicas:
+            self.replicas.pop(name).close()
+
+    @ray.method(concurrency_group="beside")
+    def ready(self) -> int:
+        """The process id, also while another method runs."""
+        return os.getpid()
+
+
+class RayEngine(ShardSums):
+    """An engine whose shards are held by several workers."""
+
+    def __init__(
+        self, plan: Plan, source: Corpus, workers: Sequence[tuple[Place, Any]],
+        pseudo_counts: np.ndarray | None = None, sent: dict[Ends | None, Any] | None = None,
+    ):  # fmt: skip
+        """`sent` has what is in the object store already: parts of the documents by their ends, pseudo-counts by None.
+
+        It is filled here, so that a second engine of the same chain sends nothing twice.
+        """
+        self.plan, self.pseudo_counts, self.seconds, self.name = plan, pseudo_counts, np.zeros(3), uuid.uuid4().hex
+        self.longest: dict[str, float] = {}  # seconds of each method, except for the first call, which compiles
+        workers, sent = workers[: len(plan.groups)], {} if sent is None else sent
+        self.workers = [worker for _, worker in workers]
+        self.changes: list[list[Any]] = [[] for _ in workers]  # that each worker has not received yet
+        n_parts = PARTS * max(place.n_threads for place, _ in workers)
+        if pseudo_counts is not None and None not in sent:
+            sent[None] = ray.put(pseudo_counts)
+        calls = []
+        for (place, worker), groups in zip(workers, divide(plan, [place for place, _ in workers]), strict=True):
+            slices = plan.slices[plan.groups[groups.start].start : plan.groups[groups.stop - 1].stop]
+            ends = slices[0].start, slices[-1].stop
+            if ends not in sent:
+                sent[ends] = ray.put(source.part(slice(*ends)))
+            about = plan, sent[ends], groups, place.n_threads, n_parts, sent.get(None)
+            calls.append(worker.begin.remote(self.name, *about))
+        try:
+            self.wait("begin", calls)
+        except BaseException:
+            self.close()
+            raise
+        self.counts = cast(CountsLike, RemoteCounts(self))
+
+    def wait(self, method: str, calls: list[Any]) -> list[Any]:
+        """The results of calls; raises WorkerLost where one does not arrive, and the exception of a worker."""
+        patience = max(LEAST, TIMES * self.longest[method]) if method in self.longest else FIRST
+        began = time.monotonic()
+        try:
+            results: list[Any] = ray.get(calls, timeout=patience)
+        except RayTaskError as error:
+            raise error.cause if isinstance(error.cause, Exception) else error from None
+        except GetTimeoutError:
+            raise WorkerLost(f"A worker did not answer within {patience:.0f} seconds.") from None
+        except RayError as error:
+            raise WorkerLost(f"A worker is lost: {str(error).splitlines()[0]}") from None
+        seconds = time.monotonic() - began
+        self.longest[method] = max(self.longest[method], seconds) if method in self.longest else 0.0
+        return results
+
+    def call(self, method: Method, *arguments: Any, exchange: bool = False) -> list[Any]:
+        """The results of all workers. With `exchange`, each receives the changes of the others before its next call."""
+        calls = [self.send(i, method, arguments) for i in range(len(self.workers))]
+        if exchange:
+            changes = [change for _, change in calls]
+            self.changes = [changes[:i] + changes[i + 1 :] for i in range(len(changes))]
+        return self.wait(method, [result for result, _ in calls])
+
+    def call_first(self, method: Method, *arguments: Any) -> Any:
+        """The result of the first worker alone."""
+        return self.wait(method, [self.send(0, method, arguments)[0]])[0]
+
+    def send(self, i: int, method: Method, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Call a method of a worker: references to its result and to its changes."""
+        changes, self.changes[i] = self.changes[i], []
+        result, change = self.workers[i].call.options(num_returns=2).remote(self.name, method, arguments, *changes)
+        return result, change
+
+    def start(self, key: np.uint64) -> None:
+        self.call("start", key, exchange=True)
+
+    def sweep(
+        self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
+    ) -> Statistics | None:
+        parts = self.call("sweep", eta, priors, key, keep, response, exchange=True)
+        return None if response is None else self.add(parts)
+
+    def augment(self, response: Response, key: np.uint64) -> Statistics:
+        return self.add(self.call("augment", response, key))
+
+    def statistics(self) -> Statistics:
+        return self.add(self.call("statistics"))
+
+    def add(self, parts: list[PartialSums]) -> Statistics:
+        """The sum of the partial sums of all workers."""
+        total = PairwiseSum(len(self.plan.groups))
+        for part in parts:
+            for place, sums in part.items():
+                total.add(*place, Statistics(*(array.copy() for array in sums)))  # arrays from Ray are read-only
+        return total.total()
+
+    def restart(self, response: Response) -> None:
+        self.call("restart", response)
+
+    def regress(self, eta: np.ndarray) -> None:
+        self.call("regress", eta)
+
+    def linearise(self, response: Response) -> None:
+        self.call("linearise", response)
+
+    def leave_out(self, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
+        self.call("leave_out", priors, n_sweeps, key)
+
+    def infer_shares(self, topics: FrozenTopics, n_sweeps: int, key: np.uint64) -> None:
+        self.call("infer_shares", topics, n_sweeps, key)
+
+    def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.call("left_out_omega", eta))
+
+    def topic_counts(self) -> np.ndarray:
+        return np.concatenate(self.call("topic_counts"))
+
+    def save_shards(self, folder: Path) -> None:
+        self.call("save_shards", folder)
+
+    def restore_shards(self, folder: Path, response: Response, eta: np.ndarray) -> None:
+        self.call("restore_shards", folder, response, eta, exchange=True)
+
+    def shard_sums(self, name: ShardSum, *arguments: object) -> list[np.ndarray]:
+        return [value for values in self.call("shard_sums", name, *arguments) for value in values]
+
+    def traffic(self) -> np.ndarray:
+        """Seconds of the slowest worker, and bytes of all."""
+        parts = np.array(self.call("traffic"))
+        return np.array([parts[:, 0].max(), parts[:, 1].sum()])
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.end.remote(self.name)
+
+
+def divide(plan: Plan, places: list[Place]) -> list[slice]:
+    """The groups of each worker: in proportion to its threads, and at least one."""
+    n_groups, first = len(plan.groups), np.arange(len(places) + 1)
+    threads = np.cumsum([0, *(place.n_threads for place in places)])
+    edges = np.rint(threads / threads[-1] * n_groups).astype(int)
+    edges = np.minimum(np.maximum(edges, first), n_groups - len(places) + first).tolist()
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+
+class RemoteCounts:
+    """The members of `CountsLike`. Every worker has the counts: all of them change theirs, the first one is read."""
+
+    def __init__(self, engine: RayEngine):
+        self.engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in vars(CountsLike):
+            raise AttributeError(f"The counts of a RayEngine have no {name}.")
+        return self.ask(name) if name in READ else partial(self.ask, name)
+
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """An attribute of the counts, or the result of a method."""
+        if name in CHANGE:
+            return self.engine.call("use_counts", name, *arguments)[0]
+        return self.engine.call_first("use_counts", name, *arguments)
