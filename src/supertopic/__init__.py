@@ -5,11 +5,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from supertopic.estimators.base import LDA
-    from supertopic.estimators.choosing import Choice, choose_topics
+    from supertopic.estimators.choose import Choice, choose_topics
     from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+    from supertopic.estimators.files import load, save
+    from supertopic.estimators.lda import LDA
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
-    from supertopic.estimators.storage import load, save
+    from supertopic.model.priors import Prior, Seeds
     from supertopic.report.explain import explain
     from supertopic.report.plots import (
         ChoiceDisplay,
@@ -25,10 +26,12 @@ __all__ = [
     "ChoiceDisplay",
     "CoefficientDisplay",
     "MedLDAClassifier",
+    "Prior",
     "ReliabilityDisplay",
     "SLDAClassifier",
     "SLDACountRegressor",
     "SLDARegressor",
+    "Seeds",
     "TopicDisplay",
     "TraceDisplay",
     "choose_topics",
@@ -39,21 +42,23 @@ __all__ = [
 __version__ = version("supertopic")
 
 _HOMES = {
-    "LDA": "estimators.base",
+    "LDA": "estimators.lda",
     "SLDAClassifier": "estimators.classifiers",
     "MedLDAClassifier": "estimators.classifiers",
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",
-    "Choice": "estimators.choosing",
-    "choose_topics": "estimators.choosing",
+    "Choice": "estimators.choose",
+    "choose_topics": "estimators.choose",
+    "Prior": "model.priors",
+    "Seeds": "model.priors",
     "explain": "report.explain",
     "ChoiceDisplay": "report.plots",
     "CoefficientDisplay": "report.plots",
     "ReliabilityDisplay": "report.plots",
     "TopicDisplay": "report.plots",
     "TraceDisplay": "report.plots",
-    "load": "estimators.storage",
-    "save": "estimators.storage",
+    "load": "estimators.files",
+    "save": "estimators.files",
 }
 
 

@@ -28,7 +28,7 @@ from supertopic.estimators.validation import (
     warn_of_many_topics,
 )
 from supertopic.inference.chains import Config
-from supertopic.inference.fit import Known
+from supertopic.inference.fit import Checkpointing, Known
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.model.priors import as_prior, as_seeds, check_discount
@@ -46,7 +46,7 @@ MOST_TOPICS = 2**16 - 1
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A topic model: parameters in, a `Posterior` as `posterior_`, and answers that read it.
 
-    A subclass says what its response is (`_make_response`). A fit puts a new posterior in place with one assignment,
+    A subclass says what its response is (`make_response`). A fit puts a new posterior in place with one assignment,
     so that threads that use the model meanwhile see the old one or the new one.
     """
 
@@ -78,12 +78,24 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 setattr(self, name, value)
 
     @abstractmethod
-    def _make_response(self) -> Response:
+    def make_response(self) -> Response:
         """The response with the estimator's parameters, not yet fitted."""
+
+    @abstractmethod
+    def fit_corpus(
+        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
+        checkpointing: Checkpointing, **known: Any,
+    ) -> Self:  # fmt: skip
+        """Fit documents wherever they are; counts are theirs, if these are in memory."""
+
+    @abstractmethod
+    def evaluate(self, X: Any, y: Any = None) -> tuple[np.ndarray, float, str]:
+        """The loss of each held-out document, a score of all of them, and the name of the score."""
 
     # parameters
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise a ValueError for a parameter that cannot be right."""
         for name, least in (("n_topics", 1), ("burn_in", 0), ("n_draws", 1), ("n_chains", 1), ("predict_sweeps", 1)):
             check_whole_number(name, getattr(self, name), least)
         if self.n_topics > MOST_TOPICS:
@@ -137,7 +149,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             engine=self.engine, verbose=bool(self.verbose), title=type(self).__name__, identity=identity,
         )  # fmt: skip
 
-    def _known(self, vocabulary: np.ndarray | None, previous: Posterior | None, discount: float, corpus: Corpus) -> Known:
+    def _known(
+        self, vocabulary: np.ndarray | None, previous: Posterior | None, discount: float, corpus: Corpus
+    ) -> Known:
         """What is known before the documents are seen."""
         check_discount(discount)
         if previous is None:
@@ -145,7 +159,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             warn_of_many_topics(self.n_topics, n_docs, n_tokens)
         elif (previous.topics[0].n_topics, previous.n_chains) != (self.n_topics, self.n_chains):
             raise ValueError(
-                f"partial_fit updates a model with {previous.topics[0].n_topics} topics and {previous.n_chains} chains, "
+                f"partial_fit updates a model of {previous.topics[0].n_topics} topics and {previous.n_chains} chains, "
                 f"but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` starts again."
             )
         return Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
@@ -160,7 +174,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _documents(self, X: Any, previous: Posterior | None) -> tuple[csr_array, Arrays]:
         """Checked counts for a fit, and the same as tokens."""
-        self._check_parameters()
+        self.check_parameters()
         counts = self._validate_counts(X, reset=previous is None)
         return counts, Arrays(make_tokens(counts), no_target(counts.shape[0]))
 
@@ -189,7 +203,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _counts(self, X: Any) -> csr_array:
         """The counts of new documents."""
         check_is_fitted(self, "posterior_")
-        self._check_parameters()
+        self.check_parameters()
         return self._validate_counts(X, reset=False)
 
     def _settings(self) -> Settings:
@@ -226,12 +240,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         from supertopic.estimators.from_files import fit_from_files
 
-        self._check_parameters()
+        self.check_parameters()
         columns = {"label": label, "sample_weight": weight, "exposure": exposure}
-        fit_from_files(
-            self, files, text, columns, covariates, vectorizer, folder,
-            {"checkpoint": checkpoint, "checkpoint_every": checkpoint_every},
-        )  # fmt: skip
+        checkpointing = Checkpointing(checkpoint, checkpoint_every)
+        fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing)
         return self
 
     # topics

@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score
 
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import Supervised
+from supertopic.estimators.validation import check_level
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import Hinge, Logistic
 from supertopic.model.responses.classes import MULTICLASS, ClassResponse
@@ -22,8 +23,8 @@ class TopicClassifier(ClassifierMixin, Supervised):
     start: str
     missing_label: Any
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.start not in ("mean", "paper"):
             raise ValueError(f"start must be 'mean' or 'paper', got {self.start!r}.")
 
@@ -75,7 +76,7 @@ class TopicClassifier(ClassifierMixin, Supervised):
         documents = self._new(X, covariates)
         response = documents.posterior.response
         assert isinstance(response, ClassResponse)
-        chosen = response.chosen(self._expected(documents))
+        chosen = response.chosen(documents.expected())
         return chosen if response.multilabel else response.classes[chosen]
 
     def score(
@@ -117,9 +118,9 @@ class SLDAClassifier(TopicClassifier):
     classes_ : ndarray
         The classes, or the names or numbers of the labels.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of the weights in the best chain, from held-out documents: see `held_out`. With two classes there is
-        one row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that is all
-        topic k.
+        Posterior mean of the weights in the best chain, from held-out documents: see `held_out`. With two classes
+        there is one row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that is
+        all topic k.
     ...
 
     Examples
@@ -145,12 +146,12 @@ class SLDAClassifier(TopicClassifier):
     ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if self.multiclass not in MULTICLASS:
             raise ValueError(f"multiclass must be 'shared', 'separate' or 'stick_breaking', got {self.multiclass!r}.")
 
-    def _make_response(self) -> Logistic:
+    def make_response(self) -> Logistic:
         return Logistic(
             float(self.c), paper_start=self.start == "paper", multiclass=self.multiclass,
             class_weight=self.class_weight, missing_label=self.missing_label,
@@ -162,7 +163,7 @@ class SLDAClassifier(TopicClassifier):
         It is a mean over the draws of the weights and of the document's own topics, so that the probabilities of a text
         with few words are less extreme.
         """
-        return self._expected(self._new(X, covariates))
+        return self._new(X, covariates).expected()
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
@@ -171,7 +172,8 @@ class SLDAClassifier(TopicClassifier):
 
         It contains the uncertainty of the weights and of the document's topics.
         """
-        return self._interval(self._new(X, covariates), level)
+        check_level(level)
+        return self._new(X, covariates).interval(level)
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
@@ -223,7 +225,7 @@ class MedLDAClassifier(TopicClassifier):
     ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _make_response(self) -> Hinge:
+    def make_response(self) -> Hinge:
         return Hinge(
             float(self.c), float(self.margin), paper_start=self.start == "paper", class_weight=self.class_weight,
             missing_label=self.missing_label,
@@ -231,7 +233,7 @@ class MedLDAClassifier(TopicClassifier):
 
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
-        return self._one_column(self._expected(self._new(X, covariates)))
+        return self._one_column(self._new(X, covariates).expected())
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
@@ -240,5 +242,6 @@ class MedLDAClassifier(TopicClassifier):
 
         It contains the uncertainty of the weights and of the document's topics.
         """
-        lower, upper = self._interval(self._new(X, covariates), level)
+        check_level(level)
+        lower, upper = self._new(X, covariates).interval(level)
         return self._one_column(lower), self._one_column(upper)

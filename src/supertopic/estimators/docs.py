@@ -14,20 +14,20 @@ PARAMETERS = """\
 n_topics : int, default=20
     Number of topics K.
 class_weight : "balanced", dict or None, default=None
-    Multiplies c by a number for each class; "balanced" gives all classes the same weight in all. With labels,
+    Multiplies c by a number for each class; "balanced" gives all classes the same total weight. With labels,
     "balanced" does so for having and not having each label.
 calibrate : bool, default=True
-    Predict with weights that are drawn again, with c = 1, on the training documents' topics as their words alone
-    tell them, and that hidden documents have corrected: see `calibrated_draws_`. Otherwise predict with, and show,
-    the chain's own, `training_draws_`, which are too sure; nothing is hidden then.
+    Predict with weights that are drawn again, with c = 1, on the topic shares that training documents would have if
+    they were new, and that are shrunk as held-out documents say: see `prediction_draws_`. Otherwise predict with, and
+    report, the chain's own weights, `training_draws_`, which are too sure; nothing is held out then.
 words : bool, default=True
-    Let single words speak beside the topics: weights of each word's tf-idf, under a prior that the training documents
-    choose, for what the topics miss (`word_coef_`). Topics and `coef_` are the same without. Needs `calibrate`.
-hidden : "auto" or float, default="auto"
-    The share of the documents with a known response that no topic sees. What is shown (`coef_` and its intervals)
-    rests on these documents alone, and they tell how far predictions can be trusted. "auto" is 0.05, and more of few
-    documents: up to 0.15, until there are 100. With 0, or fewer than 5 such documents, weights rest on documents that
-    have shaped the topics: their intervals are too short where c > 1.
+    Add direct weights of single words (tf-idf, ridge regression) for what the topics miss: see `word_coef_`. Topics and
+    `coef_` are the same without. Needs `calibrate`.
+held_out : "auto" or float, default="auto"
+    The share of the documents with a known response that no chain sees. Reported weights (`coef_` and its intervals)
+    rest on these documents alone, and so does the shrinkage of predictions. "auto" is 0.05, and up to 0.15 of few
+    documents, until there are 100. With 0, or fewer than 5 such documents, weights rest on documents that have shaped
+    the topics: their intervals are too short where c > 1.
 alpha : float, array-like of shape (n_topics,) or None, default=None
     Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic; None is 0.1 for
     each.
@@ -37,32 +37,20 @@ optimize_priors : bool, default=False
     Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
 nu2 : float, default=1.0
     Prior variance of the weights eta.
-seeds : dict of lists of str, or list of them, optional
-    Words that topics are to be about: {"billing": ["invoice", "refund"], ...}. The first topics are theirs, with these
-    names, in every chain; topics beyond them are free. `fit` needs `feature_names`, or numbers of columns in the place
-    of words.
-seed_strength : float, default=1.0
-    How much seeds weigh: a seed word has so many tokens in its topic for each that it has in all documents. They never
-    move.
-seed_weights : "auto", dict or None, default="auto"
-    Where a seeded topic pulls to. Classes: "auto" lets a topic with a class's name pull to that class, a dict says
-    {topic: class}. Ratings and counts: a dict {topic: number}, how far a document that is all of this topic is from the
-    mean (of a count, on the log scale). It is a prior mean of the weights, from which documents may lead away.
-prior : fitted model or pipeline, optional
-    A model whose topics are the start and the prior of this one's, as pseudo-counts; words are matched by name. Topics
-    beyond its own are free. It is not kept in a model file.
-prior_weights : bool, default=False
-    Whether the prior's weights count, too; it must have the same kind of response.
-discount : float, default=1.0
-    What a document of the prior, or of an earlier batch of `partial_fit`, counts for beside one of this fit: 1 as much,
-    0 nothing.
+seeds : Seeds, dict of lists of str, or list of them, optional
+    Words that topics are to be about: {"billing": ["invoice", "refund"], ...}, or `Seeds(words, strength=, weights=)`.
+    The first topics are theirs, with these names, in every chain; further topics are free. `fit` needs `feature_names`,
+    or numbers of columns in place of words.
+prior : Prior, fitted model or pipeline, optional
+    A model whose topics are the start and the prior of this one's, or `Prior(model, weights=, discount=)`. Words are
+    matched by name, and topics beyond its own are free. It is not kept in a model file.
 start : {"mean", "paper"}, default="mean"
     lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
-    with c > 4 may never find back from its first weights.
+    with c > 4 may never recover from its first weights.
 burn_in, n_draws : int, default=60 and 20
     A chain runs burn_in + n_draws iterations; the last n_draws are kept.
 n_chains : int, default=4
-    Independent chains. Predictions average over all; what is shown comes from the one with the highest log joint.
+    Independent chains. Predictions average over all; the topics of the one with the highest log joint are shown.
 sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
     Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
 predict_sweeps : int, default=40
@@ -73,8 +61,8 @@ missing_label : object, optional
 n_jobs : int, optional
     Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
 device : {"cpu", "cuda"}, default="cpu"
-    Where topics are sampled: "cuda" is an NVIDIA card, and needs `pip install "supertopic[gpu]"`. All chains run on it
-    at once, with the sampler "delayed" or "drawn". It may be set anew for predictions, and is not part of a model file.
+    Where topics are sampled: "cuda" is an NVIDIA GPU, and needs `pip install "supertopic[gpu]"`. All chains run on it
+    at once, with the sampler "delayed" or "drawn". It may be changed for predictions, and is not part of a model file.
 engine : {"threads", "ray", "ray:ADDRESS"}, default="threads"
     Who fits: threads of this process, or the machines of a Ray cluster, which needs `pip install "supertopic[ray]"`.
     Without an address and RAY_ADDRESS a cluster of this machine alone is started, and stopped at the end. There n_jobs
@@ -86,11 +74,13 @@ verbose : bool, default=False
     Show a progress bar.
 """
 ATTRIBUTES = """\
+posterior_ : Posterior
+    The fitted model as a value: topics, terms, response, traces. The other attributes read it.
 coef_ : ndarray of shape (n_columns, n_topics)
-    Posterior mean of the weights in the best chain, from hidden documents: see `hidden`.
+    Posterior mean of the weights in the best chain, from held-out documents: see `held_out`.
 coef_draws_ : ndarray of shape (n_chains, n, n_columns, n_topics)
     The draws behind it, n_draws or 100. Topics of different chains are not matched.
-calibrated_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
+prediction_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta that predictions use.
 word_coef_ : ndarray of shape (n_columns, n_words)
     The direct weights of single words, for tf-idf rows of length 1: see `words`.
@@ -98,34 +88,33 @@ training_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta in the chains that learned the topics, where the response weighs c.
 intercept_, empty_intercept_ : ndarray of shape (n_columns,)
     omega of a document of which nothing is known, which stands for the base rate; and of one without known words.
-calibrated_intercept_ : ndarray of shape (n_columns,)
+prediction_intercept_ : ndarray of shape (n_columns,)
     The constant of omega in predictions, with which these are right on average: `intercept_`, and a correction for
     the difference between the mean of a probability and the probability of the mean omega.
 empty_documents_ : ndarray of shape (n_columns,)
-    From how many documents the mean response of those without known words is known; intervals of such a document
-    depend on it.
-hidden_ : dict
-    What the hidden documents tell: how many they are, the loss of the predictions and of the base rate on them, the
-    standard error of the difference, the factor by which weights for predictions were corrected, and the probability
-    that topics say nothing, for each column. With words also the loss of topics alone and of words
-    alone, and the share that topics have in what is explained, the rest being that of words.
+    The number of documents that `empty_intercept_` rests on; intervals of a document without known words depend on it.
+held_out_ : dict
+    The number of held-out documents, the loss of the predictions and of the base rate on them, the standard error of
+    the difference, the shrinkage factor of the weights, and the probability that topics explain nothing, for each
+    column. With words also the loss of topics alone and of words alone, and the share of topics in what is explained.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each; the mean is over all chains.
 covariate_names_ : ndarray of shape (n_covariates,)
-    The covariates' names, which are those of a DataFrame's columns, or numbers.
+    The covariates' names: those of a DataFrame's columns, or numbers.
 components_ : ndarray of shape (n_topics, n_words)
     Pseudo-counts of each word in each topic, as in scikit-learn.
 topic_word_ : ndarray of shape (n_topics, n_words)
     The topics: rows sum to 1.
 doc_topic_ : ndarray of shape (n_docs, n_topics)
-    The mean zbar of the training documents, which has seen the response but for the hidden ones; `transform` has not.
+    The mean zbar of the training documents. It depends on the response, except for held-out documents; `transform`
+    does not.
 log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
     The log joint density, and the iterations at which it was taken: every tenth, and all that are kept.
-best_chain_, sampler_, seed_, n_blocks_, timings_ : int, str, int, int, dict
-    The chain that is shown, the sampler that ran, the seed, how many parts the topics have (see `multiclass`), and the
-    seconds spent on eta, z and lambda by all threads or by the card; on a cluster also seconds and bytes of exchange.
+best_chain_, sampler_, seed_, timings_ : int, str, int, dict
+    The chain that is shown, the sampler that ran, the seed, and the seconds spent on eta, z and lambda by all threads
+    or by the GPU; on a cluster also seconds and bytes of exchange.
 n_batches_ : int
-    How often `partial_fit` has learned, or 1.
+    The number of batches that `partial_fit` has learned from, or 1.
 vocabulary_ : ndarray of shape (n_words,)
     The words, if `fit` was given `feature_names`.
 topic_names_ : dict
@@ -143,9 +132,11 @@ y : array-like of shape (n_docs,) or (n_docs, n_columns)
 sample_weight : array-like of shape (n_docs,), optional
     Multiplies c for each document; 0 makes its response unknown.
 covariates : array-like of shape (n_docs, n_covariates), optional
-    Numbers that are known of each document and enter omega next to its topics; `predict` needs them, too.
+    Numbers that are known of each document and enter omega beside its topics; `predict` needs them, too.
 classes : array-like, optional
-    All classes there are, if the first batch does not have them all; later ones do not need it.
+    All classes, if the first batch does not have them all; later ones do not need it.
+discount : float, default=1.0
+    The weight of an earlier document beside one of this batch: 1 is as much, 0 is nothing.
 feature_names : array-like of str, optional
     The words of X's columns, such as `vectorizer.get_feature_names_out()`: for seeds, for a prior with another
     vocabulary, and wherever words are shown. A DataFrame has them already.
@@ -154,9 +145,8 @@ checkpoint, checkpoint_every : path and seconds, optional
     was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
 """
 LDA_HAS_NOT = (
-    "coef_", "calibrated_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "hidden_",
-    "calibrated_intercept_", "empty_documents_",
-    "covariate_coef_", "covariate_names_",
+    "coef_", "prediction_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "held_out_",
+    "prediction_intercept_", "empty_documents_", "covariate_coef_", "covariate_names_",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.responses import NoResponse
 from supertopic.model.terms import CovariateColumns
 from supertopic.report.diagnose import Diagnosis, diagnose_topics
+from supertopic.report.topics import complete
 
 NO_COVARIATES = CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
 
@@ -46,7 +47,7 @@ class LDA(TopicModel):
     ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _make_response(self) -> NoResponse:
+    def make_response(self) -> NoResponse:
         return NoResponse()
 
     @documented_fit
@@ -63,7 +64,8 @@ class LDA(TopicModel):
         """
         counts, documents = self._documents(X, None)
         self._start_fit()
-        return self._fit(documents, counts, feature_names, Checkpointing(checkpoint, checkpoint_every))
+        vocabulary = self._vocabulary(feature_names, None)
+        return self.fit_corpus(documents, counts, None, vocabulary, Checkpointing(checkpoint, checkpoint_every))
 
     @documented_fit
     def partial_fit(
@@ -79,21 +81,31 @@ class LDA(TopicModel):
         """
         previous = getattr(self, "posterior_", None)
         counts, documents = self._documents(X, previous)
-        checkpointing = Checkpointing(checkpoint, checkpoint_every)
-        return self._fit(documents, counts, feature_names, checkpointing, previous, discount)
+        checkpointing, vocabulary = (
+            Checkpointing(checkpoint, checkpoint_every),
+            self._vocabulary(feature_names, previous),
+        )
+        return self.fit_corpus(documents, counts, None, vocabulary, checkpointing, previous=previous, discount=discount)
 
-    def _fit(
-        self, corpus: Corpus, counts: csr_array | None, feature_names: Any, checkpointing: Checkpointing,
-        previous: Posterior | None = None, discount: float = 1.0,
+    def fit_corpus(
+        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
+        checkpointing: Checkpointing, *, previous: Posterior | None = None, discount: float = 1.0,
     ) -> Self:  # fmt: skip
-        known = self._known(self._vocabulary(feature_names, previous), previous, discount, corpus)
-        encoded = self._make_response().encode(None, np.ones(len(corpus.doc_start) - 1))
+        """Fit documents wherever they are; counts are theirs, if these are in memory."""
+        known = self._known(vocabulary, previous, discount, corpus)
+        encoded = self.make_response().encode(None, np.ones(len(corpus.doc_start) - 1))
         seed = self._seed()
         self.posterior_ = fit(
             corpus.with_target(encoded.target), encoded, NO_COVARIATES, self._config(self.n_features_in_, seed), seed,
             known, counts, checkpointing,
         )  # fmt: skip
         return self
+
+    def evaluate(self, X: ArrayLike, y: Any = None) -> tuple[np.ndarray, float, str]:
+        """The negative log probability of a token in each document, by document completion, and the perplexity."""
+        logs, tokens = complete(self._fitted(), self._counts(X), self._settings())
+        some = tokens > 0
+        return -logs[some] / tokens[some], float(np.exp(-logs.sum() / tokens.sum())), "perplexity"
 
     def diagnose(self, X: ArrayLike | None = None, y: Any = None) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.supervised import Supervised
-from supertopic.estimators.validation import check_number
+from supertopic.estimators.validation import check_level, check_number
 from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses import Gaussian, NegativeBinomial
@@ -44,11 +44,11 @@ class TopicRegressor(RegressorMixin, Supervised):
 
     def _predict(self, documents: NewDocuments, return_std: bool) -> Any:
         if not return_std:
-            return self._shaped(self._expected(documents))
+            return self._shaped(documents.expected())
         response = documents.posterior.response.plain()
         assert isinstance(response, NumberResponse)
         std = documents.summarise(lambda omegas, scales, _: response.standard_deviation(omegas, scales))
-        return self._shaped(self._expected(documents)), self._shaped(std)
+        return self._shaped(documents.expected()), self._shaped(std)
 
     def _log_predictive(self, documents: NewDocuments, y: Any) -> np.ndarray:
         response = documents.posterior.response.plain()
@@ -110,11 +110,11 @@ class SLDARegressor(TopicRegressor):
     ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number("sigma2", self.sigma2, ("variance", "drawn"))
 
-    def _make_response(self) -> NumberResponse:
+    def make_response(self) -> NumberResponse:
         known = None if isinstance(self.sigma2, str) else float(self.sigma2)
         drawn = isinstance(self.sigma2, str) and self.sigma2 == "drawn"
         return Gaussian(float(self.c), np.ones(1), drawn=drawn, fixed=known is not None, known_variance=known)
@@ -142,7 +142,8 @@ class SLDARegressor(TopicRegressor):
 
         They are quantiles of the mixture of the normals of all draws and chains.
         """
-        lower, upper = self._interval(self._new(X, covariates), level)
+        check_level(level)
+        lower, upper = self._new(X, covariates).interval(level)
         return self._shaped(lower), self._shaped(upper)
 
     def score(
@@ -198,11 +199,11 @@ class SLDACountRegressor(TopicRegressor):
     ) -> None:  # fmt: skip
         self._store(locals())
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number("dispersion", self.dispersion, ("drawn",), LEAST_SCALE, MOST_SCALE)
 
-    def _make_response(self) -> NegativeBinomial:
+    def make_response(self) -> NegativeBinomial:
         drawn = isinstance(self.dispersion, str)
         r = np.full(1, 1.0 if drawn else float(self.dispersion))
         return NegativeBinomial(float(self.c), r, drawn=drawn, fixed=not drawn)
@@ -270,7 +271,8 @@ class SLDACountRegressor(TopicRegressor):
 
         They are quantiles of the mixture of the negative binomials of all draws and chains.
         """
-        lower, upper = self._interval(self._new(X, covariates, exposure), level)
+        check_level(level)
+        lower, upper = self._new(X, covariates, exposure).interval(level)
         return self._shaped(lower), self._shaped(upper)
 
     def score(

@@ -2,7 +2,7 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from supertopic.corpus.source import Corpus
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
-from supertopic.estimators.validation import MOST, check_covariates, check_level, check_number, log_exposure
+from supertopic.estimators.validation import MOST, check_covariates, check_level, log_exposure
 from supertopic.inference.chains import Config
 from supertopic.inference.fit import Checkpointing, fit
 from supertopic.inference.predict import NewDocuments
@@ -47,8 +47,8 @@ class Supervised(TopicModel):
     _numbers = (*TopicModel._numbers, "nu2", "c")
     _learners: Sequence[Learner] = ()  # of further terms of omega
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         share = self.held_out
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_HELD_OUT
         if not number and not (isinstance(share, str) and share == "auto"):
@@ -114,22 +114,21 @@ class Supervised(TopicModel):
         if y is None and previous is None and more.get("classes") is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         vocabulary = self._vocabulary(feature_names, previous)
-        return self._fit_corpus(
-            documents, counts, y, sample_weight, covariates, vocabulary, checkpointing, previous, **more
-        )
+        more |= {"sample_weight": sample_weight, "covariates": covariates, "previous": previous}
+        return self.fit_corpus(documents, counts, y, vocabulary, checkpointing, **more)
 
-    def _fit_corpus(
-        self, corpus: Corpus, counts: csr_array | None, y: Any, sample_weight: Any, covariates: Any,
-        vocabulary: np.ndarray | None, checkpointing: Checkpointing, previous: Posterior | None = None,
-        discount: float = 1.0, exposure: Any = None, classes: Any = None,
+    def fit_corpus(
+        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
+        checkpointing: Checkpointing, *, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
+        classes: Any = None, previous: Posterior | None = None, discount: float = 1.0,
     ) -> Self:  # fmt: skip
-        """Fit documents; counts are theirs, if these are in memory."""
+        """Fit documents wherever they are; counts are theirs, if these are in memory."""
         known = self._known(vocabulary, previous, discount, corpus)
         lengths = np.diff(corpus.doc_start)
         weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
         if weight.max() * self.c > MOST:
             raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
-        response, sums = self._make_response(), None
+        response, sums = self.make_response(), None
         if previous is None:
             columns, Z = describe_covariates(covariates, len(lengths))
         else:
@@ -155,16 +154,6 @@ class Supervised(TopicModel):
         n_docs, term = counts.shape[0], posterior.covariates
         Z = new_covariates(no_covariates() if term is None else term.columns, covariates, n_docs)
         return NewDocuments(posterior, counts, Z, log_exposure(exposure, n_docs), self._settings())
-
-    def _expected(self, documents: NewDocuments) -> np.ndarray:
-        """The mean prediction of each document, (n_docs, n_answers)."""
-        response = documents.posterior.response
-        return documents.summarise(lambda omegas, *_: mean_over_draws(response.expected, omegas))
-
-    def _interval(self, documents: NewDocuments, level: float) -> tuple[np.ndarray, np.ndarray]:
-        check_level(level)
-        response = documents.posterior.response.plain()
-        return documents.summarise(lambda omegas, scales, _: response.interval(omegas, scales, level))
 
     @abstractmethod
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -204,10 +193,7 @@ class Supervised(TopicModel):
         Classes: the largest probability is smallest; labels: the mean distance from a half; numbers: the widest 90 %
         interval. `beside` are covariates and exposure, as for `predict`.
         """
-        documents = self._new(X, **beside)
-        response = documents.posterior.response.plain()
-        doubt = documents.summarise(lambda omegas, scales, _: response.doubt(omegas, scales))
-        return np.argsort(-doubt, kind="stable")[:n]
+        return np.argsort(-self._new(X, **beside).doubt(), kind="stable")[:n]
 
     def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
         """The documents whose responses are least expected: candidates for wrong labels, or for a closer look.
@@ -230,10 +216,19 @@ class Supervised(TopicModel):
             number from its prediction in standard deviations.
         """
         documents = self._new(X, **beside)
-        response = documents.posterior.response.plain()
+        truth = documents.posterior.response.truth(y, documents.counts.shape[0])
+        return np.argsort(-documents.surprise(truth), kind="stable")[:n]
+
+    def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> tuple[np.ndarray, float, str]:
+        """The loss of each document, a score of all of them, and the name of the score.
+
+        The loss of classes and labels is -log p, of the hinge the share of errors, of ratings the squared error in
+        units of the variance, and of counts the negative log density.
+        """
+        documents = self._new(X, **beside)
+        response = documents.posterior.response
         truth = response.truth(y, documents.counts.shape[0])
-        surprise = documents.summarise(lambda omegas, scales, docs: response.surprise(truth[docs], omegas, scales))
-        return np.argsort(-np.where(np.isnan(surprise), -np.inf, surprise), kind="stable")[:n]
+        return documents.loss(truth), response.score(truth, documents.expected()), response.score_name
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.
@@ -265,7 +260,8 @@ class Supervised(TopicModel):
 
     def report(
         self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
-        vectorizer: Any = None, title: str = "", unseen: bool = False, **beside: Any,
+        vectorizer: Any = None, title: str = "", unseen: bool = False, rival: dict[str, Any] | None = None,
+        **beside: Any,
     ) -> "Page":  # fmt: skip
         """One page, in one file, that shows the fit, its topics, how well it predicts, and why.
 
@@ -283,6 +279,8 @@ class Supervised(TopicModel):
             The heading.
         unseen : bool
             Whether these documents are new to the model, so that they show how well it predicts.
+        rival : dict, optional
+            Figures of another model on the same documents: {"name": ..., "accuracy": ..., "log_loss": ...}.
         **beside
             covariates and exposure of the documents.
 
@@ -291,15 +289,17 @@ class Supervised(TopicModel):
         Page
             The page, a string of HTML; a notebook shows it as a link.
         """
-        from sklearn.pipeline import make_pipeline
-
         from supertopic.report.page import Page, make_page
 
-        self._fitted()
-        vectorizer = vectorizer or getattr(self, "vectorizer_", None)
+        posterior, vectorizer = self._fitted(), vectorizer or getattr(self, "vectorizer_", None)
         if vectorizer is None:
             raise ValueError("report shows texts: vectorizer is the fitted one that made the counts of the fit.")
-        page = make_page(make_pipeline(vectorizer, self), list(texts), y, title=title, unseen=unseen, **beside)
+        texts = [str(text) for text in texts]
+        documents, names = self._new(vectorizer.transform(texts), **beside), vectorizer.get_feature_names_out()
+        title = title or f"{type(self).__name__} on {len(texts):,} documents"
+        truth = None if y is None else posterior.response.truth(y, len(texts))
+        kind, names = type(self).__name__, vocabulary_of(posterior, names)
+        page = make_page(documents, texts, truth, names, title, kind, unseen, rival)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return Page(page, path)
@@ -419,14 +419,6 @@ class Supervised(TopicModel):
         if posterior.words is None:
             raise AttributeError("The model has no weights of words: it was fitted with words=False.")
         return summary.missed_words(posterior, vocabulary_of(posterior, feature_names), n)
-
-
-def mean_over_draws(expected: Callable[[np.ndarray], np.ndarray], omegas: np.ndarray) -> np.ndarray:
-    """The mean prediction over draws of omega, added one by one: the order must not depend on the documents."""
-    total = expected(omegas[0])
-    for omega in omegas[1:]:
-        total = total + expected(omega)
-    return total / len(omegas)
 
 
 def no_covariates() -> CovariateColumns:

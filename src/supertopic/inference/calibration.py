@@ -78,9 +78,7 @@ def calibrate(
     if held_out is None:
         reported = eta
         if known.reported.precision.any():  # there is nothing new about them: they are drawn from what is known
-            reported = np.array(
-                [draw_eta(known.reported, NU2_REPORTED, make_key(path, i)) for i in range(n_reported)]
-            )
+            reported = np.array([draw_eta(known.reported, NU2_REPORTED, make_key(path, i)) for i in range(n_reported)])
         return Calibrated(eta, scale, reported, None, left_out, carried)
     topics = chain_topics(chain)
     everyone = slice(0, len(held_out.target.y))

@@ -1,4 +1,4 @@
-"""A posterior from documents and responses: hold documents out, run chains, calibrate, shrink, learn words, assemble."""
+"""A posterior from documents and responses: hold out, run chains, calibrate, shrink, learn words, assemble."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from supertopic.corpus.source import Corpus
 from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
 from supertopic.inference.held_out import choose_held_out
-from supertopic.inference.level import BaseRate, find_base_rate
+from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.inference.shrinkage import every_few
 from supertopic.inference.weights import Ingredients, Learner, calibrated_terms, uncalibrated_terms
@@ -35,6 +35,9 @@ class Checkpointing(NamedTuple):
 
     path: str | os.PathLike[str] | None = None
     every: float = 60.0
+
+
+NO_CHECKPOINT = Checkpointing()
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Known:
 
 def fit(
     corpus: Corpus, encoded: Encoded, covariates: CovariateColumns, config: Config, seed: int | None, known: Known,
-    counts: csr_array | None = None, checkpointing: Checkpointing = Checkpointing(), learners: Sequence[Learner] = (),
+    counts: csr_array | None = None, checkpointing: Checkpointing = NO_CHECKPOINT, learners: Sequence[Learner] = (),
 ) -> Posterior:  # fmt: skip
     """The posterior of a model.
 
@@ -170,8 +173,9 @@ def topic_sets(runs: list[ChainRun], priors: list[ChainPrior], config: Config) -
         own = slice(first, first + config.n_chains)
         draws = [run.draws for run in runs[own]]
         found.append(TopicSet(
-            np.stack([draw.word_topic for draw in draws]), config.n_draws, np.array([draw.priors.alpha for draw in draws]),
-            np.array([draw.priors.beta for draw in draws]), np.array([prior.pseudo_tokens for prior in priors[own]]),
+            np.stack([draw.word_topic for draw in draws]), config.n_draws,
+            np.array([draw.priors.alpha for draw in draws]), np.array([draw.priors.beta for draw in draws]),
+            np.array([prior.pseudo_tokens for prior in priors[own]]),
             np.array([draw.eta for draw in draws]), np.array([run.weights.reported for run in runs[own]]),
         ))  # fmt: skip
     return tuple(found)

@@ -9,7 +9,10 @@ from supertopic.inference.shrinkage import TOPICS, Shrinkage
 from supertopic.model.responses.base import Response
 from supertopic.warn import warn
 
-SHARES, ENOUGH = (0.05, 0.15), 100  # held_out="auto": the least and the largest share, and how many documents are enough
+SHARES, ENOUGH = (
+    (0.05, 0.15),
+    100,
+)  # held_out="auto": the least and largest share, and how many documents suffice
 LEAST, MOST = 5, 10_000  # documents; fewer say nothing, more say nothing new
 NAMED = 5  # columns that a message names
 
@@ -68,8 +71,8 @@ def warn_of_no_relation(lost: np.ndarray, n_judged: int, response: Response, fou
         what = "columns " + ", ".join(names[i] for i in lost[:NAMED])
         what += f" and {len(lost) - NAMED} more of {n_judged}" if len(lost) > NAMED else ""
     warn(
-        f"Found no relation between topics and {what}: on {found['documents']} held-out documents topics do not predict "
-        f"better than the base rate (loss {found.get('topics_loss', found['loss']):.4g}, that of the base rate "
+        f"Found no relation between topics and {what}: on {found['documents']} held-out documents topics do not "
+        f"predict better than the base rate (loss {found.get('topics_loss', found['loss']):.4g}, that of the base rate "
         f"{found['base_loss']:.4g}). Predictions leave the topics out. Is there a relation to be found, and are there "
         "enough documents to find it?"
     )

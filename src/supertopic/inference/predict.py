@@ -44,7 +44,7 @@ class Settings:
 
 
 def frozen_topics(topics: TopicSet, chain: int, device: str) -> FrozenTopics:
-    """The topics of a chain as the sampler reads them; they are kept, since making them takes longer than a document."""
+    """The topics of a chain as the sampler reads them; kept, since making them takes longer than a document."""
     with freezing:
         known = frozen.setdefault(topics, {})
         if (chain, device) not in known:
@@ -88,8 +88,8 @@ class NewDocuments:
         streams = content_streams(self.tokens, self.key(place, chain))
         return draw_topics(self.tokens, topics, streams, self.settings.n_sweeps)
 
-    def part(self, docs: slice) -> "NewDocuments":
-        """Some consecutive documents."""
+    def part(self, docs: slice | np.ndarray) -> "NewDocuments":
+        """Some of the documents."""
         return replace(
             self, counts=self.counts[docs], covariates=self.covariates[docs], log_exposure=self.log_exposure[docs]
         )
@@ -121,6 +121,39 @@ class NewDocuments:
             return tuple(map(np.concatenate, zip(*found, strict=True)))
         return np.concatenate(found)
 
+    def expected(self) -> np.ndarray:
+        """The mean prediction of each document, (n_docs, n_answers)."""
+        response = self.posterior.response
+
+        def mean(omegas: np.ndarray, *_: Any) -> np.ndarray:
+            total = response.expected(omegas[0])
+            for omega in omegas[1:]:  # one by one: the order must not depend on the number of documents
+                total = total + response.expected(omega)
+            return total / len(omegas)
+
+        return self.summarise(mean)
+
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The interval of each prediction: lower and upper ends, (n_docs, n_answers)."""
+        response = self.posterior.response.plain()
+        return self.summarise(lambda omegas, scales, _: response.interval(omegas, scales, level))
+
+    def doubt(self) -> np.ndarray:
+        """How unsure each prediction is, (n_docs,)."""
+        response = self.posterior.response.plain()
+        return self.summarise(lambda omegas, scales, _: response.doubt(omegas, scales))
+
+    def loss(self, truth: np.ndarray) -> np.ndarray:
+        """The loss of each prediction, (n_docs,)."""
+        response = self.posterior.response.plain()
+        return self.summarise(lambda omegas, scales, docs: response.loss(truth[docs], omegas, scales))
+
+    def surprise(self, truth: np.ndarray) -> np.ndarray:
+        """How far each known response is from its prediction, (n_docs,); -inf where it is unknown."""
+        response = self.posterior.response.plain()
+        found = self.summarise(lambda omegas, scales, docs: response.surprise(truth[docs], omegas, scales))
+        return np.where(np.isnan(found), -np.inf, found)
+
     def _parts(self) -> tuple[list[slice], int]:
         """The documents that are worked on at a time, and by how many threads."""
         n_docs, n_threads = self.counts.shape[0], self.settings.n_threads
@@ -132,10 +165,8 @@ class NewDocuments:
         return cut(self.tokens.doc_start, max(1, min(n_parts, n_docs))), n_threads
 
 
-def topic_shares(
-    posterior: Posterior, tokens: Tokens, chains: Sequence[int], settings: Settings
-) -> np.ndarray:
-    """The label-free mean zbar of new documents, (chain, n_docs, K); one without known words gets the corpus's shares."""
+def topic_shares(posterior: Posterior, tokens: Tokens, chains: Sequence[int], settings: Settings) -> np.ndarray:
+    """The label-free mean zbar of new documents, (chain, n_docs, K); those of the corpus for one without words."""
     found = np.empty((len(chains), len(tokens.doc_start) - 1, posterior.n_topics))
     for chain, zbar in zip(chains, found, strict=True):
         for i, (topics, places) in enumerate(zip(posterior.topics, posterior.places, strict=True)):

@@ -166,7 +166,9 @@ def log_posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
         log_posterior -= logsumexp(log_posterior, axis=0)
         found = np.exp(log_posterior)
         others = found.sum(axis=1, keepdims=True) - found
-        log_prior = np.log(PRIOR_WEIGHT * (prior / prior.sum())[:, None] + others) - np.log(PRIOR_WEIGHT + n_columns - 1)
+        log_prior = np.log(PRIOR_WEIGHT * (prior / prior.sum())[:, None] + others) - np.log(
+            PRIOR_WEIGHT + n_columns - 1
+        )
     return log_posterior
 
 
@@ -179,9 +181,7 @@ def spread(grid: np.ndarray, posterior: np.ndarray, n: int, rng: np.random.Gener
     return draws
 
 
-def draw_factors(
-    shrinkage: Shrinkage | None, n: int, rng: np.random.Generator, usual: float
-) -> dict[str, np.ndarray]:
+def draw_factors(shrinkage: Shrinkage | None, n: int, rng: np.random.Generator, usual: float) -> dict[str, np.ndarray]:
     """n draws of each factor, (n, n_judged); the usual one where nothing was held out."""
     if shrinkage is None:
         return {TOPICS: np.full((n, 1), usual), COVARIATES: np.ones((n, 1)), SCALE: np.ones((n, 1))}

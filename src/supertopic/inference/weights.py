@@ -132,9 +132,7 @@ def intercept(made: Ingredients, level: np.ndarray) -> Intercept:
 def carry_over(made: Ingredients, scale: np.ndarray, **more: Any) -> Carryover:
     weights = tuple(tuple(run.weights.known for run in chains) for chains in made.runs)
     level = made.response.offset_in_units(made.rate.link)
-    return replace(
-        made.past, weights=weights, sums=made.rate.sums, level=level, scale=np.concatenate(scale), **more
-    )
+    return replace(made.past, weights=weights, sums=made.rate.sums, level=level, scale=np.concatenate(scale), **more)
 
 
 def calibrated_terms(made: Ingredients) -> PredictionTerms:
@@ -170,7 +168,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     )  # fmt: skip
     terms: list[Term] = [topics, *with_covariates(made.covariates, beside * factors.covariates[..., None])]
     further = learn_further(made, seen, draws)
-    for term, added in further:
+    for _, added in further:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
     earlier = made.past.level_shift
     earlier = np.zeros((3, seen.y.shape[1])) if earlier is None else earlier.copy()
@@ -187,10 +185,10 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         grids[BESIDE] = list(words.fit.shrinkage.grids.values())
     if alone:
         grids[ALONE] = list(alone.grids.values())
-    carryover = carry_over(made, scale, level_shift=shift, words=words.carryover() if words else made.past.words, grids=grids)
-    return PredictionTerms(
-        tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover
+    carryover = carry_over(
+        made, scale, level_shift=shift, words=words.carryover() if words else made.past.words, grids=grids
     )
+    return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
 
 
 def discounted(made: Ingredients, name: str) -> dict[str, np.ndarray] | None:
@@ -362,7 +360,9 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
         target = seen._replace(offset=omega)
-        term = learner(Residual(documents, target, made.response.plain(), made.config.n_chains, made.config.n_draws, previous))
+        term = learner(
+            Residual(documents, target, made.response.plain(), made.config.n_chains, made.config.n_draws, previous)
+        )
         added = term.omega(FurtherDocuments.of(documents, made.config)).mean(axis=0)
         omega = omega + added
         found.append((term, added))
@@ -381,4 +381,3 @@ class FurtherDocuments(NamedTuple):
     def of(cls, documents: ResidualDocuments, config: Config) -> "FurtherDocuments":
         pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
         return cls(documents.counts, documents.covariates, np.zeros((documents.counts.shape[0], 1)), pairs)
-

@@ -1,6 +1,6 @@
 """Weights of words beside topics, for what topics smooth over.
 
-omega gets x @ theta added, where x are tf-idf rows and theta a ridge regression whose offset is a times the topics' part.
+omega gets x @ theta added, where x are tf-idf rows and theta is a ridge regression beside a times the topics' part.
 The factor a, and whether words help at all, is decided on held-out documents: some copies of theta may be 0. How theta
 would differ on other documents is in its copies, each of which weighs the documents at random (the Bayesian bootstrap).
 """

@@ -1,5 +1,6 @@
 """A posterior is a value: topics, terms, response, traces, and what later batches need. It never changes."""
 
+import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -130,13 +131,13 @@ class Posterior:
     def columns(self) -> list[slice]:
         """The columns of the response that each set of topics serves."""
         ends = np.cumsum([0, *(part.training.shape[2] for part in self.topics)]).tolist()
-        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
     @property
     def places(self) -> list[slice]:
         """The places of each set's topics where all topics stand side by side."""
         ends = np.cumsum([0, *(part.n_topics for part in self.topics)]).tolist()
-        return [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
     @property
     def own(self) -> np.ndarray:

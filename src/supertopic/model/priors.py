@@ -243,7 +243,9 @@ def chain_priors(
                 else:
                     tokens = pseudo.sum(axis=0, dtype=float)
                 if earlier.with_weights:
-                    known = carried_weights(earlier, place, chain, known, response, level, columns, n_topics, len(parts))
+                    known = carried_weights(
+                        earlier, place, chain, known, response, level, columns, n_topics, len(parts)
+                    )
             if means is not None and not (earlier and earlier.updates):  # weights of earlier batches know of them
                 known = pull_weights(known, means[:, columns], response.seed_spread, nu2)
             found.append(ChainPrior(pseudo, known, tokens))
@@ -290,9 +292,7 @@ def check_total(corpus: Corpus, *counts: np.ndarray) -> None:
         )
 
 
-def whole_counts(
-    own: TopicSet, chain: int, earlier: Earlier, seeded: np.ndarray | None, seed: list[int]
-) -> np.ndarray:
+def whole_counts(own: TopicSet, chain: int, earlier: Earlier, seeded: np.ndarray | None, seed: list[int]) -> np.ndarray:
     """The counts of a chain of an earlier posterior, discounted, as whole numbers that are right on average: (V, K).
 
     Seeds are a prior of their own, which does not fade: they are left out.

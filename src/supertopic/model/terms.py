@@ -301,7 +301,10 @@ class WordWeights(Term):
     def parts(self, document: Documents) -> Parts:
         x, word = self.dictionary.rows(document.counts), document.counts.indices
         place = np.searchsorted(self.dictionary.word, word)
-        copies, found = document.pairs.copies(len(self.theta)), np.zeros((len(self.theta), len(word), self.theta.shape[1]))
+        copies, found = (
+            document.pairs.copies(len(self.theta)),
+            np.zeros((len(self.theta), len(word), self.theta.shape[1])),
+        )
         for i, (w, j) in enumerate(zip(word, place, strict=True)):
             if j < len(self.dictionary.word) and self.dictionary.word[j] == w:
                 found[:, i] = self.theta[:, :, j] * x[0, j]
@@ -320,7 +323,9 @@ class WordWeights(Term):
     def from_tensors(cls, tensors: dict[str, np.ndarray], response: Response, shape: Shape) -> "WordWeights":
         (word, idf), theta = (tensors["word"], tensors["idf"]), tensors["theta"]
         expect(word.ndim == 1 and word.dtype.kind in "iu" and idf.shape == word.shape, "the words with weights")
-        expect((np.diff(word) > 0).all() and (word >= 0).all() and (word < shape.n_words).all(), "which words have weights")
+        expect(
+            (np.diff(word) > 0).all() and (word >= 0).all() and (word < shape.n_words).all(), "which words have weights"
+        )
         expect(theta.ndim == 3 and len(theta) and theta.shape[1:] == (shape.n_columns, len(word)), "theta's shape")
         return cls(Dictionary(word, idf), theta)
 

@@ -16,7 +16,10 @@ from supertopic.report.diagnostics import ess, rhat
 from supertopic.report.topics import perplexity
 from supertopic.warn import warn
 
-RISING, APART = 0.02, 0.05  # the part of the log joint's rise that may be left; the allowed difference of chains' scores
+RISING, APART = (
+    0.02,
+    0.05,
+)  # the part of the log joint's rise that may be left; the allowed difference of chains' scores
 
 
 class Diagnosis(dict[str, dict[str, float]]):
@@ -90,9 +93,7 @@ def diagnose_response(
     return finish(posterior, figures, quantities)
 
 
-def finish(
-    posterior: Posterior, figures: dict[str, dict[str, float]], quantities: dict[str, np.ndarray]
-) -> Diagnosis:
+def finish(posterior: Posterior, figures: dict[str, dict[str, float]], quantities: dict[str, np.ndarray]) -> Diagnosis:
     """R-hat and effective sample size of some quantities, and advice."""
     figures = figures | {name: {"rhat": rhat(values), "ess": ess(values)} for name, values in quantities.items()}
     if posterior.held_out.get("documents"):

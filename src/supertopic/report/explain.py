@@ -99,7 +99,8 @@ class Explanation(NamedTuple):
         lines = [", ".join(predicted), f"for {self.columns[self.column]}:"]
         lines += [f"  {value[self.column]:+8.3f}  {name}" for name, value in self.others.items()]
         lines += [
-            f"  {total:+8.3f}  {word}  ({a:+.3f} .. {b:+.3f})" for word, total, a, b in self.rows(self.column, MOST_WORDS)
+            f"  {total:+8.3f}  {word}  ({a:+.3f} .. {b:+.3f})"
+            for word, total, a, b in self.rows(self.column, MOST_WORDS)
         ]
         left = len(self.words) - MOST_WORDS
         lines += [f"            and {left} more words"] if left > 0 else []

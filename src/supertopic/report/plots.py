@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.report.diagnostics import interval
+from supertopic.model.responses.base import draw_interval
+from supertopic.report.evaluate import reliability
+from supertopic.report.topics import topic_name, vocabulary_of
 
 TOWARDS, AWAY = "#1b8a5a", "#c2452d"
 
@@ -48,14 +50,14 @@ class CoefficientDisplay(Display):
     ) -> "CoefficientDisplay":  # fmt: skip
         """A line for each topic. `column` is the number or the name of a class, label or response."""
         check_is_fitted(model, "coef_")
-        columns = model._column_names()
+        columns = model.posterior_.response.column_names
         if isinstance(column, str):
             if column not in columns:
                 raise ValueError(f"There is no column {column!r}; they are {', '.join(columns)}.")
             column = columns.index(column)
         draws = model.coef_draws_[model.best_chain_][:, column]
         order = np.argsort(draws.mean(axis=0))
-        lower, upper = interval(draws, level)
+        lower, upper = draw_interval(draws, level)
         words = model.top_words(feature_names, n_words)
         names = [f"{k} {model.topic_name(k) or ' '.join(map(str, words[k]))}" for k in order]
         display = cls(order, names, draws.mean(axis=0)[order], lower[order], upper[order])
@@ -89,14 +91,15 @@ class TopicDisplay(Display):
         by: str = "frex", ax: Any = None,
     ) -> "TopicDisplay":  # fmt: skip
         """Bars for each topic. `topics` are the six largest by default; `ax` is a sequence of as many axes."""
-        check_is_fitted(model, "_word_topic")
-        shares = model._topic_shares[model.best_chain_]
+        check_is_fitted(model, "posterior_")
+        posterior = model.posterior_
+        shares = posterior.shares[posterior.best_chain]
         chosen = list(np.argsort(-shares)[:6] if topics is None else topics)
-        names = model._feature_names(feature_names).tolist()
+        names = vocabulary_of(posterior, feature_names).tolist()
         place = {name: i for i, name in enumerate(names)}
         words = [[str(word) for word in row] for row in model.top_words(feature_names, n_words, by)]
         found = [model.topic_word_[k][[place[word] for word in words[k]]] for k in chosen]
-        titles = [f"{k} {model.topic_name(k)} ({shares[k]:.1%})" for k in chosen]
+        titles = [f"{k} {topic_name(posterior, k)} ({shares[k]:.1%})" for k in chosen]
         return cls(chosen, [words[k] for k in chosen], found, titles).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> "TopicDisplay":
@@ -149,16 +152,14 @@ class TraceDisplay(Display):
 
 
 class ReliabilityDisplay(Display):
-    """Foretold probabilities against what came true, in tenths of the documents."""
+    """Predicted probabilities against observed frequencies, in tenths of the documents."""
 
-    def __init__(self, foretold: np.ndarray, true: np.ndarray, lower: np.ndarray, upper: np.ndarray, name: str):
-        self.foretold, self.true, self.lower, self.upper, self.name = foretold, true, lower, upper, name
+    def __init__(self, predicted: np.ndarray, observed: np.ndarray, lower: np.ndarray, upper: np.ndarray, name: str):
+        self.predicted, self.observed, self.lower, self.upper, self.name = predicted, observed, lower, upper, name
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, y: Any, *, ax: Any = None, **beside: Any) -> "ReliabilityDisplay":
         """Of two classes the second one, of more the one that is chosen. `beside` are covariates."""
-        from supertopic.report.page import reliability
-
         check_is_fitted(model, "classes_")
         if model.multilabel_ or not hasattr(model, "predict_proba"):
             raise ValueError("Reliability is about the probabilities of classes, of which a document has one.")
@@ -167,19 +168,19 @@ class ReliabilityDisplay(Display):
         two = len(classes) == 2
         sure, hit = (p[:, 1], truth == 1) if two else (p.max(axis=1), p.argmax(axis=1) == truth)
         rows = reliability(sure, hit)
-        foretold, true, lower, upper = (
-            np.array([row[key] for row in rows]) for key in ("foretold", "true", "lower", "upper")
+        predicted, observed, lower, upper = (
+            np.array([row[key] for row in rows]) for key in ("predicted", "observed", "lower", "upper")
         )
         name = str(classes[1]) if two else "the chosen class"
-        return cls(foretold, true, lower, upper, name).plot(ax=ax)
+        return cls(predicted, observed, lower, upper, name).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> "ReliabilityDisplay":
         """Draw it, once more or elsewhere."""
         ax = axes(ax, figsize=(4, 4))
         ax.plot([0, 1], [0, 1], color="0.6", linestyle="--", linewidth=0.8)
-        ax.vlines(self.foretold, self.lower, self.upper, color="#2457a6", alpha=0.6)
-        ax.scatter(self.foretold, self.true, color="#2457a6", zorder=3)
-        ax.set(xlabel=f"foretold for {self.name}", ylabel="came true", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        ax.vlines(self.predicted, self.lower, self.upper, color="#2457a6", alpha=0.6)
+        ax.scatter(self.predicted, self.observed, color="#2457a6", zorder=3)
+        ax.set(xlabel=f"predicted for {self.name}", ylabel="observed frequency", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         self._keep(ax)
         return self
 

@@ -97,7 +97,11 @@ def to_xarray(posterior: Posterior) -> Any:
     dims: dict[str, Any] = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
     if posterior.supervised:
         dims |= {"column": posterior.response.column_names, "topic": np.arange(order.shape[1])}
-        kinds = {"coef": posterior.reported[:, :n_draws], "prediction": posterior.prediction, "training": posterior.training}
+        kinds = {
+            "coef": posterior.reported[:, :n_draws],
+            "prediction": posterior.prediction,
+            "training": posterior.training,
+        }
         for name, draws in kinds.items():
             matched = np.stack([draws[chain][:, :, order[chain]] for chain in range(n_chains)])
             data[name] = (("chain", "draw", "column", "topic"), posterior.response.in_units(matched))

@@ -84,7 +84,8 @@ def check_names(posterior: Posterior, names: Mapping[int, str]) -> dict[str, str
     for topic, name in names.items():
         if not isinstance(topic, Integral) or not 0 <= topic < posterior.n_topics or not isinstance(name, str):
             raise ValueError(
-                f"names must be {{topic: name}} with topics from 0 to {posterior.n_topics - 1}, got {topic!r}: {name!r}."
+                f"names must be {{topic: name}} with topics from 0 to {posterior.n_topics - 1}, got "
+                f"{topic!r}: {name!r}."
             )
     return {str(int(topic)): name for topic, name in names.items()}
 
@@ -176,9 +177,7 @@ def perplexity(
     return float(np.exp(-logs.sum() / tokens.sum()))
 
 
-def typical_documents(
-    posterior: Posterior, counts: csr_array, topic: Any, n: int, settings: Settings
-) -> np.ndarray:
+def typical_documents(posterior: Posterior, counts: csr_array, topic: Any, n: int, settings: Settings) -> np.ndarray:
     """The rows in which a topic has the largest share, the largest first; short documents count for less."""
     if not isinstance(topic, Integral) or not 0 <= topic < posterior.n_topics:
         raise ValueError(f"topic must be a whole number from 0 to {posterior.n_topics - 1}, got {topic!r}.")
@@ -194,5 +193,9 @@ def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
 
     words = [" ".join(map(str, row)) for row in top_words(posterior, names, n)]
     columns = {"topic": np.arange(len(words)), "name": topic_names(posterior)}
-    columns |= {"share": posterior.shares[posterior.best_chain], "exclusivity": exclusivity(posterior, n), "words": words}
+    columns |= {
+        "share": posterior.shares[posterior.best_chain],
+        "exclusivity": exclusivity(posterior, n),
+        "words": words,
+    }
     return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)

@@ -104,7 +104,9 @@ class ClassResponse(Response):
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
             raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
         if y.ndim == 2:
-            response, columns, weights = self._encode_labels(y, known, unknown, weight, names if fixed is None else fixed)
+            response, columns, weights = self._encode_labels(
+                y, known, unknown, weight, names if fixed is None else fixed
+            )
         else:
             response, columns, weights = self._encode_classes(y, known, unknown, weight, fixed)
         if weights.max() * self.c > MOST:
@@ -112,12 +114,11 @@ class ClassResponse(Response):
         return Encoded(response, make_target(columns, weights), sums)
 
     def _encode_labels(
-        self, y: np.ndarray, known: np.ndarray, unknown: np.ndarray, weight: np.ndarray, names: Any
+        self, y: np.ndarray, known: np.ndarray, unknown: np.ndarray, weight: np.ndarray, classes: np.ndarray
     ) -> tuple[Self, np.ndarray, np.ndarray]:
         values = set(np.unique(y[~unknown].astype(object)).tolist())
         if not values <= {0, 1}:
             raise ValueError(f"A 2-D y must be a 0/1 indicator matrix, got values {sorted(values, key=str)[:5]}.")
-        classes = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
         columns, weights = np.where(unknown, 0, y).astype(float), known * weight[:, None]
         if self.class_weight is not None:
             weights = weights * balanced(columns, weights > 0, self.class_weight)

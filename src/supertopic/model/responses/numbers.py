@@ -53,7 +53,10 @@ class NumberResponse(Response):
             return self, *(np.zeros((len(weight), len(self.names))) for _ in range(2))
         names = getattr(y, "columns", [getattr(y, "name", None)])
         values = check_numbers(y, len(weight))
-        if fitted and (self.multioutput, len(self.names)) != (values.ndim == 2, values.reshape(len(values), -1).shape[1]):
+        if fitted and (self.multioutput, len(self.names)) != (
+            values.ndim == 2,
+            values.reshape(len(values), -1).shape[1],
+        ):
             raise ValueError(f"y has shape {values.shape}, but earlier batches had {len(self.names)} columns.")
         response = self
         if not fitted:

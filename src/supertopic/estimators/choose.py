@@ -1,0 +1,171 @@
+"""How many topics: a few numbers of them in one run, compared on held-out documents."""
+
+import time
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing as rows_of
+
+from supertopic.estimators.base import TopicModel
+from supertopic.estimators.validation import refuse_text
+from supertopic.model.responses.base import Response
+from supertopic.model.responses.values import is_unknown, without_na
+from supertopic.report.plots import ChoiceDisplay
+
+TOP = 10  # words of a topic that should go together
+
+
+class Choice:
+    """What `choose_topics` has found.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each number of topics: n_topics, the held-out loss and its standard error, the score, coherence,
+        exclusivity, seconds.
+    best : int
+        The number of topics with the smallest loss.
+    chosen : int
+        The smallest number whose loss is within one standard error of the best one's; the error is that of the
+        difference, over the same documents.
+    losses : dict
+        The loss of every held-out document, by the number of topics.
+    score : str
+        What the score is: "accuracy", "R2" or "perplexity".
+    n_docs : int
+        The number of held-out documents.
+    """
+
+    def __init__(self, rows: list[dict[str, Any]], losses: dict[int, np.ndarray], score: str, n_docs: int):
+        self.rows, self.losses, self.score, self.n_docs = rows, losses, score, n_docs
+        mean = {k: loss.mean() for k, loss in losses.items()}
+        self.best = min(mean, key=lambda k: mean[k])
+        self.chosen = self.best
+        for row in rows:
+            more = losses[row["n_topics"]] - losses[self.best]
+            row["loss_more"], row["loss_se"] = more.mean(), more.std(ddof=min(1, len(more) - 1)) / np.sqrt(len(more))
+            if row["loss_more"] <= row["loss_se"] and row["n_topics"] < self.chosen:
+                self.chosen = row["n_topics"]
+
+    def frame(self) -> Any:
+        """The rows as a pandas.DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows)
+
+    def plot(self, *, ax: Any = None) -> ChoiceDisplay:
+        """The figure: what each number of topics costs beyond the best one, and how well its topics read."""
+        columns = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+        return ChoiceDisplay(columns, self.chosen).plot(ax=ax)
+
+    def __repr__(self) -> str:
+        names = ("topics", 6), ("loss", 8), ("more", 7), ("se", 6), (self.score, 11), ("coherence", 9), ("exclusive", 9)
+        head = " ".join(f"{name:>{width}}" for name, width in (*names, ("s", 6)))
+        lines = [f"{self.n_docs} held-out documents", head]
+        for row in self.rows:
+            lines.append(
+                f"{row['n_topics']:>6} {row['loss']:>8.4f} {row['loss_more']:>7.4f} {row['loss_se']:>6.4f} "
+                f"{row['score']:>11.4f} {row['coherence']:>9.3f} {row['exclusivity']:>9.3f} {row['seconds']:>6.1f}"
+                + ("  <- chosen" if row["n_topics"] == self.chosen else "")
+            )
+        return "\n".join(lines)
+
+
+def choose_topics(
+    estimator: TopicModel, X: Any, y: ArrayLike | None = None, n_topics: Sequence[int] = (5, 10, 20, 40, 80), *,
+    test_size: float = 0.2, burn_in: int = 20, n_draws: int = 10, n_chains: int = 2, random_state: int = 0,
+    **beside: Any,
+) -> Choice:  # fmt: skip
+    """Fit a few numbers of topics with short chains, and compare them on held-out documents.
+
+    Parameters
+    ----------
+    estimator : LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor or SLDACountRegressor
+        What to fit; its other parameters stay as they are.
+    X, y : array-like
+        As in `fit`. Documents whose response is unknown are trained on only.
+    n_topics : sequence of int
+        The numbers to try.
+    test_size : float, default=0.2
+        The share of the documents with a known response that is held out.
+    burn_in, n_draws, n_chains : int
+        How long each fit is. That is enough to compare: the model is to be fitted again, with all documents.
+    random_state : int
+        The seed of the split and of the fits.
+    **beside
+        `sample_weight`, `covariates`, `exposure` and `feature_names`, as for `fit`.
+
+    Returns
+    -------
+    Choice
+        A table (`rows`, `frame()`), a figure (`plot()`), and `chosen`: the smallest number of topics whose held-out
+        loss is within one standard error of the best. The loss of classes and labels is -log p, of the hinge the share
+        of errors, of ratings the squared error in units of the variance, of counts the negative log density, and
+        without a response that of the words.
+    """
+    numbers = sorted(set(n_topics))
+    if not numbers or not all(isinstance(k, Integral) and k >= 1 for k in numbers):
+        raise ValueError(f"n_topics must be whole numbers >= 1, got {n_topics!r}.")
+    if not 0 < test_size < 1:
+        raise ValueError(f"test_size must be between 0 and 1, got {test_size!r}.")
+    refuse_text(X)
+    X, names = sp.csr_array(X), {name: beside.pop(name) for name in ("feature_names",) if name in beside}
+    train, test = split(estimator.make_response(), X.shape[0], y, test_size, random_state)
+    parts = [{name: rows_of(values, at) for name, values in beside.items()} for at in (train, test)]
+    known = parts[1].copy()
+    known.pop("sample_weight", None)
+    rows, losses, score = [], {}, ""
+    for k in numbers:
+        model = clone(estimator).set_params(
+            n_topics=int(k), burn_in=burn_in, n_draws=n_draws, n_chains=n_chains, random_state=random_state
+        )
+        began = time.perf_counter()
+        model.fit(X[train], *([] if y is None else [rows_of(y, train)]), **names, **parts[0])
+        seconds = time.perf_counter() - began
+        loss, value, score = model.evaluate(X[test], None if y is None else rows_of(y, test), **known)
+        losses[int(k)] = loss
+        rows.append({
+            "n_topics": int(k), "loss": float(loss.mean()), "score": value, "coherence": npmi(model, X[train]),
+            "exclusivity": float(model.exclusivity().mean()), "seconds": seconds,
+        })  # fmt: skip
+    return Choice(rows, losses, score, len(test))
+
+
+def split(response: Response, n_docs: int, y: Any, test_size: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Documents to learn from, and some with known responses to compare on; each class has its part in both."""
+    if y is None or not response.kind:
+        train, test = train_test_split(np.arange(n_docs), test_size=test_size, random_state=seed)
+        return np.sort(train), np.sort(test)
+    values = np.asarray(without_na(y))
+    unknown = is_unknown(values, getattr(response, "missing_label", None)).reshape(len(values), -1)
+    known = np.flatnonzero(~unknown.any(axis=1))
+    if len(known) < 2:
+        raise ValueError("Fewer than two documents have a known response: there is nothing to compare on.")
+    classes = None
+    if response.labels is not None and values.ndim == 1:
+        names, size = np.unique(values[known].astype(str), return_counts=True)
+        if size.min() >= 2 and len(names) <= min(test_size, 1 - test_size) * len(known):
+            classes = values[known].astype(str)
+    test = np.sort(train_test_split(known, test_size=test_size, random_state=seed, stratify=classes)[1])
+    return np.setdiff1d(np.arange(n_docs), test), test
+
+
+def npmi(model: TopicModel, X: sp.csr_array) -> float:
+    """How often the top words of a topic share a document, against chance: from -1, never, to 1, always."""
+    there, total = (X > 0).astype(float), X.shape[0]
+    values = []
+    for best in np.argsort(-model.topic_word_, axis=1, kind="stable")[:, :TOP]:
+        both = (there[:, best].T @ there[:, best]).toarray() / total
+        p, (i, j) = both.diagonal(), np.triu_indices(len(best), 1)
+        together, chance = both[i, j], p[i] * p[j]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.log(together / chance) / -np.log(together)
+        value = np.where(together == 0, -1.0, np.where(together >= 1, 1.0, value))
+        values.append(value.mean() if len(value) else 0.0)
+    return float(np.mean(values))

@@ -1,0 +1,176 @@
+"""Model files: `save` and `load` of estimators and of pipelines with a CountVectorizer."""
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from supertopic.estimators.base import TopicModel
+from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.lda import LDA
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.model.priors import Seeds
+from supertopic.model.terms import expect
+from supertopic.storage.container import read_file, write_file
+from supertopic.storage.model_file import Tensors, pack_text, read_posterior, unpack_text, write_posterior
+from supertopic.storage.old_files import modern_parameters, modern_posterior
+
+FORMAT, OLD_FORMAT = 3, 2
+KINDS: dict[str, type[TopicModel]] = {
+    kind.__name__: kind for kind in (LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
+}
+ELSEWHERE = ("device", "engine", "prior")  # parameters that are not kept: a file may be read anywhere, by itself
+MAX_JOBS = 4096
+
+
+def register(kind: type[TopicModel]) -> type[TopicModel]:
+    """Let model files hold an estimator of one's own; may be used as a decorator."""
+    KINDS[kind.__name__] = kind
+    return kind
+
+
+def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator, or a Pipeline of a CountVectorizer and an estimator, to one file.
+
+    The file holds parameters, topics, weights and the vocabulary; no training documents. It is written beside its
+    final place and renamed, so that a reader never sees half a file, and its header contains its own SHA-256.
+    """
+    vectorizer, model, steps = _parts(obj)
+    check_is_fitted(model, "posterior_")
+    facts, tensors = write_posterior(model.posterior_)
+    header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": steps}
+    header |= {"posterior": facts, "n_features_in_": model.n_features_in_}
+    header["parameters"] = {
+        name: _plain(value, name) for name, value in model.get_params(deep=False).items() if name not in ELSEWHERE
+    }
+    if hasattr(model, "feature_names_in_"):
+        tensors["feature_names_in_"] = model.feature_names_in_
+    if vectorizer is not None:
+        check_is_fitted(vectorizer, "vocabulary_")
+        parameters = vectorizer.get_params()
+        parameters["dtype"] = np.dtype(parameters["dtype"]).name
+        parameters["vocabulary"] = None  # vocabulary_ has it
+        header["vectorizer"] = {name: _plain(value, name) for name, value in parameters.items()}
+        header["fixed_vocabulary"] = bool(vectorizer.fixed_vocabulary_)
+        tensors["vocabulary"] = vectorizer.get_feature_names_out()
+    packed = pack_text(header, tensors)
+    write_file(path, header, packed)
+
+
+def load(path: str | os.PathLike[str]) -> TopicModel | Pipeline:
+    """Read what `save` wrote; predictions are the same, bit for bit. A file that is not whole and sound is refused.
+
+    Files of versions 0.1 and 0.2 are read, too.
+    """
+    header, tensors = read_file(path, "supertopic model")
+    if header.get("format") not in (FORMAT, OLD_FORMAT):
+        raise ValueError(
+            f"{path} has format {header.get('format')!r}, written by supertopic {header.get('library')}; "
+            f"this is supertopic {_version()}, which reads formats {OLD_FORMAT} and {FORMAT}."
+        )
+    if not isinstance(header.get("kind"), str) or header["kind"] not in KINDS:
+        raise ValueError(f"{path} holds a {header.get('kind')!r}, which supertopic {_version()} does not know.")
+    try:
+        tensors = unpack_text(header, tensors)
+        model = _model(header, tensors)
+        return model if header["steps"] is None else _pipeline(model, header, tensors)
+    except Exception as error:
+        raise ValueError(f"{path} is not a sound supertopic model: {error or repr(error)}") from error
+
+
+def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
+    """The model of a file whose contents may be anything."""
+    parameters, fitted = header["parameters"], header.get("fitted", {})
+    if header["format"] == OLD_FORMAT:
+        parameters = modern_parameters(parameters, fitted)
+    model = KINDS[header["kind"]](**{name: _unplain(value) for name, value in parameters.items()})
+    model.check_parameters()
+    expect(model.n_jobs is None or abs(int(model.n_jobs)) <= MAX_JOBS, f"n_jobs = {model.n_jobs}")
+    n_words = header.get("n_features_in_", fitted.get("n_features_in_"))
+    facts = header.get("posterior")
+    names = tensors.pop("feature_names_in_", None)
+    if header["format"] == OLD_FORMAT:
+        if "vocabulary" in tensors:  # that of the vectorizer
+            tensors["vocabulary_"] = tensors["vocabulary"]
+        if names is not None:
+            tensors["feature_names_in_"] = names
+        facts, tensors = modern_posterior(fitted, tensors, int(model.burn_in))
+    model.posterior_ = read_posterior(facts, tensors, model.make_response())
+    expect(model.posterior_.n_words == n_words and isinstance(n_words, int), "the number of words")
+    model.n_features_in_ = n_words
+    if names is not None:
+        expect(names.shape == (n_words,), "the names of columns")
+        model.feature_names_in_ = names
+    return model
+
+
+def _pipeline(model: TopicModel, header: dict[str, Any], tensors: Tensors) -> Pipeline:
+    parameters = {name: _unplain(value) for name, value in header["vectorizer"].items()}
+    dtype = np.dtype(parameters.pop("dtype"))
+    expect(dtype.kind in "iuf", "the vectorizer's dtype")
+    vectorizer = CountVectorizer(dtype=dtype.type, **parameters)
+    words = tensors["vocabulary"].tolist()
+    expect(len(set(words)) == len(words) == model.n_features_in_, "the number of words")
+    vectorizer.vocabulary_ = {word: i for i, word in enumerate(words)}
+    vectorizer.fixed_vocabulary_ = bool(header["fixed_vocabulary"])
+    clone(vectorizer).set_params(vocabulary=words).fit([""])  # checks its parameters
+    return Pipeline(list(zip(header["steps"], (vectorizer, model), strict=True)))
+
+
+def _parts(obj: Any) -> tuple[CountVectorizer | None, TopicModel, list[str] | None]:
+    if isinstance(obj, TopicModel) and KINDS.get(type(obj).__name__) is type(obj):
+        return None, obj, None
+    if isinstance(obj, Pipeline):
+        names, steps = zip(*obj.steps, strict=True)
+        if len(steps) == 2 and type(steps[0]) is CountVectorizer and isinstance(steps[1], TopicModel):
+            return steps[0], steps[1], list(names)
+        kinds = ", ".join(type(step).__name__ for step in steps)
+        raise TypeError(f"A pipeline to save must be a CountVectorizer and a supertopic estimator, got {kinds}.")
+    raise TypeError(f"Can save a supertopic estimator or a Pipeline with one, got {type(obj).__name__}.")
+
+
+def _plain(value: Any, name: str) -> Any:
+    """A parameter as JSON; types that JSON does not have are wrapped, what cannot be written is refused."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if callable(value):
+        raise TypeError(f"{name}={value!r} is a callable; a model file holds no code. Use a parameter that is data.")
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return None  # the posterior keeps the seed that was drawn from it
+    if isinstance(value, Seeds):
+        return {"seeds": {key: _plain(item, name) for key, item in value.get_params().items()}}
+    if isinstance(value, set | frozenset):
+        return {"set": sorted(value)}
+    if isinstance(value, tuple):
+        return {"tuple": list(value)}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, dict):
+        return {"dict": [[key, _plain(item, name)] for key, item in value.items()]}
+    if isinstance(value, list):
+        return [_plain(item, name) for item in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"{name}={value!r} cannot be kept in a model file.")
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, dict):
+        ((kind, content),) = value.items()
+        if kind == "dict":
+            return {key: _unplain(item) for key, item in content}
+        if kind == "seeds":
+            return Seeds(**{key: _unplain(item) for key, item in content.items()})
+        kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}
+        return kinds[kind](content)
+    return [_unplain(item) for item in value] if isinstance(value, list) else value
+
+
+def _version() -> str:
+    from supertopic import __version__
+
+    return __version__

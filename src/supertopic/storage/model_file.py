@@ -1,0 +1,202 @@
+"""A posterior as arrays and facts for a file, and back. Whatever is read is checked before it is used."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from supertopic.model.posterior import Carryover, Posterior, TopicSet, Traces, WordCarryover
+from supertopic.model.responses.base import Response
+from supertopic.model.state import Statistics, WeightPriors
+from supertopic.model.terms import TERMS, Shape, TopicWeights, WordWeights, expect
+
+Tensors = dict[str, np.ndarray]
+FACTS: dict[str, type] = {
+    "n_draws": int, "best_chain": int, "sampler": str, "seed": int, "burn_in": int, "n_batches": int,
+    "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalty": float,
+}  # fmt: skip
+OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training", "reported")
+MOST_SETS = 2**16
+
+
+def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
+    """Facts and arrays; no training document is among them."""
+    words = posterior.carryover.words
+    facts = {
+        "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
+        "seed": posterior.seed, "burn_in": posterior.burn_in, "n_batches": posterior.n_batches,
+        "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
+        "n_sets": len(posterior.topics), "terms": [term.name for term in posterior.terms],
+        "penalty": words.penalty if words else 1.0, "response": {},
+    }  # fmt: skip
+    tensors: Tensors = {"scale": posterior.scale, "training_scale": posterior.training_scale}
+    tensors |= {f"traces.{name}": getattr(posterior.traces, name) for name in ("kept", "log_joint", "iterations")}
+    for i, part in enumerate(posterior.topics):
+        tensors |= {f"topics.{i}.{name}": getattr(part, name) for name in OF_TOPICS}
+    for term in posterior.terms:
+        tensors |= {f"terms.{term.name}.{name}": array for name, array in term.tensors().items()}
+    if posterior.vocabulary is not None:
+        tensors["vocabulary"] = posterior.vocabulary
+    for name in posterior.response.learned:
+        value = getattr(posterior.response, name)
+        if isinstance(value, np.ndarray):
+            tensors[f"response.{name}"] = value
+        else:
+            facts["response"][name] = value
+    return facts, tensors | write_carryover(posterior.carryover)
+
+
+def write_carryover(carryover: Carryover) -> Tensors:
+    tensors: Tensors = {"carryover.sums": carryover.sums, "carryover.scale": carryover.scale}
+    for name in ("level", "level_shift"):
+        if getattr(carryover, name) is not None:
+            tensors[f"carryover.{name}"] = getattr(carryover, name)
+    for i, chains in enumerate(carryover.weights):
+        for kind in WeightPriors._fields:
+            for part in Statistics._fields:
+                values = [getattr(getattr(known, kind), part) for known in chains]
+                tensors[f"carryover.weights.{i}.{kind}.{part}"] = np.array(
+                    values
+                )  # float64: rounded, it may be singular
+    if carryover.words:
+        tensors |= {
+            f"carryover.words.{name}": getattr(carryover.words, name) for name in ("documents", "theta", "precision")
+        }
+    for name, grids in carryover.grids.items():
+        tensors |= {f"carryover.grids.{name}.{i}": grid for i, grid in enumerate(grids)}
+    return tensors
+
+
+def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) -> Posterior:
+    """The posterior of a file whose contents may be anything; `response` has its parameters, but is not fitted."""
+    for name, kind in FACTS.items():
+        value = facts[name]
+        expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
+    expect(0 < facts["n_sets"] <= MOST_SETS and 0 < facts["n_draws"] < 2**31, "the number of topics or draws")
+    expect(0 <= facts["seed"] < 2**63 and facts["n_batches"] > 0 and facts["burn_in"] >= 0, "seed or n_batches")
+    topics = tuple(read_topics(tensors, f"topics.{i}.", facts["n_draws"]) for i in range(facts["n_sets"]))
+    first = topics[0]
+    for part in topics:
+        expect(part.word_topic.shape == first.word_topic.shape, "the sizes of topics")
+    n_columns = sum(part.training.shape[2] for part in topics)
+    learned = {name: tensors[f"response.{name}"] for name in response.learned if f"response.{name}" in tensors}
+    learned |= {name: value for name, value in facts["response"].items() if name in response.learned}
+    expect(set(learned) == set(response.learned), "the response")
+    response = replace(response, **learned)
+    response.check_fitted(n_columns)
+    columns = response.column_parts(n_columns)
+    expect(len(columns) == len(topics), "the number of sets of topics")
+    n_chains, n_words, _ = first.word_topic.shape
+    expect(0 <= facts["best_chain"] < n_chains, "best_chain")
+    shape = Shape(n_chains, facts["n_draws"], n_columns, n_words, tuple(part.n_topics for part in topics), columns)
+    terms = []
+    for name in facts["terms"]:
+        expect(name in TERMS, f"the term {name!r}")
+        prefix = f"terms.{name}."
+        own = {key.removeprefix(prefix): array for key, array in tensors.items() if key.startswith(prefix)}
+        terms.append(TERMS[name].from_tensors(own, response, shape))
+    expect(not n_columns or any(isinstance(term, TopicWeights) for term in terms), "the terms")
+    for name in ("scale", "training_scale"):
+        array = tensors[name]
+        expect(array.ndim == 3 and array.shape[:2] == (n_chains, facts["n_draws"]), f"{name}'s shape")
+        expect(array.shape[2] in (0, n_columns), "the response's parameter")
+        expect(name != "scale" or (array > 0).all(), "the response's parameter")
+    vocabulary = tensors.get("vocabulary")
+    expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
+    traces = Traces(*(tensors[f"traces.{name}"] for name in ("kept", "log_joint", "iterations")), facts["timings"])
+    words = next((term for term in terms if isinstance(term, WordWeights)), None)
+    carryover = read_carryover(tensors, facts["penalty"], topics, n_columns, len(words.dictionary.word) if words else 0)
+    for name, array in tensors.items():
+        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(array).all())
+        expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
+    return Posterior(
+        response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], facts["sampler"], facts["seed"],
+        facts["burn_in"], facts["n_batches"], vocabulary, facts["topic_names"], facts["held_out"],
+        tensors["training_scale"], None, carryover,
+    )  # fmt: skip
+
+
+def read_topics(tensors: Tensors, prefix: str, n_draws: int) -> TopicSet:
+    """One set of topics; kernels check no bounds, so that shapes and values are checked here."""
+    counts, alpha, beta, pseudo, training, reported = (tensors[prefix + name] for name in OF_TOPICS)
+    expect(counts.ndim == 3 and counts.dtype.kind in "iu" and counts.size > 0, "word_topic's shape or type")
+    n_chains, _, n_topics = counts.shape
+    expect(counts.min() >= 0 and n_topics < 2**16, "word_topic's values")
+    expect(alpha.shape == pseudo.shape == (n_chains, n_topics) and beta.shape == (n_chains,), "the priors' shapes")
+    expect((alpha > 0).all() and (beta > 0).all(), "alpha or beta")
+    for weights, name in ((training, "training"), (reported, "reported")):
+        expect(weights.ndim == 4 and len(weights) == n_chains and weights.shape[1] > 0, f"the {name} weights' shape")
+        expect(weights.shape[2:] == training.shape[2:] and weights.shape[3] >= n_topics, f"the {name} weights' width")
+    expect(training.shape[1] == n_draws, "the number of draws")
+    return TopicSet(counts, n_draws, alpha, beta, pseudo, training, reported)
+
+
+def read_carryover(
+    tensors: Tensors, penalty: float, topics: tuple[TopicSet, ...], n_columns: int, n_weights: int
+) -> Carryover:
+    """What `partial_fit` needs; a file of an old version has little of it."""
+    n_chains, n_words, _ = topics[0].word_topic.shape
+    shapes: dict[str, tuple[int, ...]] = {"sums": (5, n_columns), "level": (n_columns,), "level_shift": (3, n_columns)}
+    shapes |= {"words.documents": (n_words + 1,)} | dict.fromkeys(
+        ("words.theta", "words.precision"), (n_weights, n_columns)
+    )
+    weights = []
+    for i, part in enumerate(topics):
+        columns, width = part.training.shape[2:]
+        sizes = {"precision": (n_chains, width * (width + 1) // 2, columns), "shift": (n_chains, width, columns)}
+        places = {(kind, name): f"weights.{i}.{kind}.{name}" for kind in WeightPriors._fields for name in sizes}
+        shapes |= {place: sizes[name] for (_, name), place in places.items()}
+        if all(f"carryover.{place}" in tensors for place in places.values()):
+            weights.append(tuple(
+                WeightPriors(*(
+                    Statistics(*(tensors[f"carryover.{places[kind, name]}"][chain] for name in Statistics._fields))
+                    for kind in WeightPriors._fields
+                ))
+                for chain in range(n_chains)
+            ))  # fmt: skip
+    grids: dict[str, dict[int, np.ndarray]] = {}
+    for key, array in tensors.items():
+        name = key.removeprefix("carryover.")
+        if name == key:
+            continue
+        if name.startswith("grids."):
+            _, kind, place = name.split(".")
+            expect(array.ndim == 2, key)
+            grids.setdefault(kind, {})[int(place)] = array
+        elif name == "scale":
+            expect(array.ndim == 2, key)
+        else:
+            expect(name in shapes and array.shape == shapes[name], f"{key}'s shape")
+    expect(all(set(parts) == {0, 1, 2} for parts in grids.values()), "the shrinkage")
+    words = None
+    if "carryover.words.documents" in tensors:
+        arrays = (tensors[f"carryover.words.{name}"] for name in ("documents", "theta", "precision"))
+        words = WordCarryover(*arrays, float(penalty))
+    return Carryover(
+        tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
+        tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], words,
+        {kind: [parts[i] for i in range(3)] for kind, parts in grids.items()},
+    )  # fmt: skip
+
+
+def pack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
+    """Arrays of names and labels as JSON in byte tensors; the header says which."""
+    packed: Tensors = {}
+    for name, array in tensors.items():
+        if array.dtype.kind in "iufb":
+            packed[name] = array
+            continue
+        values = array.tolist()
+        if not all(isinstance(value, str | int | float | bool) for value in values):
+            raise TypeError(f"{name} holds {type(values[0]).__name__} values, which a model file cannot keep.")
+        packed[name] = np.frombuffer(json.dumps(values).encode(), np.uint8)
+        header.setdefault("json", {})[name] = array.dtype.kind
+    return packed
+
+
+def unpack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
+    found = dict(tensors)
+    for name, kind in header.get("json", {}).items():
+        found[name] = np.array(json.loads(tensors[name].tobytes()), dtype=object if kind == "O" else None)
+    return found
