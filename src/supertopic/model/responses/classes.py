@@ -104,9 +104,9 @@ class ClassResponse(Response):
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
             raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
         if y.ndim == 2:
-            response, columns, weights = self._encode_labels(
-                y, known, unknown, weight, names if fixed is None else fixed
-            )
+            if fixed is None:
+                fixed = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
+            response, columns, weights = self._encode_labels(y, known, unknown, weight, fixed)
         else:
             response, columns, weights = self._encode_classes(y, known, unknown, weight, fixed)
         if weights.max() * self.c > MOST:
