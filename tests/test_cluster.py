@@ -273,7 +273,7 @@ def test_a_worker_answers_while_it_works(ray_cluster):
 
 
 def test_documents_and_pseudo_counts_are_sent_once(ray_cluster):
-    """A second engine of the same chain, as after a loss, finds them in the object store; counts are those of threads."""
+    """A second engine of the same chain, as after a loss, finds them in the object store."""
     from supertopic.kernels.draws import make_key
     from supertopic.sampling.ray import RayEnginePool
     from supertopic.sampling.ray_engine import RayEngine
