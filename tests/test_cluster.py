@@ -270,3 +270,25 @@ def test_a_worker_answers_while_it_works(ray_cluster):
         assert time.monotonic() - began < 2.5
         assert [ray.get(worker.ready.remote()) for _, worker in crowd.workers] == before
         thread.join()
+
+
+def test_documents_and_pseudo_counts_are_sent_once(ray_cluster):
+    """A second engine of the same chain, as after a loss, finds them in the object store."""
+    from supertopic.kernels.draws import make_key
+    from supertopic.sampling.ray import RayEnginePool
+    from supertopic.sampling.ray_engine import RayEngine
+    from supertopic.sampling.threads import ThreadEngine
+
+    plan, source = small_plan(LDA(**RUN))
+    pseudo_counts, sent = np.zeros((plan.n_words, plan.n_topics), np.int32), {}
+    pseudo_counts[3, 1] = pseudo_counts[7, 2] = 50
+    here = ThreadEngine(plan, source, 1, pseudo_counts=pseudo_counts)
+    here.start(make_key(0))
+    with RayEnginePool("", 1, "cpu", 1) as pool:
+        for _ in range(2):
+            before = dict(sent)
+            engine = RayEngine(plan, source, pool.workers, pseudo_counts, sent)
+            assert len(sent) == len(pool.workers) + 1 and (not before or sent == before)
+            engine.start(make_key(0))
+            np.testing.assert_array_equal(engine.counts.word_topic, here.counts.word_topic)
+            engine.close()

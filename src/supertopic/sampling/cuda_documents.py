@@ -101,8 +101,9 @@ class DocumentRows:
         launch(kernels.count_rows, self.n_rows, self.docs, self.shape.group, self.shape.width)
 
     def sweep(
-        self, tables: TopicTables, response: ResponseTables, key, n_sweeps=1, burn_in=1, summed=None, apart=0, rows=None
-    ) -> None:
+        self, tables: TopicTables, response: ResponseTables, key: DeviceArray, n_sweeps: int = 1, burn_in: int = 1,
+        summed: DeviceArray | None = None, apart: int = 0, rows: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
         """Draw every z anew, of all documents or of some rows that fill whole warps.
 
         The device waits for the longest document. So long ones start first, beside the others, on multiprocessors of

@@ -20,7 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from supertopic.corpus.source import Corpus
 from supertopic.sampling.engine import Engine, WorkerLost
 from supertopic.sampling.plan import Plan
-from supertopic.sampling.ray_engine import FIRST, LEAST, Ends, Place, RayEngine, Worker
+from supertopic.sampling.ray_engine import FIRST, LEAST, Ends, Handle, Place, RayEngine, Ref, Worker
 
 logger = logging.getLogger("supertopic")
 
@@ -87,7 +87,7 @@ class RayEnginePool:
         self.address, self.device = address, device
         self.n_threads = None if n_threads is None or n_threads < 1 else n_threads
         self.n_chains, self.lock = n_chains, threading.Lock()
-        self.workers: list[tuple[Place, Any]] = []
+        self.workers: list[tuple[Place, Handle]] = []
         self.processes: dict[int, int] = {}  # the process id of each worker
 
     def __enter__(self) -> "RayEnginePool":
@@ -126,7 +126,7 @@ class RayEnginePool:
         return f", {n} worker{'s' * (n > 1)} of {sum(place.n_threads for place, _ in self.workers)} threads"
 
     def run(self, plan: Plan, source: Corpus, pseudo_counts: np.ndarray | None, go: Callable[[Engine], T]) -> T:
-        turn, since, sent = self.turns.get(), None, dict[Ends | None, Any]()
+        turn, since, sent = self.turns.get(), None, dict[Ends | None, Ref]()
         try:
             while True:
                 engine, began = None, None
@@ -161,7 +161,7 @@ class RayEnginePool:
     def places(self) -> list[Place]:
         """One place for each machine, for each n_threads of its cores, or for each of its GPUs."""
         found = []
-        for node in ray.nodes():
+        for node in ray.nodes():  # type: ignore[no-untyped-call]
             resources = node["Resources"]
             cores, gpus = int(resources.get("CPU", 0)), int(resources.get("GPU", 0))
             if not node["Alive"] or not cores or (self.device == "cuda" and not gpus):
@@ -191,7 +191,7 @@ class RayEnginePool:
             if silent:
                 raise WorkerLost(f"{len(silent)} of {len(self.workers)} workers do not start.")
 
-    def answers(self, worker: Any, patience: float) -> bool:
+    def answers(self, worker: Handle, patience: float) -> bool:
         """Whether a worker answers in time."""
         try:
             self.processes[id(worker)] = ray.get(worker.ready.remote(), timeout=patience)
@@ -199,7 +199,7 @@ class RayEnginePool:
             return False
         return True
 
-    def stop_worker(self, place: Place, worker: Any) -> None:
+    def stop_worker(self, place: Place, worker: Handle) -> None:
         """End a worker. One that hangs does not react to Ray: its process is killed on its own machine."""
         ray.kill(worker)
         process, where = self.processes.pop(id(worker), None), NodeAffinitySchedulingStrategy(place.node, soft=False)
@@ -210,7 +210,7 @@ class RayEnginePool:
             except RayError:
                 logger.debug("The machine of process %d is gone.", process)
 
-    def start_worker(self, place: Place) -> Any:
+    def start_worker(self, place: Place) -> Handle:
         """Start a worker at a place."""
         where = NodeAffinitySchedulingStrategy(place.node, soft=False)
         options = {"num_cpus": place.n_threads, "num_gpus": place.n_gpus, "scheduling_strategy": where}

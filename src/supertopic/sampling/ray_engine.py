@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import ray
@@ -31,6 +31,8 @@ FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for other
 READ = {name for name, member in vars(CountsLike).items() if isinstance(member, property)}
 CHANGE = {"keep", "restore"}  # methods of the counts that every worker has to run
 Ends = tuple[int, int]  # the first document of a part, and the one after its last
+Handle: TypeAlias = Any  # of a worker; Ray's handles and references to results have no useful type
+Ref: TypeAlias = Any
 Method = Literal[
     "start", "sweep", "augment", "statistics", "restart", "regress", "linearise", "leave_out", "infer_shares",
     "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums", "traffic", "use_counts",
@@ -85,8 +87,8 @@ class RayEngine(ShardSums):
     """An engine whose shards are held by several workers."""
 
     def __init__(
-        self, plan: Plan, source: Corpus, workers: Sequence[tuple[Place, Any]],
-        pseudo_counts: np.ndarray | None = None, sent: dict[Ends | None, Any] | None = None,
+        self, plan: Plan, source: Corpus, workers: Sequence[tuple[Place, Handle]],
+        pseudo_counts: np.ndarray | None = None, sent: dict[Ends | None, Ref] | None = None,
     ):  # fmt: skip
         """`sent` has what is in the object store already: parts of the documents by their ends, pseudo-counts by None.
 
@@ -96,7 +98,7 @@ class RayEngine(ShardSums):
         self.longest: dict[str, float] = {}  # seconds of each method, except for the first call, which compiles
         workers, sent = workers[: len(plan.groups)], {} if sent is None else sent
         self.workers = [worker for _, worker in workers]
-        self.changes: list[list[Any]] = [[] for _ in workers]  # that each worker has not received yet
+        self.changes: list[list[Ref]] = [[] for _ in workers]  # that each worker has not received yet
         n_parts = PARTS * max(place.n_threads for place, _ in workers)
         if pseudo_counts is not None and None not in sent:
             sent[None] = ray.put(pseudo_counts)
@@ -115,7 +117,7 @@ class RayEngine(ShardSums):
             raise
         self.counts = cast(CountsLike, RemoteCounts(self))
 
-    def wait(self, method: str, calls: list[Any]) -> list[Any]:
+    def wait(self, method: str, calls: list[Ref]) -> list[Any]:
         """The results of calls; raises WorkerLost where one does not arrive, and the exception of a worker."""
         patience = max(LEAST, TIMES * self.longest[method]) if method in self.longest else FIRST
         began = time.monotonic()
@@ -143,7 +145,7 @@ class RayEngine(ShardSums):
         """The result of the first worker alone."""
         return self.wait(method, [self.send(0, method, arguments)[0]])[0]
 
-    def send(self, i: int, method: Method, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    def send(self, i: int, method: Method, arguments: tuple[Any, ...]) -> tuple[Ref, Ref]:
         """Call a method of a worker: references to its result and to its changes."""
         changes, self.changes[i] = self.changes[i], []
         result, change = self.workers[i].call.options(num_returns=2).remote(self.name, method, arguments, *changes)
