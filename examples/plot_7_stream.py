@@ -69,5 +69,5 @@ for discount in (1.0, 0.3):
 # What next
 # ---------
 # In this short stream both values adapt to the change within a batch. In a stream of your own, keep ``discount=1`` as
-# long as nothing changes. Otherwise compare a few values by how well each batch is predicted before the model is updated
-# with it.
+# long as nothing changes. Otherwise compare a few values by how well each batch is predicted before the model is
+# updated with it.
