@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from supertopic.corpus.tokens import Tokens, cut, make_tokens
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.model.posterior import Posterior, TopicSet
-from supertopic.model.state import mean_topics
+from supertopic.model.state import Topics, mean_topics
 from supertopic.model.terms import DrawPairs
 from supertopic.sampling.new_documents import (
     CHUNK_NUMBERS,
@@ -85,6 +85,7 @@ class NewDocuments:
 
     def token_topics(self, place: int, chain: int) -> np.ndarray:
         topics = frozen_topics(self.posterior.topics[place], chain, "cpu")
+        assert isinstance(topics, Topics)
         streams = content_streams(self.tokens, self.key(place, chain))
         return draw_topics(self.tokens, topics, streams, self.settings.n_sweeps)
 

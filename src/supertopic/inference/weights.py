@@ -54,10 +54,18 @@ Learner = Callable[[Residual], Term]  # learns one more term, after topics and w
 
 
 class ResidualDocuments(NamedTuple):
-    """Training documents, as a further term sees them."""
+    """Training documents, as a further term sees them: without draws of topics."""
 
     counts: csr_array
     covariates: np.ndarray
+    log_exposure: np.ndarray
+    pairs: DrawPairs
+
+    def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("A further term has no topics.")
+
+    def token_topics(self, place: int, chain: int) -> np.ndarray:
+        raise NotImplementedError("A further term has no topics.")
 
 
 class PredictionTerms(NamedTuple):
@@ -355,7 +363,9 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
     if made.counts is None or not made.learners:
         return found
     omega = sum(kind.share * np.nan_to_num(kind.omega) for kind in draws)
-    documents = ResidualDocuments(made.counts[~made.split.mask], made.split.seen.target.covariates)
+    counts, config = made.counts[~made.split.mask], made.config
+    pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
+    documents = ResidualDocuments(counts, made.split.seen.target.covariates, np.zeros((counts.shape[0], 1)), pairs)
     for learner in made.learners:
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
@@ -363,21 +373,7 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
         term = learner(
             Residual(documents, target, made.response.plain(), made.config.n_chains, made.config.n_draws, previous)
         )
-        added = term.omega(FurtherDocuments.of(documents, made.config)).mean(axis=0)
+        added = term.omega(documents).mean(axis=0)
         omega = omega + added
         found.append((term, added))
     return found
-
-
-class FurtherDocuments(NamedTuple):
-    """Documents for a term that needs no draws of topics."""
-
-    counts: csr_array
-    covariates: np.ndarray
-    log_exposure: np.ndarray
-    pairs: DrawPairs
-
-    @classmethod
-    def of(cls, documents: ResidualDocuments, config: Config) -> "FurtherDocuments":
-        pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
-        return cls(documents.counts, documents.covariates, np.zeros((documents.counts.shape[0], 1)), pairs)

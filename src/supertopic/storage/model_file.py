@@ -23,7 +23,7 @@ MOST_SETS = 2**16
 def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     """Facts and arrays; no training document is among them."""
     words = posterior.carryover.words
-    facts = {
+    facts: dict[str, Any] = {
         "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
         "seed": posterior.seed, "burn_in": posterior.burn_in, "n_batches": posterior.n_batches,
         "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
@@ -80,7 +80,9 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     for part in topics:
         expect(part.word_topic.shape == first.word_topic.shape, "the sizes of topics")
     n_columns = sum(part.training.shape[2] for part in topics)
-    learned = {name: tensors[f"response.{name}"] for name in response.learned if f"response.{name}" in tensors}
+    learned: dict[str, Any] = {
+        name: tensors[f"response.{name}"] for name in response.learned if f"response.{name}" in tensors
+    }
     learned |= {name: value for name, value in facts["response"].items() if name in response.learned}
     expect(set(learned) == set(response.learned), "the response")
     response = replace(response, **learned)
@@ -104,7 +106,8 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         expect(name != "scale" or (array > 0).all(), "the response's parameter")
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
-    traces = Traces(*(tensors[f"traces.{name}"] for name in ("kept", "log_joint", "iterations")), facts["timings"])
+    kept, log_joint, iterations = (tensors[f"traces.{name}"] for name in ("kept", "log_joint", "iterations"))
+    traces = Traces(kept, log_joint, iterations, facts["timings"])
     words = next((term for term in terms if isinstance(term, WordWeights)), None)
     carryover = read_carryover(tensors, facts["penalty"], topics, n_columns, len(words.dictionary.word) if words else 0)
     for name, array in tensors.items():
@@ -171,8 +174,10 @@ def read_carryover(
     expect(all(set(parts) == {0, 1, 2} for parts in grids.values()), "the shrinkage")
     words = None
     if "carryover.words.documents" in tensors:
-        arrays = (tensors[f"carryover.words.{name}"] for name in ("documents", "theta", "precision"))
-        words = WordCarryover(*arrays, float(penalty))
+        documents, theta, precision = (
+            tensors[f"carryover.words.{name}"] for name in ("documents", "theta", "precision")
+        )
+        words = WordCarryover(documents, theta, precision, float(penalty))
     return Carryover(
         tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
         tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], words,

@@ -128,7 +128,7 @@ class ClassResponse(Response):
         self, y: np.ndarray, known: np.ndarray, unknown: np.ndarray, weight: np.ndarray, fixed: np.ndarray | None
     ) -> tuple[Self, np.ndarray, np.ndarray]:
         labels, index = y[~unknown], np.zeros(len(y), int)
-        if not len(labels):
+        if not len(labels) and fixed is not None:
             response = replace(self, classes=fixed)
             return response, *response.class_columns(index, np.zeros(len(y)))
         if labels.dtype == object and not all(isinstance(label, str) for label in labels):
