@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.estimators.fitted import Fitted, known
+from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_whole_numbers, make_config, make_priors, make_seed
 from supertopic.estimators.validation import (
     check_device,
@@ -128,25 +129,20 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
         return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
-    def _documents(self, X: Any, previous: Posterior | None) -> tuple[csr_array, Arrays]:
-        """Checked counts for a fit, and the same as tokens."""
-        self.check_parameters()
-        counts = self._validate_counts(X, reset=previous is None)
-        return counts, Arrays(make_tokens(counts), no_target(counts.shape[0]))
-
     def _update(
         self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
         discount: float, **more: Any,
     ) -> Self:  # fmt: skip
-        previous = getattr(self, "posterior_", None)
-        more |= {"previous": previous, "discount": discount}
+        more |= {"previous": getattr(self, "posterior_", None), "discount": discount}
         return self._fit(X, y, sample_weight, covariates, feature_names, checkpointing, **more)
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
         previous: Posterior | None = None, **more: Any,
     ) -> Self:  # fmt: skip
-        counts, documents = self._documents(X, previous)
+        self.check_parameters()
+        counts = self._validate_counts(X, reset=previous is None)
+        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
         if previous is None:
             self.__dict__.pop("vectorizer_", None)  # that of another fit
         if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
@@ -227,8 +223,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         checkpoint, checkpoint_every : path and seconds, optional
             As in `fit`.
         """
-        from supertopic.estimators.from_files import fit_from_files
-
         self.check_parameters()
         columns = {"label": label, "sample_weight": weight, "exposure": exposure}
         checkpointing = Checkpointing(checkpoint, checkpoint_every)

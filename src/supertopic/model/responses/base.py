@@ -51,8 +51,7 @@ class Encoded(NamedTuple):
 class Response(ABC):
     """The part of the model that differs from response to response.
 
-    A subclass must say how lam is drawn (`draw_lam`, `mean_lam`), what kappa is, and its `log_density`; see
-    `ClassResponse` and `NumberResponse` for what follows from there.
+    A subclass of `ClassResponse` or `NumberResponse` says how lam is drawn, what kappa is, and its `log_density`.
     """
 
     c: float
@@ -208,10 +207,7 @@ class Response(ABC):
         return 0.0
 
     def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "Response":
-        """The same response, with a prior of its own parameter from earlier documents.
-
-        draws (n, R) are draws of the parameter, n_docs (R,) is the discounted number of documents behind them.
-        """
+        """The same response, with a prior of its own parameter from draws (n, R) of n_docs (R,) earlier documents."""
         return self
 
     # level: the mean of y and omega
@@ -345,8 +341,8 @@ class KernelResponse(Response):
     def scalar_form(self) -> ScalarForm:
         return ScalarForm(self.formula, self.own)
 
-    def own_columns(self, n_columns: int) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n_columns,)))
+    def own_columns(self, n: int) -> np.ndarray:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n,)))
 
     def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         own = self.own_columns(omega.shape[1])

@@ -61,10 +61,8 @@ class NegativeBinomial(KernelResponse, NumberResponse):
     ) -> Encoded:  # fmt: skip
         if self.exposed and exposure is None:
             raise ValueError("Earlier batches had an exposure; pass exposure= here, too (1 for each document).")
-        return replace(self, exposed=exposure is not None)._encode(y, weight, exposure, sums)
-
-    def _encode(self, y: Any, weight: np.ndarray, exposure: np.ndarray | None, sums: np.ndarray | None) -> Encoded:
-        return super().encode(y, weight, exposure, None, sums)
+        response = replace(self, exposed=exposure is not None)
+        return NumberResponse.encode(response, y, weight, exposure, None, sums)
 
     def standardise(
         self, y: np.ndarray, weight: np.ndarray, sums: np.ndarray | None
