@@ -86,8 +86,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def evaluate(self, X: Any, y: Any = None) -> tuple[np.ndarray, float, str]:
         """The loss of each held-out document, a score of all of them, and the name of the score."""
 
-    # parameters
-
     def check_parameters(self) -> None:
         """Raise a ValueError for a parameter that cannot be right."""
         check_whole_numbers(self)
@@ -120,8 +118,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` starts again."
             )
         return Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
-
-    # documents
 
     def _validate_counts(self, X: Any, reset: bool) -> csr_array:
         refuse_text(X)
@@ -228,8 +224,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing)
         return self
-
-    # topics
 
     components_ = Fitted(lambda posterior: topics_report.mean_counts(posterior).T)
     topic_word_ = Fitted(topics_report.topic_word)
@@ -343,8 +337,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Held-out perplexity by document completion; smaller is better.
 
         Topics of each document are inferred from a random half of its tokens, and the other half is predicted, with the
-        mean over the chains (all, or those given): exp(- mean log p(token)). No token is used for both, so that a
-        document that explains itself gains nothing.
+        mean over the chains (all, or those given): exp(- mean log p(token)). No token is used for both.
         """
         posterior = self._fitted()
         return topics_report.perplexity(posterior, self._counts(X), self._settings(), random_state, chains)

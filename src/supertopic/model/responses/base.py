@@ -129,8 +129,7 @@ class Response(ABC):
     def start_lam(self, target: Target) -> np.ndarray:
         """lam before the first iteration: its mean where nothing is known of eta.
 
-        The paper starts from 1. At large c its first eta, which rests on random topics, is so large that the chain
-        may not recover; the mean, c / 4, avoids that.
+        The paper starts from 1: at large c the first eta is then so large that the chain may not recover.
         """
         if self.paper_start:
             return (target.weight > 0).astype(float)
@@ -159,7 +158,7 @@ class Response(ABC):
     def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The negative second derivative of log psi in omega, (n_docs, R).
 
-        The default, the mean of lam, is an upper bound: the information if lam had been observed.
+        The default, the mean of lam, is an upper bound.
         """
         return self.mean_lam(target, omega)
 
