@@ -456,7 +456,7 @@ def test_wrong_files_are_called_that(command, tmp_path, fitted):
 
 def test_a_card_that_is_not_there_is_told_in_a_line(command, fitted):
     told = command("predict", fitted[1], fitted[0], "--text", "text", "--device", "cuda", code=1)
-    assert told.startswith("Error: device='cuda', but no NVIDIA card") and told.count("\n") <= 2
+    assert told.startswith("Error: device='cuda', but no NVIDIA GPU") and told.count("\n") <= 2
 
 
 def test_explain(command, fitted):
