@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from supertopic.corpus.tokens import Tokens, cut, make_tokens
+from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.state import Topics, mean_topics
@@ -91,9 +91,12 @@ class NewDocuments:
 
     def part(self, docs: slice | np.ndarray) -> "NewDocuments":
         """Some of the documents."""
-        return replace(
+        part = replace(
             self, counts=self.counts[docs], covariates=self.covariates[docs], log_exposure=self.log_exposure[docs]
         )
+        if isinstance(docs, slice):
+            part.__dict__["tokens"] = take(self.tokens, docs)  # a view
+        return part
 
     def omega(self) -> np.ndarray:
         """omega in every draw of every chain, (n_chains n_pairs, n_docs, R)."""
