@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.corpus.source import Corpus
-from supertopic.corpus.spool import Files, Library, open_library
+from supertopic.corpus.spool import Files, Library, Spool, open_library
 from supertopic.inference.checkpoint import temporary_folder
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import Response
@@ -54,20 +54,27 @@ def fit_from_files(
         }
         if covariates:
             known["covariates"] = np.column_stack([library.numbers(name) for name in covariates])
-        model.n_features_in_ = len(library.vectorizer.vocabulary_)
-        model.__dict__.pop("feature_names_in_", None)
-        counts, n_tokens = None, int(documents.doc_start[-1])
-        if getattr(model, "words", False) and n_tokens <= IN_MEMORY:
-            counts = documents.matrix(model.n_features_in_)
-        elif getattr(model, "words", False):
-            warn(
-                f"The files have {n_tokens:,} tokens: words beside topics need all documents in one process, and are "
-                f"left out beyond {IN_MEMORY:,} tokens. words=False says the same."
-            )
         y = read_label(model, library, columns["label"])
-        vocabulary = library.vectorizer.get_feature_names_out()
-        model.fit_corpus(documents, counts, y, vocabulary, checkpointing, **known)
-        model.vectorizer_ = library.vectorizer
+        fit_library(model, library, documents, y, known, checkpointing)
+
+
+def fit_library(
+    model: FitsCorpus, library: Library, documents: Spool, y: Any, known: dict[str, Any], checkpointing: Checkpointing
+) -> None:
+    """Fit documents that are on disk; `known` are sample weights, exposure and covariates."""
+    model.n_features_in_ = len(library.vectorizer.vocabulary_)
+    model.__dict__.pop("feature_names_in_", None)
+    counts, n_tokens = None, int(documents.doc_start[-1])
+    if getattr(model, "words", False) and n_tokens <= IN_MEMORY:
+        counts = documents.matrix(model.n_features_in_)
+    elif getattr(model, "words", False):
+        warn(
+            f"The files have {n_tokens:,} tokens: words beside topics need all documents in one process, and are "
+            f"left out beyond {IN_MEMORY:,} tokens. words=False says the same."
+        )
+    vocabulary = library.vectorizer.get_feature_names_out()
+    model.fit_corpus(documents, counts, y, vocabulary, checkpointing, **known)
+    model.vectorizer_ = library.vectorizer
 
 
 def read_label(model: FitsCorpus, library: Library, label: str | None) -> np.ndarray | None:
