@@ -41,7 +41,7 @@ from supertopic.sampling.threads import Replica, ThreadEngine
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
 DOCS = [RNG.integers(0, 6, n).tolist() for n in (9, 4, 0, 7, 12, 5)]
-BELIEVED = RNG.integers(0, 9, (6, 3)).astype(np.int32)
+PSEUDO_COUNTS = RNG.integers(0, 9, (6, 3)).astype(np.int32)
 PRIORS = Priors(np.array([0.3, 0.5, 0.2]), 0.4, 1.3)
 
 
@@ -60,7 +60,7 @@ def problem(sampler="collapsed", n_shards=1):
 
 def test_the_log_joint_knows_pseudo_counts():
     plan, source = problem()
-    engine, known = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED), known_weights()
+    engine, known = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS), known_weights()
     engine.start(make_key(1))
     eta, _, response = iterate(engine, engine.statistics(), known, plan.response, PRIORS, make_key(2))
     z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
@@ -70,7 +70,7 @@ def test_the_log_joint_knows_pseudo_counts():
     A = lower + np.tril(lower, -1).T + np.eye(3) / PRIORS.nu2
     centred = eta[0] - np.linalg.solve(A, known.shift[:, 0])
     density = 0.5 * np.linalg.slogdet(A)[1] - 1.5 * np.log(2 * np.pi) - 0.5 * centred @ A @ centred
-    expected = naive.log_words(DOCS, z, 6, 3, PRIORS.beta, BELIEVED) + naive.log_documents(z, PRIORS.alpha)
+    expected = naive.log_words(DOCS, z, 6, 3, PRIORS.beta, PSEUDO_COUNTS) + naive.log_documents(z, PRIORS.alpha)
     expected += naive.logistic(2.0)(source.target.y, omega).sum() + density
     assert log_joint(engine, eta, response, PRIORS, known) == pytest.approx(expected, rel=1e-10)
     nothing = no_statistics(3, 1)
@@ -80,18 +80,18 @@ def test_the_log_joint_knows_pseudo_counts():
 def test_learned_priors_go_uphill():
     """The step in beta by its definition, and steps of it never make the words less likely."""
     plan, source = problem()
-    engine, priors, values = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED), PRIORS, []
+    engine, priors, values = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS), PRIORS, []
     engine.start(make_key(1))
     z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
-    count = BELIEVED.astype(float)
+    count = PSEUDO_COUNTS.astype(float)
     for words, topic in zip(DOCS, z, strict=True):
         np.add.at(count, (words, topic), 1)
-    beta, mass, before = PRIORS.beta, count.sum(axis=0), BELIEVED.sum(axis=0)
-    grown = (digamma(count + beta) - digamma(BELIEVED + beta)).sum()
+    beta, mass, before = PRIORS.beta, count.sum(axis=0), PSEUDO_COUNTS.sum(axis=0)
+    grown = (digamma(count + beta) - digamma(PSEUDO_COUNTS + beta)).sum()
     whole = 6 * (digamma(mass + 6 * beta) - digamma(before + 6 * beta)).sum()
     assert learn_priors(engine, PRIORS).beta == pytest.approx(beta * grown / whole)
     for _ in range(30):
-        values.append(naive.log_words(DOCS, z, 6, 3, priors.beta, BELIEVED))
+        values.append(naive.log_words(DOCS, z, 6, 3, priors.beta, PSEUDO_COUNTS))
         priors = learn_priors(engine, priors)
     assert (np.diff(values) > -1e-9).all()
 
@@ -103,8 +103,8 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
     monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
     monkeypatch.setattr(topics, "DENSE", 0)
     plan, source = problem(name, 2)
-    one = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED)
-    replicas = [Replica(plan, source, 1, slice(i, i + 1), BELIEVED) for i in range(2)]
+    one = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS)
+    replicas = [Replica(plan, source, 1, slice(i, i + 1), PSEUDO_COUNTS) for i in range(2)]
     eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
 
     def exchange():
@@ -130,7 +130,7 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
 def test_smooth_topics_know_pseudo_counts(monkeypatch):
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     monkeypatch.setattr(topics, "DENSE", 0)
-    engine = ThreadEngine(*problem("delayed"), 1, pseudo_counts=BELIEVED)
+    engine = ThreadEngine(*problem("delayed"), 1, pseudo_counts=PSEUDO_COUNTS)
     engine.start(make_key(1))
     found = engine.counts.topics(PRIORS, make_key(2))
     phi = (engine.counts.word_topic[:, :3] + PRIORS.beta) / (engine.counts.tokens + 6 * PRIORS.beta)
