@@ -183,7 +183,7 @@ def exact_posterior(
 
     Given z the columns factorise, so that the integral has K + P dimensions for any R, and one more for the response's
     own parameter. `points` is the grid on each axis of eta, `scales` and `log_scale` the grid of the parameter and the
-    log of its prior mass. `pseudo_counts` (V, K) are pseudo-counts, `known` the precision (R, K + P, K + P) and the shift
+    log of its prior mass. `pseudo_counts` are (V, K), `known` the precision (R, K + P, K + P) and the shift
     (R, K + P) that are known of eta. Returned: the states, their probabilities p (S,), the grid (G, K + P + 1), and for
     each state and column the weights of its points (S, R, G), from which eta and the scale can be drawn given z.
     """
