@@ -21,8 +21,10 @@ from supertopic.report.topics import vocabulary_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Found no relation between topics")
 RUN = {"burn_in": 40, "n_draws": 20, "n_chains": 1, "random_state": 0}
-RESPONSES = [Logistic(3.0), Logistic(3.0, classes=np.arange(3)), Gaussian(3.0, np.array([0.7, 2.0, 0.1])), Hinge(3.0, 1.0),
-             NegativeBinomial(3.0, np.array([0.5, 2.0, 9.0]))]  # fmt: skip
+RESPONSES = [
+    Logistic(3.0), Logistic(3.0, classes=np.arange(3)), Gaussian(3.0, np.array([0.7, 2.0, 0.1])), Hinge(3.0, 1.0),
+    NegativeBinomial(3.0, np.array([0.5, 2.0, 9.0])),
+]  # fmt: skip
 
 
 def target_of(response, rng, n=40):
