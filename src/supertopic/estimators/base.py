@@ -78,6 +78,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; the model that is its prior is data, which stays fitted."""
+        copy = super().__sklearn_clone__()
+        copy.prior = self.prior
+        return copy
+
     @abstractmethod
     def make_response(self) -> Response:
         """The response with the estimator's parameters, not yet fitted."""
