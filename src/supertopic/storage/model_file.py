@@ -70,6 +70,7 @@ def write_carryover(carryover: Carryover) -> Tensors:
 
 def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) -> Posterior:
     """The posterior of a file whose contents may be anything; `response` has its parameters, but is not fitted."""
+    expect(facts.keys() <= {*FACTS, "response"}, f"the facts {sorted(facts)}")
     for name, kind in FACTS.items():
         value = facts[name]
         expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
@@ -85,6 +86,9 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     }
     learned |= {name: value for name, value in facts["response"].items() if name in response.learned}
     expect(set(learned) == set(response.learned), "the response")
+    for name in facts["response"].keys() & learned.keys():
+        usual = getattr(response, name)
+        expect(usual is None or isinstance(learned[name], type(usual)), f"the response's {name}")
     response = replace(response, **learned)
     response.check_fitted(n_columns)
     columns = response.column_parts(n_columns)

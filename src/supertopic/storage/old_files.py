@@ -135,7 +135,7 @@ def modern_terms(
         tensors[f"terms.intercept.{name}"] = (value - centre) / unit
     tensors["terms.intercept.empty_documents"] = old.get("empty_documents_", np.zeros(eta.shape[2]))
     theta = old.get("standard_theta")
-    if theta is None and "theta" in old:
+    if theta is None and "theta" in old and old["theta"].size:  # without words it has no columns
         expect(old["theta"].ndim == 3, "theta's shape")
         theta = old["theta"] / np.reshape(unit, (-1, 1))  # float64: the same to the bit
     if theta is not None and theta.size:
