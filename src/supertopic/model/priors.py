@@ -255,8 +255,8 @@ def chain_priors(
 
 
 def set_of(posterior: Posterior, place: int) -> TopicSet:
-    """The set of topics that a set of another model is like."""
-    return posterior.topics[place if len(posterior.topics) > 1 else 0]
+    """The set of topics that a set of another model, which may have more of them, starts from."""
+    return posterior.topics[place % len(posterior.topics)]
 
 
 def match_words(theirs: np.ndarray | None, ours: np.ndarray | None, n_theirs: int, n_ours: int) -> np.ndarray:
