@@ -50,7 +50,7 @@ class Known:
     previous: Posterior | None = None  # that of earlier batches
     discount: float = 1.0  # the weight of an earlier document
 
-    def earlier(self, n_words: int) -> Earlier | None:
+    def earlier(self, n_words: int, covariates: CovariateColumns) -> Earlier | None:
         """The posterior whose documents came before, if there is one."""
         if self.previous:
             return Earlier(self.previous, np.arange(n_words), self.discount, True, True)
@@ -58,7 +58,8 @@ class Known:
             return None
         theirs = self.prior.posterior
         place = match_words(self.prior.vocabulary, self.vocabulary, theirs.n_words, n_words)
-        return Earlier(theirs, place, float(self.prior.discount), bool(self.prior.weights), False)
+        discount, weights = float(self.prior.discount), bool(self.prior.weights)
+        return Earlier(theirs, place, discount, weights, False, covariates)
 
 
 def fit(
@@ -100,7 +101,7 @@ def fit(
     columns = response.column_parts(corpus.target.y.shape[1])
     priors = chain_priors(
         corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
-        known.vocabulary, known.seeds, known.earlier(config.n_words), rate.link,
+        known.vocabulary, known.seeds, known.earlier(config.n_words, covariates), rate.link,
     )  # fmt: skip
     whole = plan_of(corpus, response, config, seed)
     split = split_corpus(corpus, response, config, [seed, 1, *batch])

@@ -125,7 +125,7 @@ def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
     terms = [topics, *with_covariates(made.covariates, beside), intercept(made, made.rate.base)]
-    return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale))
+    return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, words=None))
 
 
 def with_covariates(columns: CovariateColumns, eta: np.ndarray) -> list[CovariateWeights]:
@@ -194,7 +194,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     if alone:
         grids[ALONE] = list(alone.grids.values())
     carryover = carry_over(
-        made, scale, level_shift=shift, words=words.carryover() if words else made.past.words, grids=grids
+        made, scale, level_shift=shift, words=words.carryover() if words else None, grids=grids
     )
     return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
 

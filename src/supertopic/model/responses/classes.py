@@ -104,8 +104,8 @@ class ClassResponse(Response):
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
             raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
         if y.ndim == 2:
-            if fixed is None:
-                fixed = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
+            if not fitted:
+                fixed = label_names(y, names, classes)
             response, columns, weights = self._encode_labels(y, known, unknown, weight, fixed)
         else:
             response, columns, weights = self._encode_classes(y, known, unknown, weight, fixed)
@@ -227,6 +227,16 @@ class ClassResponse(Response):
     def check_fitted(self, n_columns: int) -> None:
         if self.classes.ndim != 1 or not len(self.classes) or n_columns != self.n_columns:
             raise ValueError("The number of classes cannot be right.")
+
+
+def label_names(y: np.ndarray, names: Any, classes: Any) -> np.ndarray:
+    """The names of labels in the order of y's columns: those of a DataFrame, those given, or numbers."""
+    if classes is None:
+        return np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
+    given = np.array(list(classes) if names is None else list(map(str, names)), dtype=object)
+    if len(given) != y.shape[1] or set(map(str, given)) != set(map(str, classes)):
+        raise ValueError(f"y has {y.shape[1]} labels, which must be those of classes, got {list(classes)}.")
+    return given
 
 
 def balanced(columns: np.ndarray, known: np.ndarray, class_weight: Any) -> np.ndarray:
