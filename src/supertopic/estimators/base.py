@@ -311,10 +311,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.topic_frame(posterior, topics_report.vocabulary_of(posterior, feature_names), n)
 
     def name_topics(self, names: Mapping[int, str]) -> Self:
-        """Give some topics names, which are shown beside their numbers and kept in the model's file; "" removes one.
-
-        They are names of the best chain's topics, which are shown everywhere. A new fit forgets them.
-        """
+        """Give some topics of the best chain names, which are kept in the model's file; "" removes one."""
         posterior = self._fitted()
         self.posterior_ = posterior.named(topics_report.check_names(posterior, names))
         return self

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from supertopic.model.responses.values import LEAST, MOST
+from supertopic.model.responses.values import LEAST, MOST, plain_value
 from supertopic.model.terms import CovariateColumns
 from supertopic.warn import warn
 
@@ -21,7 +21,7 @@ def check_number(name: str, value: Any, words: tuple[str, ...] = (), least: floa
         return
     if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
         names = "".join(f"{word!r} or " for word in words)
-        raise ValueError(f"{name} must be {names}a number from {least:g} to {most:g}, got {value!r}.")
+        raise ValueError(f"{name} must be {names}a number from {least:g} to {most:g}, got {plain_value(value)!r}.")
 
 
 def check_engine(engine: Any) -> None:

@@ -16,6 +16,7 @@ from supertopic.corpus.source import Corpus
 from supertopic.kernels.moments import unpack
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.base import Response
+from supertopic.model.responses.values import plain_value
 from supertopic.model.state import Statistics, WeightPriors, add, no_statistics
 from supertopic.model.terms import CovariateColumns
 from supertopic.warn import warn
@@ -119,7 +120,7 @@ class Seeds(BaseEstimator):
         names = [topic for topic, _ in self.topics]
         stray = [topic for topic in self.weights if topic not in names or not topic] if self.weights != "auto" else []
         if stray:
-            raise ValueError(f"Seeds: {stray[0]!r} in weights is not the name of a topic.")
+            raise ValueError(f"Seeds: {plain_value(stray[0])!r} in weights is not the name of a topic.")
         return response.seed_means(self.weights, names, n_topics, n_columns)
 
 

@@ -104,9 +104,8 @@ class ClassResponse(Response):
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
             raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
         if y.ndim == 2:
-            if not fitted:
-                fixed = label_names(y, names, classes)
-            response, columns, weights = self._encode_labels(y, known, unknown, weight, fixed)
+            labels = self.classes if fitted else label_names(y, names, classes)
+            response, columns, weights = self._encode_labels(y, known, unknown, weight, labels)
         else:
             response, columns, weights = self._encode_classes(y, known, unknown, weight, fixed)
         if weights.max() * self.c > MOST:
@@ -168,7 +167,9 @@ class ClassResponse(Response):
             weights = {topic: topic for topic in topics if topic in labels}
         stray = [label for label in weights.values() if str(label) not in labels]
         if stray:
-            raise ValueError(f"Seeds: {stray[0]!r} in weights is not one of the classes {list(labels)[:5]} ...")
+            raise ValueError(
+                f"Seeds: {plain_value(stray[0])!r} in weights is not one of the classes {list(labels)[:5]} ..."
+            )
         means = np.zeros((2, n_columns, n_topics))
         for topic, label in weights.items():
             j, pull = labels[str(label)], np.zeros(n_columns)
