@@ -134,7 +134,7 @@ def known_response(
         raise ValueError(
             f"{n_strange:,} of {len(cells):,} rows have a class that the model does not know, such as "
             f"{next(filter(None, strange))[0]!r}; it knows {shorten(known)}. --skip-unknown-classes uses their texts "
-            "alone. To add a class, fit documents of all classes with --prior and this model, whose topics are the start."
+            "alone. To add a class, fit documents of all classes with --prior and this model: its topics are the start."
         )
     if not multilabel:
         return np.array([known[row[0]] if row and row[0] in known else None for row in rows], dtype=object), n_strange
