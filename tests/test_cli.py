@@ -167,13 +167,26 @@ def test_counts_with_exposure_weights_and_covariates(command, tmp_path):
     rng = np.random.default_rng(0)
     with open(tmp_path / "data.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["text", "label", "hours", "trust", "age"])
+        writer.writerow(["text", "label", "hours", "importance", "age"])
         for i, (text, _) in enumerate(ROWS * 3):
             writer.writerow([text, rng.poisson(40 * (1 + i % 2)), 1 + i % 3, 1, 20 + i])
     data, model = tmp_path / "data.csv", tmp_path / "m"
     more = ["--exposure", "hours", "--covariate", "age"]
     found = command(
-        "fit", data, "--text", "text", "--label", "label", "-o", model, "--weight", "trust", "--c", "4", *more, *FAST
+        "fit",
+        data,
+        "--text",
+        "text",
+        "--label",
+        "label",
+        "-o",
+        model,
+        "--weight",
+        "importance",
+        "--c",
+        "4",
+        *more,
+        *FAST,
     )
     assert "SLDACountRegressor" in found and "age" in found
     rows = list(csv.DictReader(command("predict", model, data, "--text", "text", "--exposure", "hours").splitlines()))
@@ -184,7 +197,7 @@ def test_counts_with_exposure_weights_and_covariates(command, tmp_path):
     fit = ["fit", data, "--text", "text", "--label", "label", "-o", model]
     assert "--loss hinge does not go" in command(*fit, "--loss", "hinge", code=1)
     assert "--exposure does not go" in command(*fit, "--response", "rating", "--exposure", "hours", code=1)
-    assert "no number" in command(
+    assert "not a number" in command(
         "fit", data, "--text", "label", "--label", "text", "-o", model, "--response", "count", code=1
     )
 
@@ -240,17 +253,17 @@ def test_control_c(tmp_path):
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130 and "Traceback" not in stderr
-    assert "goes on from" in stderr.replace("\n", " ") and not (tmp_path / "m").exists()
+    assert "resumes from" in stderr.replace("\n", " ") and not (tmp_path / "m").exists()
 
 
-def test_a_place_for_the_model_is_looked_for_first(command, tmp_path, monkeypatch):
+def test_the_place_of_the_model_is_checked_first(command, tmp_path, monkeypatch):
     fit = ["fit", write(tmp_path, "csv"), "--text", "text", "--label", "label", *FAST]
     monkeypatch.setattr(SLDAClassifier, "fit", None)  # it does not come to that
     assert "no folder" in command(*fit, "-o", tmp_path / "absent" / "m", code=1)
     assert "a folder; give the name" in " ".join(command(*fit, "-o", tmp_path, code=1).split())
 
 
-def test_a_model_whose_place_has_gone_is_written_elsewhere(command, tmp_path, monkeypatch):
+def test_a_model_whose_folder_has_gone_is_written_elsewhere(command, tmp_path, monkeypatch):
     data, folder = write(tmp_path, "csv"), tmp_path / "folder"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -305,7 +318,7 @@ def tickets(tmp_path_factory):
     return path
 
 
-def test_held_out_documents_are_judged_beside_the_base_rate(command, tickets, tmp_path):
+def test_held_out_documents_are_evaluated_beside_the_base_rate(command, tickets, tmp_path):
     """The figures by their definitions, from the predictions; classes keep their shares."""
     fit = ["fit", tickets, "--text", "text", "-o", tmp_path / "m", "--hold-out", "0.25", "--topics", "3"]
     found = json.loads(command(*fit, "--label", "team", "--json"))
@@ -320,25 +333,25 @@ def test_held_out_documents_are_judged_beside_the_base_rate(command, tickets, tm
     entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
     assert found["base_rate_log_loss"] == pytest.approx(entropy, abs=0.01)
     shown = command(*fit, "--label", "team")
-    assert "by class" in shown and "that no topic has seen" in shown
+    assert "by class" in shown and "held-out documents, which no topic has seen" in " ".join(shown.split())
     predicted = list(csv.DictReader(command("predict", tmp_path / "m", tickets, "--text", "text").splitlines()))
     right = np.mean([a["prediction"] == b["team"] for a, b in zip(predicted, rows, strict=True)])
     assert right == pytest.approx(found["held_out_accuracy"], abs=0.1)
 
 
-def test_a_coin_is_told_to_be_one(command, tickets, tmp_path):
+def test_a_warning_says_that_a_coin_has_no_relation_to_topics(command, tickets, tmp_path):
     fit = ["fit", tickets, "--text", "text", "--label", "coin", "-o", tmp_path / "m", "--topics", "10"]
-    topics = json.loads(command(*fit, "--json", "--hidden", "0.25"))["topics"]
+    topics = json.loads(command(*fit, "--json", "--held-out", "0.25"))["topics"]
     assert sum(topic["class"] is not None for topic in topics) <= 2
     run = subprocess.run(
         [sys.executable, "-c", "from supertopic.command.cli import main; main()", *map(str, fit)],
         capture_output=True,
         text=True,
     )
-    assert run.returncode == 0 and "Warning: " in run.stderr and "better" in run.stderr
-    assert "cli.py" not in run.stderr
-    assert "hidden must be 'auto' or a share" in command(*fit, "--hidden", "2", code=1)
-    assert "No document was hidden" in command(*fit, "--hidden", "0")
+    assert run.returncode == 0 and "Warning: Found no relation" in run.stderr and "better" in run.stderr
+    assert ".py" not in run.stderr
+    assert "held_out must be 'auto' or a share" in command(*fit, "--held-out", "2", code=1)
+    assert "No document was held out" in command(*fit, "--held-out", "0")
 
 
 @pytest.fixture(scope="module")
@@ -405,7 +418,7 @@ def test_all_weights_as_csv(command, fitted):
 
 
 def test_spreadsheets_of_other_countries(command, tmp_path):
-    """Semicolons, decimal commas and Latin-1, as a spreadsheet writes them; the encoding is told."""
+    """Semicolons, decimal commas and Latin-1, as a spreadsheet writes them; a warning names the encoding."""
     path = tmp_path / "data.csv"
     lines = [
         "Text;Note",
@@ -419,13 +432,15 @@ def test_spreadsheets_of_other_countries(command, tmp_path):
 
 def test_columns_that_are_no_response(command, tmp_path):
     texts = [f"word{i % 5} other" for i in range(60)]
-    for cells, told in (
+    for cells, message in (
         ([f"name {i}" for i in range(60)], "60 of the 60 cells are different"),
         (range(5000, 5060), "as ids do"),
         ([1960 + i % 50 for i in range(60)], "look like years (1960 to 2009)"),
     ):
         path = write(tmp_path, "csv", list(zip(texts, cells, strict=True)))
-        assert told in command("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST, code=1)
+        assert message in command(
+            "fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST, code=1
+        )
     command("fit", path, "--text", "text", "--label", "label", "--response", "rating", "-o", tmp_path / "m", *FAST)
     ids = np.random.default_rng(0).permutation(np.r_[np.arange(7857), np.arange(2143)])
     assert guess([str(i) for i in range(20)] * 5, ";")[0] == "class"
@@ -454,14 +469,14 @@ def test_wrong_files_are_called_that(command, tmp_path, fitted):
     assert "was cut off" in command("topics", tmp_path / "half", code=1)
 
 
-def test_a_card_that_is_not_there_is_told_in_a_line(command, fitted):
-    told = command("predict", fitted[1], fitted[0], "--text", "text", "--device", "cuda", code=1)
-    assert told.startswith("Error: device='cuda', but no NVIDIA card") and told.count("\n") <= 2
+def test_a_gpu_that_is_not_there_is_an_error_of_one_line(command, fitted):
+    message = command("predict", fitted[1], fitted[0], "--text", "text", "--device", "cuda", code=1)
+    assert message.startswith("Error: device='cuda', but no NVIDIA GPU") and message.count("\n") <= 2
 
 
 def test_explain(command, fitted):
     shown = command("explain", fitted[1], "--text", "a goal for the senate")
-    assert "sport" in shown and "in all" in shown and "senate" in shown
+    assert "sport" in shown and "total" in shown and "intercept" in shown and "senate" in shown
     found = json.loads(command("explain", fitted[1], "--text", "a goal for the senate", "--json"))
     assert found["words"] == ["goal", "senate"] and len(found["mean"]) == 2
     total = np.sum(found["through_topics"]) + np.sum(found["direct"]) + found["constant"][0]
@@ -469,7 +484,7 @@ def test_explain(command, fitted):
 
 
 def test_a_single_draw_has_no_interval(command, tmp_path):
-    run = ["--topics", "3", "--burn-in", "5", "--draws", "1", "--chains", "1", "--min-df", "1", "--hidden", "0"]
+    run = ["--topics", "3", "--burn-in", "5", "--draws", "1", "--chains", "1", "--min-df", "1", "--held-out", "0"]
     found = command("fit", write(tmp_path, "csv"), "--text", "text", "--label", "label", "-o", tmp_path / "m", *run)
     assert "nan" not in found and " - " in found
 
@@ -481,11 +496,12 @@ def test_seeds_and_a_prior(command, tmp_path):
     columns = "--text", "text", "--label", "label"
     command("fit", data, *columns, "-o", model, "--seeds", seeds, "--seed-strength", 2, *FAST)
     fitted = supertopic.load(model)[-1]
-    assert fitted.topic_names_ == {"0": "balls", "1": "laws"} and fitted.seed_strength == 2
-    assert fitted.seed_weights == {"balls": "sport", "laws": "politics"}
+    assert fitted.topic_names_ == {"0": "balls", "1": "laws"} and fitted.seeds.strength == 2
+    assert fitted.seeds.weights == {"balls": "sport", "laws": "politics"}
     assert "balls" in command("topics", model)
     command("fit", data, *columns, "-o", again, "--prior", model, "--prior-weights", "--discount", 0.5, *FAST)
-    assert supertopic.load(again)[-1]._word_topic.sum() > fitted._word_topic.sum()
+    again_topics, topics = (m.posterior_.topics[0] for m in (supertopic.load(again)[-1], fitted))
+    assert again_topics.word_topic.sum() > topics.word_topic.sum()
     for text, message in (
         ("topic,words\na,b\n", "word"),
         ("topic,word\na,\n", "Row 1 of"),
@@ -500,12 +516,14 @@ def test_seeds_and_a_prior(command, tmp_path):
 def test_update(command, tmp_path):
     data, model = write(tmp_path, "csv"), tmp_path / "a.model"
     command("fit", data, "--text", "text", "--label", "label", "-o", model, *FAST)
-    told = json.loads(command("update", model, data, "--text", "text", "--label", "label", "-o", model, "--json"))
-    assert told["batches"] == 2 and told["documents"] == 24 and told["without_known_words"] == 0
+    found = json.loads(command("update", model, data, "--text", "text", "--label", "label", "-o", model, "--json"))
+    assert found["batches"] == 2 and found["documents"] == 24 and found["without_known_words"] == 0
+    assert "held_out" in found
+    before = supertopic.load(model)[-1].posterior_.carryover.sums
     assert "batches: 3" in command("update", model, data, "--text", "text", "-o", model, "--discount", 0.5)
     rows = list(csv.DictReader(command("predict", model, data, "--text", "text").splitlines()))
     assert [row["prediction"] for row in rows] == [label for _, label in ROWS]
-    assert supertopic.load(model)[-1].discount == 0.5
+    np.testing.assert_allclose(supertopic.load(model)[-1].posterior_.carryover.sums[1], 0.5 * before[1])
     labels = write(tmp_path, "jsonl", [(text, [label, "all"]) for text, label in ROWS])
     command("fit", labels, "--text", "text", "--label", "label", "-o", model, "--response", "labels", *FAST)
     command("update", model, labels, "--text", "text", "--label", "label", "-o", model)
@@ -522,14 +540,14 @@ def test_choose(command, tmp_path):
 
 
 def test_classes_that_a_model_does_not_know(command, fitted, tmp_path):
-    """They are refused, with their number and a name; asked for, the texts alone are learned from, and it is said."""
+    """They are refused, with their number and a name; on demand the model learns from their texts alone."""
     _, model = fitted
     rows = [("vote law", "gardening")] * 5 + [("goal match", "sport")] * 3
     path = write(tmp_path, "csv", rows)
     given = ("update", model, path, "--text", "text", "--label", "label", "-o", tmp_path / "m2")
-    said = command(*given, code=1)
-    assert "5 of 8 rows have a class that the model does not know, such as 'gardening'" in said
-    assert "--skip-unknown-classes" in said and "'politics', 'sport'" in said and not (tmp_path / "m2").exists()
+    message = command(*given, code=1)
+    assert "5 of 8 rows have a class that the model does not know, such as 'gardening'" in message
+    assert "--skip-unknown-classes" in message and "'politics', 'sport'" in message and not (tmp_path / "m2").exists()
     assert json.loads(command(*given, "--skip-unknown-classes", "--json"))["rows_of_unknown_classes"] == 5
 
 
@@ -552,8 +570,8 @@ def test_options_are_named_as_they_are(command, tmp_path):
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label", "author"), *rows])
     given = ("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST)
-    said = command(*given, "--covariate", "author", code=1)
-    assert "Row 1 of author holds 'author 0', which is no number; --covariate needs numbers" in said
+    message = command(*given, "--covariate", "author", code=1)
+    assert "Row 1 of author holds 'author 0', which is not a number; --covariate needs numbers" in message
     assert "--hold-out is a share from 0 to 1, such as 0.2 for a fifth of the documents, got 20" in command(
         *given, "--hold-out", "20", code=1
     )

@@ -1,4 +1,4 @@
-"""What other systems than this one need: told here as far as any system can tell."""
+"""What other systems than this one need, as far as it can be tested on any system."""
 
 import io
 import sys
@@ -18,7 +18,7 @@ def test_pipes_are_utf8_with_plain_line_ends(monkeypatch):
     written, read = io.BytesIO(), io.BytesIO("气 é".encode())
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252", newline="\r\n"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(read, encoding="cp1252"))
-    steps.speak_utf8()
+    steps.use_utf8()
     assert sys.stdin.read() == "气 é"
     print("气 é", end="\r\n", flush=True)  # as a CSV writer ends lines
     assert written.getvalue() == "气 é\r\n".encode()
@@ -27,7 +27,7 @@ def test_pipes_are_utf8_with_plain_line_ends(monkeypatch):
 def test_streams_that_are_none_are_let_be(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    steps.speak_utf8()
+    steps.use_utf8()
 
 
 def test_a_pattern_is_not_expanded_by_click(monkeypatch):

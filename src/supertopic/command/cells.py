@@ -1,5 +1,6 @@
 """From the cells of a table to y: what kind of response a column holds, and its values."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,37 @@ class Column(NamedTuple):
     y: np.ndarray  # (n_docs,), or (n_docs, n_labels)
     known: np.ndarray  # (n_docs,) bool
     names: list[str]  # of the labels
+    n_missing: int  # cells with a word that means unknown
+
+    @property
+    def target(self) -> Any:
+        """y as estimators take it: labels have names."""
+        return NamedColumns(self.y, self.names) if self.names else self.y
 
 
-def read_response(cells: list, response: str, separator: str) -> Column:
-    """The response that is asked for, or with "auto" the one that the cells look like."""
+class NamedColumns:
+    """Columns of numbers with names, which estimators read as they read those of a DataFrame."""
+
+    def __init__(self, values: np.ndarray, columns: list[str]):
+        self.values, self.columns = values, columns
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype) if copy else np.asarray(self.values, dtype)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: np.ndarray) -> "NamedColumns":
+        return NamedColumns(self.values[rows], self.columns)
+
+
+def read_response(cells: list, response: str, separator: str, missing: Sequence[str] = ("NA",)) -> Column:
+    """The response that is asked for, or with "auto" the one that the cells look like.
+
+    `missing` are words that mean unknown.
+    """
+    is_missing = [isinstance(cell, str) and cell.strip() in missing for cell in cells]
+    cells = [None if gone else cell for cell, gone in zip(cells, is_missing, strict=True)]
     why = "asked for"
     if response == "auto":
         response, why = guess(cells, separator)
@@ -35,13 +63,7 @@ def read_response(cells: list, response: str, separator: str) -> Column:
         y = as_classes(cells)
     else:
         y = as_numbers(cells, "the response", f"--response {response}")
-    return Column(response, why, y, known, names)
-
-
-def without_missing(cells: list, words: list[str]) -> tuple[list, int]:
-    """The cells with None where one of some words stands, and how many these are."""
-    missing = [isinstance(cell, str) and cell.strip() in words for cell in cells]
-    return [None if gone else cell for cell, gone in zip(cells, missing, strict=True)], sum(missing)
+    return Column(str(response), why, y, known, names, sum(is_missing))
 
 
 def guess(cells: list, separator: str) -> tuple[str, str]:
@@ -53,24 +75,24 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
     if len(numbers) < len(known) or not known or any(isinstance(cell, bool) for cell in known):
         held = sum(separator in str(cell) for cell in known)
         if known and held >= MANY_SEPARATORS * len(known):
-            return "labels", f"{held} of {len(known)} cells hold the separator {separator!r}"
+            return "labels", f"{held} of {len(known)} cells contain the separator {separator!r}"
         different = len(set(map(str, known)))
         if are_ids(different, len(known)):
             raise ValueError(
-                f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}: that is no "
-                "class. Is it the right column? --response class takes it all the same."
+                f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}, so they "
+                "are not classes. Is it the right column? --response class accepts it."
             )
         return "class", "the cells are text"
     different = len(set(numbers))
     if all(YEARS[0] <= number <= YEARS[1] for number in numbers) and different > FEW:
         raise ValueError(
             f"The numbers look like years ({min(numbers):.0f} to {max(numbers):.0f}), which are neither classes nor "
-            "counts; --response rating (or class, count) says what they are to be."
+            "counts; choose with --response rating (or class, count)."
         )
     if are_ids(different, len(known)) and all(number == int(number) for number in numbers):
         raise ValueError(
-            f"The {len(known):,} cells hold {different:,} different whole numbers, as ids do: --response count or "
-            "rating, if they are what is to be explained."
+            f"The {len(known):,} cells hold {different:,} different whole numbers, as ids do; if they are the "
+            "response, use --response count or rating."
         )
     if any(number != int(number) for number in numbers):
         return "rating", "the cells are numbers, not all of them whole"
@@ -96,14 +118,14 @@ def as_number(cell: Any) -> float | None:
 
 
 def as_numbers(cells: list, column: str, option: str) -> np.ndarray:
-    """Numbers, NaN where the cell is empty; the option is what asks for them."""
+    """Numbers, NaN where the cell is empty; the message names the option that needs them."""
     y = np.full(len(cells), np.nan)
     for i, cell in enumerate(cells):
         if cell is not None:
             number = as_number(cell)
             if number is None:
                 raise ValueError(
-                    f"Row {i + 1} of {column} holds {str(cell)[:40]!r}, which is no number; {option} needs numbers."
+                    f"Row {i + 1} of {column} holds {str(cell)[:40]!r}, which is not a number; {option} needs numbers."
                 )
             y[i] = number
     return y

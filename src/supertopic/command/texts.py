@@ -1,6 +1,6 @@
-"""Where the command's documents are: in one table, or in many files."""
+"""Where the documents of a fit are: in one table, or in many files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic.command.cells import as_text
-from supertopic.command.steps import read
-from supertopic.estimators.from_files import open_readers
+from supertopic.command.steps import Table
+from supertopic.corpus.spool import Each, Library, open_library
+from supertopic.estimators.from_files import fit_library, open_readers
+from supertopic.estimators.supervised import Supervised
+from supertopic.inference.checkpoint import temporary_folder
+from supertopic.inference.fit import Checkpointing
 
 
 def is_many(path: Path) -> bool:
@@ -19,18 +22,16 @@ def is_many(path: Path) -> bool:
 
 
 class OneTable:
-    """A table in memory."""
+    """A table in memory; `cells` are those of a column."""
 
-    def __init__(self, path: Path, text: str, names: list[str]):
-        rows, *columns = read(path, [text, *names])
-        self.texts, self.columns = (
-            np.array([as_text(t) for t in rows], dtype=object),
-            dict(zip(names, columns, strict=True)),
-        )
+    def __init__(self, path: Path, text: str):
+        self.table = Table(path)
+        self.texts, self.cells = self.table.texts(text), self.table.__getitem__
 
     def fit(
-        self, model: Any, vectorizer: CountVectorizer, rows: np.ndarray, y: np.ndarray, beside: dict, checkpoint
-    ) -> CountVectorizer:
+        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, y: Any, beside: dict[str, Any],
+        checkpoint: Path | None,
+    ) -> CountVectorizer:  # fmt: skip
         """Fit some rows; returns the fitted vectorizer."""
         X = vectorizer.fit_transform(self.texts[rows])
         beside = {name: values[rows] for name, values in beside.items()}
@@ -39,36 +40,36 @@ class OneTable:
 
 
 class ManyFiles:
-    """Files of which no process holds all."""
+    """Files of which no process holds all; `cells` are those of a column."""
 
-    texts: Any = None
+    texts = np.zeros(0, object)  # not in memory
 
-    def __init__(self, library, each, folder: Path):
-        self.library, self.each, self.folder, self.columns = library, each, folder, library.columns
+    def __init__(self, library: Library, each: Each, folder: Path):
+        self.library, self.each, self.folder, self.cells = library, each, folder, library.columns.__getitem__
 
     def fit(
-        self, model: Any, vectorizer: CountVectorizer, rows: np.ndarray, y: np.ndarray, beside: dict, checkpoint
-    ) -> CountVectorizer:
+        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, y: Any, beside: dict[str, Any],
+        checkpoint: Path | None,
+    ) -> CountVectorizer:  # fmt: skip
+        """Fit all rows; returns the fitted vectorizer."""
+        model.check_parameters()
         documents = self.library.spool(self.folder, self.each)
-        model._check_parameters()
-        model._fit_spool(self.library, documents, y, beside, checkpoint, 60)
+        fit_library(model, self.library, documents, y, beside, Checkpointing(checkpoint))
         return self.library.vectorizer
 
 
 @contextmanager
 def open_texts(
-    path: Path, text: str, names: list[str], vectorizer: CountVectorizer, engine: str, jobs: int, folder: Path | None
-) -> Iterator[OneTable | ManyFiles]:
+    path: Path, text: str, names: Iterable[str], vectorizer: CountVectorizer, engine: str, jobs: int,
+    folder: Path | None,
+) -> Iterator[OneTable | ManyFiles]:  # fmt: skip
     """The documents, with some columns."""
     if not is_many(path):
-        yield OneTable(path, text, names)
+        yield OneTable(path, text)
         return
-    from supertopic.corpus.spool import open_library
-    from supertopic.inference.checkpoint import temporary_folder
-
     with ExitStack() as inside:
         each = inside.enter_context(open_readers(engine, jobs))
-        library = open_library(path, text, names, vectorizer, each)
+        library = open_library(path, text, dict.fromkeys(names), vectorizer, each)
         place = folder or Path(inside.enter_context(temporary_folder()))
         place.mkdir(parents=True, exist_ok=True)
         yield ManyFiles(library, each, place)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
+from supertopic.corpus.source import Target
 from supertopic.kernels.moments import omegas
 from supertopic.model.responses.base import Response
 
@@ -340,8 +341,8 @@ class Residual:
     The offset of the target is what the other terms say.
     """
 
-    documents: Any  # with `counts` and `covariates`
-    target: Any
+    documents: Documents
+    target: Target
     response: Response
     n_chains: int
     n_draws: int

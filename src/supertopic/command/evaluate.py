@@ -1,0 +1,103 @@
+"""How well held-out documents are predicted, beside the base rate and another model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, log_loss, precision_recall_fscore_support, r2_score
+from sklearn.pipeline import make_pipeline
+
+from supertopic.model.responses.classes import ClassResponse
+from supertopic.report.evaluate import wilson
+
+RESAMPLES = 500
+
+
+def class_scores(model: Any, X: Any, beside: dict[str, Any]) -> np.ndarray:
+    """The probability, or with the hinge the score, of each answer: (n_docs, n_answers)."""
+    verb = model.predict_proba if model.posterior_.response.has_probabilities else model.decision_function
+    return verb(X, **beside).reshape(X.shape[0], -1)
+
+
+def evaluate_model(model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]) -> dict[str, Any]:
+    """Figures for held-out documents; the base rate is that of the known training responses."""
+    response = model.posterior_.response
+    if isinstance(response, ClassResponse):
+        return evaluate_classes(response, class_scores(model, X, beside), y, train_y)
+    return evaluate_numbers(model.predict(X, **beside), y, train_y)
+
+
+def evaluate_classes(response: ClassResponse, scores: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:
+    """Accuracy of classes or F1 of labels, log-loss, and figures for each class."""
+    labels, classes = response.multilabel, response.classes
+    truth = y.astype(bool) if labels else y[:, None] == classes  # (n_docs, n_classes)
+    base = np.mean(train_y if labels else train_y[:, None] == classes, axis=0)
+    chosen = response.chosen(scores)
+    chosen = chosen.astype(bool) if labels else chosen[:, None] == np.arange(len(classes))
+    facts: dict[str, Any] = {"held_out_documents": len(y)}
+    if labels:
+
+        def f1(docs: Any) -> float:
+            return f1_score(truth[docs], chosen[docs], average="micro", zero_division=0.0)
+
+        facts |= {"held_out_micro_f1": float(f1(slice(None))), "interval": resampled(f1, len(y))}
+    else:
+        right = (truth & chosen).any(axis=1)
+        facts |= {"held_out_accuracy": float(right.mean()), "interval": wilson(right)}
+        facts["base_rate_accuracy"] = float(np.mean(truth[:, base.argmax()]))
+    if response.has_probabilities:
+        facts["held_out_log_loss"] = mean_log_loss(truth, scores, labels)
+        facts["base_rate_log_loss"] = mean_log_loss(truth, base, labels)
+    precision, recall, f1_of, support = precision_recall_fscore_support(truth, chosen, average=None, zero_division=0.0)
+    figures = zip(response.labels, support.tolist(), precision.tolist(), recall.tolist(), f1_of.tolist(), strict=True)
+    keys = ("class", "documents", "precision", "recall", "f1")
+    return facts | {"held_out_classes": [dict(zip(keys, row, strict=True)) for row in figures]}
+
+
+def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:
+    """R2 and the mean absolute error."""
+
+    def r2(docs: Any) -> float:
+        return r2_score(y[docs], predicted[docs])
+
+    return {
+        "held_out_documents": len(y),
+        "held_out_r2": float(r2(slice(None))),
+        "interval": resampled(r2, len(y)),
+        "held_out_mean_error": float(np.mean(np.abs(predicted - y))),
+        "base_rate_mean_error": float(np.mean(np.abs(train_y.mean() - y))),
+    }
+
+
+def mean_log_loss(truth: np.ndarray, p: np.ndarray, labels: bool) -> float:
+    """The mean log-loss of classes, or of the labels of a document together."""
+    p = np.clip(p, 1e-15, 1.0 - 1e-15)
+    logs = np.where(truth, np.log(p), np.log1p(-p) if labels else 0.0)
+    return float(-logs.sum(axis=1).mean())
+
+
+def resampled(figure: Callable[[np.ndarray], float], n: int) -> list[float]:
+    """The 90 % interval of a figure over samples of n documents, drawn with replacement."""
+    if n < 2:
+        return [float("nan")] * 2
+    rng = np.random.default_rng(0)
+    return np.nanquantile([figure(rng.integers(0, n, n)) for _ in range(RESAMPLES)], [0.05, 0.95]).tolist()
+
+
+def evaluate_logistic(texts: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, Any] | None:
+    """Figures of logistic regression on tf-idf, fitted and tested on the same documents."""
+    known = np.array([value is not None for value in y.tolist()])
+    train, test = train[known[train]], test[known[test]]
+    labels = np.array([str(value) for value in y.tolist()])
+    if len(set(labels[train])) < 2 or not len(test):
+        return None
+    model = make_pipeline(TfidfVectorizer(sublinear_tf=True, min_df=2), LogisticRegression(C=10.0, max_iter=1000))
+    model.fit(texts[train], labels[train])
+    p, some = model.predict_proba(texts[test]), np.isin(labels[test], model.classes_)
+    return {
+        "name": "Logistic regression on tf-idf, of the same documents",
+        "accuracy": float((model.classes_[p.argmax(axis=1)] == labels[test]).mean()),
+        "log_loss": float(log_loss(labels[test][some], p[some], labels=model.classes_)),
+    }

@@ -1,0 +1,180 @@
+"""The command `fit`: read, fit, evaluate, write, show."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+from rich.markup import escape
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from supertopic.command import options as opt
+from supertopic.command.cells import Column, as_number, read_response
+from supertopic.command.evaluate import evaluate_logistic, evaluate_model
+from supertopic.command.models import make_model, make_vectorizer, read_priors
+from supertopic.command.show import MISSED, class_table, show_facts, show_model
+from supertopic.command.steps import err, note, out, plain_warnings, read_numbers, save_somewhere, write_page
+from supertopic.command.texts import ManyFiles, OneTable, is_many, open_texts
+from supertopic.estimators.supervised import Supervised
+from supertopic.estimators.validation import check_engine
+from supertopic.report.summary import describe_covariates, describe_topics, missed_words
+
+
+def fit(
+    context: typer.Context, data: opt.Data, text: opt.Text, label: opt.Label, output: opt.ModelFile,
+    response: opt.Response = opt.Kind.AUTO, n_topics: opt.NTopics = 20, c: opt.C = None,
+    loss: opt.Loss = opt.LossName.LOGISTIC, multiclass: opt.Multiclass = opt.MulticlassName.SHARED,
+    balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
+    weight: opt.Weight = None, exposure: opt.Exposure = None, covariate: opt.Covariate = None,
+    checkpoint: opt.Checkpoint = None, burn_in: opt.BurnIn = 60, draws: opt.Draws = 20, chains: opt.Chains = 4,
+    stop_words: opt.StopWords = "english", words: opt.Words = True, min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0,
+    ngrams: opt.Ngrams = 1, token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
+    seed_strength: opt.SeedStrength = 1.0, prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
+    discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", hold_out: opt.HoldOut = 0.0, seed: opt.Seed = 0,
+    jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.CPU, engine: opt.Engine = "threads",
+    folder: opt.Folder = None, report: opt.Report = None, as_json: opt.AsJson = False,
+) -> None:  # fmt: skip
+    """Learn topics from texts and what is known about each, and write one model file.
+
+    Example: supertopic fit tickets.csv --text body --label queue -o tickets.model
+
+    Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
+    """
+    check_engine(engine)
+    if is_many(data):
+        refuse_test(report, hold_out)
+    vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
+    names = [label, *filter(None, (weight, exposure)), *(covariate or ())]
+    source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
+    column = read_response(source.cells(label), response, separator, ["NA"] if missing is None else missing)
+    beside = read_numbers(source.cells, weight, exposure, covariate)
+    documents = Documents(source, column, beside, *split(column, hold_out, seed))
+    share = as_number(held_out)
+    options = {
+        "n_topics": n_topics, "burn_in": burn_in, "n_draws": draws, "n_chains": chains, "words": words,
+        "held_out": held_out if share is None else share, "random_state": seed, "n_jobs": jobs, "device": str(device),
+        "engine": engine, "verbose": err.is_terminal and not as_json,
+    }  # fmt: skip
+    options |= read_priors(seeds, seed_strength, prior, prior_weights, discount) | ({} if c is None else {"c": c})
+    model = make_model(column.response, loss, multiclass, balanced, exposure, options)
+    if not as_json:
+        show_column(column, missing is None)
+    vectorizer, facts = learn(model, vectorizer, documents, checkpoint)
+    if hold_out:
+        facts |= documents.evaluate(model, vectorizer)
+    save_somewhere(make_pipeline(vectorizer, model), output)
+    if report:
+        documents.write_page(model, vectorizer, report, data.stem)
+    show(model, vectorizer.get_feature_names_out(), {"model": str(output)} | facts, as_json)
+
+
+class Documents(NamedTuple):
+    """Texts with responses and further numbers."""
+
+    source: OneTable | ManyFiles
+    column: Column
+    beside: dict[str, Any]  # sample weights, exposure, covariates
+    train: np.ndarray
+    test: np.ndarray  # may be empty
+
+    def known_beside(self, rows: np.ndarray) -> dict[str, Any]:
+        """The numbers that predictions of some documents need."""
+        return {name: values[rows] for name, values in self.beside.items() if name != "sample_weight"}
+
+    def evaluate(self, model: Supervised, vectorizer: CountVectorizer) -> dict[str, Any]:
+        """How well the test documents are predicted."""
+        X, known = vectorizer.transform(self.source.texts[self.test]), self.train[self.column.known[self.train]]
+        y = self.column.y
+        return evaluate_model(model, X, y[self.test], y[known], self.known_beside(self.test))
+
+    def write_page(self, model: Supervised, vectorizer: CountVectorizer, path: Path, title: str) -> None:
+        """The page of the test documents, or of all documents if there are none."""
+        rival, unseen, y = None, len(self.test) > 0, self.column.y
+        rows = self.test if unseen else self.train
+        if self.column.response == "class":
+            labels = model.posterior_.response.labels or []  # a class may have no document in the training part
+            y_page = np.array([value if value in labels else None for value in y[rows].tolist()], dtype=object)
+            rival = evaluate_logistic(self.source.texts, y, self.train, self.test) if unseen else None
+        else:
+            y_page = y[rows]
+        beside = self.known_beside(rows)
+        texts = self.source.texts[rows]
+        write_page(model, vectorizer, texts, y_page, path, beside, title=title, unseen=unseen, rival=rival)
+
+
+def refuse_test(report: Path | None, hold_out: float) -> None:
+    """Refuse what needs the texts in memory, if they are in many files."""
+    if report:
+        raise ValueError("--report is for one table; supertopic report takes the model and a table of some documents.")
+    if hold_out:
+        raise ValueError("--hold-out is for one table; leave files out of the pattern, and predict these.")
+
+
+def split(column: Column, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Documents to fit and to test on; classes keep their shares if each has two documents or more."""
+    everything = np.arange(len(column.known))
+    if not share:
+        return everything, np.zeros(0, int)
+    known = np.flatnonzero(column.known)
+    classes = column.y[known].astype(str) if column.response == "class" else None
+    if classes is not None:
+        sizes, n_test = np.unique(classes, return_counts=True)[1], round(share * len(known))
+        classes = classes if sizes.min() >= 2 and len(sizes) <= min(n_test, len(known) - n_test) else None
+    test = train_test_split(known, test_size=share, random_state=seed, stratify=classes)[1]
+    return np.setdiff1d(everything, test), test
+
+
+def show_column(column: Column, by_default: bool) -> None:
+    """Say what the response was taken for; `by_default`: nobody has said which cells are unknown."""
+    note(f"[bold]response[/bold]: {column.response} ({escape(column.why)})")
+    if column.n_missing and by_default:
+        note(f"{column.n_missing} responses are 'NA' and count as unknown; change this with --missing.")
+
+
+def learn(
+    model: Supervised, vectorizer: CountVectorizer, documents: Documents, checkpoint: Path | None
+) -> tuple[CountVectorizer, dict[str, Any]]:
+    """Fit the model; returns the fitted vectorizer, and facts about the fit."""
+    column, train = documents.column, documents.train
+    began = time.perf_counter()
+    try:
+        with plain_warnings():
+            vectorizer = documents.source.fit(model, vectorizer, train, column.target, documents.beside, checkpoint)
+    except KeyboardInterrupt:
+        if checkpoint:
+            note(f"Stopped. The same command resumes from {escape(str(checkpoint))}.")
+        raise
+    posterior = model.posterior_
+    facts: dict[str, Any] = {
+        "response": column.response, "why": column.why, "estimator": type(model).__name__, "documents": len(train),
+        "unlabelled": int((~column.known[train]).sum()), "words": posterior.n_words,
+    }  # fmt: skip
+    if posterior.response.labels is not None:
+        facts["classes"] = posterior.response.labels
+    facts |= {"held_out": posterior.held_out, "sampler": posterior.sampler, "seed": posterior.seed}
+    return vectorizer, facts | {"seconds": round(time.perf_counter() - began, 2)}
+
+
+def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: bool) -> None:
+    """Print the facts of a fit and its topics."""
+    posterior = model.posterior_
+    topics = describe_topics(posterior, names)
+    if as_json:
+        missed = missed_words(posterior, names, MISSED)
+        print(
+            json.dumps(facts | {"topics": topics, "covariates": describe_covariates(posterior), "missed_words": missed})
+        )
+        return
+    if "held_out_documents" in facts:
+        note(
+            f"The model is the one that was tested: the {facts['held_out_documents']} test documents are not in it. "
+            "Without --hold-out it learns from all documents."
+        )
+    show_facts(facts)
+    if "held_out_classes" in facts:
+        out.print(class_table(facts["held_out_classes"]))
+    show_model(posterior, topics, names)

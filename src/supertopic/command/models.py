@@ -1,0 +1,143 @@
+"""The estimator and the vectorizer that the options ask for, and columns as a fitted model needs them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+from supertopic.command.cells import as_labels, as_numbers
+from supertopic.command.steps import Table, load, read_numbers, shorten
+from supertopic.estimators.base import TopicModel
+from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.estimators.supervised import Supervised
+from supertopic.model.priors import Prior, Seeds
+from supertopic.model.responses import NegativeBinomial, Response
+
+MISSING = ("", "NA")  # cells of a class that are unknown
+
+
+def make_model(
+    response: str, loss: str, multiclass: str, balanced: bool, exposure: str | None, options: dict[str, Any]
+) -> Supervised:
+    """The estimator for a response; options that it cannot use are refused."""
+    classes = response in ("class", "labels")
+    for wrong, name in (
+        (loss == "hinge" and not classes, "--loss hinge"),
+        (multiclass != "shared" and (not classes or loss == "hinge"), f"--multiclass {multiclass}"),
+        (multiclass == "stick_breaking" and response != "class", f"--multiclass {multiclass}"),
+        (balanced and not classes, "--balanced"),
+        (exposure is not None and response != "count", "--exposure"),
+    ):
+        if wrong:
+            raise ValueError(f"{name} does not go with the response {str(response)!r} and the loss {str(loss)!r}.")
+    if not classes:
+        return SLDARegressor(**options) if response == "rating" else SLDACountRegressor(**options)
+    options = options | {"class_weight": "balanced" if balanced else None}
+    if loss == "hinge":
+        return MedLDAClassifier(**options)
+    return SLDAClassifier(multiclass=str(multiclass), **options)
+
+
+def make_vectorizer(stop_words: str, min_df: int, max_df: float, ngrams: int, token_pattern: str) -> CountVectorizer:
+    return CountVectorizer(
+        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
+        token_pattern=token_pattern,
+    )  # fmt: skip
+
+
+def read_stop_words(value: str) -> str | list[str] | None:
+    """The words to drop, as a vectorizer takes them."""
+    if value in ("english", "none"):
+        return "english" if value == "english" else None
+    if not Path(value).is_file():
+        raise ValueError(
+            f"--stop-words is english, none, or a file with a word in each line; there is no file {value}."
+        )
+    return sorted(set(Path(value).read_text(encoding="utf-8").lower().split()))
+
+
+def read_priors(
+    seeds: Path | None, strength: float, prior: Path | None, weights: bool, discount: float
+) -> dict[str, Any]:
+    """Seeds and another model as options of an estimator."""
+    found: dict[str, Any] = {"seeds": read_seeds(seeds, strength)} if seeds else {}
+    if prior:
+        found["prior"] = Prior(make_pipeline(*load(prior)), weights=weights, discount=discount)
+    return found
+
+
+def read_seeds(path: Path, strength: float) -> Seeds:
+    """Seed words from a table, and the class that each topic pulls to, if there is such a column."""
+    table = Table(path)
+    topics, words = table["topic"], table["word"]
+    classes = table["class"] if "class" in table.names else [None] * len(topics)
+    seeds: dict[str, list[str]] = {}
+    pulls: dict[str, Any] = {}
+    for row, (topic, word, label) in enumerate(zip(topics, words, classes, strict=True), 1):
+        if topic is None or word is None:
+            raise ValueError(f"Row {row} of {path} has no {'topic' if topic is None else 'word'}.")
+        seeds.setdefault(str(topic), []).append(str(word))
+        if label is not None and pulls.setdefault(str(topic), label) != label:
+            raise ValueError(f"In {path} the topic {str(topic)!r} pulls to {pulls[str(topic)]!r} and to {label!r}.")
+    if not seeds:
+        raise ValueError(f"{path} has no rows: it needs a topic and a word in each.")
+    return Seeds(seeds, strength=strength, weights=pulls or "auto")
+
+
+def need_response(model: TopicModel) -> Supervised:
+    """The model, if it has a response."""
+    if not isinstance(model, Supervised):
+        raise ValueError(f"The model is a {type(model).__name__}, which has no response to predict.")
+    return model
+
+
+def check_exposure(model: TopicModel, path: Path, exposure: str | None) -> None:
+    """Refuse an exposure that the model cannot use, and ask for one that it needs."""
+    response = model.posterior_.response
+    if exposure is not None and response.kind != "count":
+        raise ValueError(f"--exposure goes with a model of counts, but {path} is a {type(model).__name__}.")
+    if exposure is None and isinstance(response, NegativeBinomial) and response.exposed:
+        raise ValueError(f"{path} was fitted with an exposure; --exposure names its column here.")
+
+
+def read_beside(
+    model: TopicModel, table: Table, weight: str | None, exposure: str | None, covariate: list[str] | None
+) -> dict[str, Any]:
+    """Columns of numbers for a fitted model; its covariates have their own names or those given."""
+    term = model.posterior_.covariates
+    own = [] if term is None else [str(name) for name in term.columns.names]
+    return read_numbers(table.__getitem__, weight, exposure, covariate or own)
+
+
+def known_response(
+    response: Response, cells: list[Any], label: str, separator: str, skip_unknown: bool
+) -> tuple[np.ndarray, int]:
+    """The cells as y of a fitted response, and the number of rows with a class that it does not have.
+
+    Such rows are refused, or their response is unknown if they are to be skipped.
+    """
+    if response.labels is None:
+        return as_numbers(cells, label, "the response"), 0
+    known = {str(value): value for value in response.labels}
+    multilabel = response.kind == "labels"
+    if multilabel:
+        y, names = as_labels(cells, separator, 0)
+        rows = [[name for name, has in zip(names, row, strict=True) if has == 1.0] for row in y]
+    else:
+        rows = [[] if cell is None or str(cell) in MISSING else [str(cell)] for cell in cells]
+    strange = [[name for name in row if name not in known] for row in rows]
+    n_strange = sum(map(bool, strange))
+    if n_strange and not skip_unknown:
+        raise ValueError(
+            f"{n_strange:,} of {len(cells):,} rows have a class that the model does not know, such as "
+            f"{next(filter(None, strange))[0]!r}; it knows {shorten(known)}. --skip-unknown-classes uses their texts "
+            "alone. To add a class, fit documents of all classes with --prior and this model: its topics are the start."
+        )
+    if not multilabel:
+        return np.array([known[row[0]] if row and row[0] in known else None for row in rows], dtype=object), n_strange
+    indicators = np.array([[name in row for name in known] for row in rows], dtype=float).reshape(len(rows), -1)
+    indicators[[cell is None for cell in cells]] = np.nan
+    return indicators, n_strange

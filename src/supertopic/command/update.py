@@ -1,0 +1,45 @@
+"""The command `update`: a model learns from more documents."""
+
+import json
+
+import numpy as np
+from sklearn.pipeline import make_pipeline
+
+from supertopic.command import options as opt
+from supertopic.command.models import check_exposure, known_response, read_beside
+from supertopic.command.show import show_facts
+from supertopic.command.steps import Table, err, load, plain_warnings, save_somewhere
+
+
+def update(
+    model: opt.Model, data: opt.Data, text: opt.Text, output: opt.ModelFile, label: opt.NewLabel = None,
+    discount: opt.Discount = 1.0, weight: opt.Weight = None, exposure: opt.Exposure = None,
+    covariate: opt.KnownCovariate = None, skip_unknown_classes: opt.SkipUnknown = False,
+    separator: opt.Separator = ";", jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
+) -> None:  # fmt: skip
+    """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
+
+    Its vocabulary and its classes do not change. Example: supertopic update tickets.model monday.csv --text body
+    --label queue -o tickets.model
+    """
+    vectorizer, estimator = load(model)
+    check_exposure(estimator, model, exposure)
+    table, response = Table(data), estimator.posterior_.response
+    beside = read_beside(estimator, table, weight, exposure, covariate)
+    y, n_strange = None, 0
+    if label:
+        y, n_strange = known_response(response, table[label], label, separator, skip_unknown_classes)
+    estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
+    X = vectorizer.transform(table.texts(text))
+    with plain_warnings():
+        estimator.partial_fit(X, y, discount=discount, **beside)
+    save_somewhere(make_pipeline(vectorizer, estimator), output)
+    posterior = estimator.posterior_
+    facts = {"model": str(output), "documents": X.shape[0], "batches": posterior.n_batches}
+    if n_strange:
+        facts["rows_of_unknown_classes"] = n_strange
+    facts |= {"without_known_words": int((np.diff(X.indptr) == 0).sum()), "held_out": posterior.held_out}
+    if as_json:
+        print(json.dumps(facts))
+    else:
+        show_facts(facts)
