@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RESPONSES = ("class", "labels", "rating", "count")
 FEW = 20  # whole numbers with at most this many different values are taken for classes
 YEARS = 1000, 2100  # what numbers that look like years are between
 # share of the cells that may be different from each other, in a small table and in a large one; above, they are ids
@@ -19,7 +18,7 @@ MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be 
 class Column(NamedTuple):
     """A column of the table as a response."""
 
-    response: str  # one of RESPONSES
+    response: str  # "class", "labels", "rating" or "count"
     why: str
     y: np.ndarray  # (n_docs,), or (n_docs, n_labels)
     known: np.ndarray  # (n_docs,) bool

@@ -101,7 +101,8 @@ class Documents(NamedTuple):
         y = self.column.y[rows]
         if unseen and self.column.response == "class":
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
-            y = np.where(np.isin(y, model.posterior_.response.labels), y, None)  # some may be in the test part alone
+            classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
+            y = np.where(np.isin(y, classes), y, None)
         facts = {"title": title, "unseen": unseen, "rival": rival}
         write_page(model, vectorizer, texts[rows], y, path, self.known_beside(rows), **facts)
 
@@ -157,10 +158,8 @@ def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: b
     posterior = model.posterior_
     topics = describe_topics(posterior, names)
     if as_json:
-        missed = missed_words(posterior, names, MISSED)
-        print(
-            json.dumps(facts | {"topics": topics, "covariates": describe_covariates(posterior), "missed_words": missed})
-        )
+        facts |= {"topics": topics, "covariates": describe_covariates(posterior)}
+        print(json.dumps(facts | {"missed_words": missed_words(posterior, names, MISSED)}))
         return
     if "held_out_documents" in facts:
         note(

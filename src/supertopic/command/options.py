@@ -6,18 +6,21 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from supertopic.command.cells import RESPONSES
 from supertopic.command.steps import check_place, check_share
 
-Kind = StrEnum("Kind", ["auto", *RESPONSES])
+Kind = StrEnum("Kind", ["auto", "class", "labels", "rating", "count"])
 LossName = StrEnum("LossName", ["logistic", "hinge"])
 MulticlassName = StrEnum("MulticlassName", ["shared", "separate", "stick_breaking"])
 DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
 WORD = r"(?u)\b\w\w+\b"  # scikit-learn's: two letters or more
 TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
+RESPONSE = "What the response is: class, labels, rating or count; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
+LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, which is max-margin."
+MULTICLASS = "For three classes or more: shared or separate topics, or stick_breaking."
 SEEDS = "A table of seed words for topics, with the columns topic and word, and optionally class."
+ORDER = "Rank words by frex (frequency and exclusivity), by probability, or by lift (exclusivity)."
 HELD_OUT = "Share of the labelled documents that no topic learns from; weights are estimated on them."
 
 # documents and responses
@@ -29,7 +32,7 @@ NewLabel = Annotated[str | None, Option(help="The column with the response; with
 SkipUnknown = Annotated[
     bool, Option("--skip-unknown-classes", help="Learn from the text alone where the model does not know the class.")
 ]
-Response = Annotated[Kind, Option(help="What the response is; auto looks at the column.")]
+Response = Annotated[Kind, Option(metavar="KIND", help=RESPONSE)]
 Separator = Annotated[str, Option(help="What separates the labels in one cell.")]
 Missing = Annotated[list[str] | None, Option(help=MISSING, show_default="NA")]
 Weight = Annotated[str | None, Option(help="The column with the weight of each document.")]
@@ -43,15 +46,15 @@ Folder = Annotated[Path | None, Option(help="For many files: where tokens are st
 StopWords = Annotated[str, Option(help="Words to drop: english, none, or a file with a word in each line.")]
 MinDf = Annotated[int, Option(help="Drop words that are in fewer documents.")]
 MaxDf = Annotated[float, Option(help="Drop words that are in a larger share of the documents.")]
-Ngrams = Annotated[int, Option(help="The longest run of words that counts as one.", min=1)]
+Ngrams = Annotated[int, Option(metavar="INTEGER", help="The longest run of words that counts as one.", min=1)]
 TokenPattern = Annotated[str, Option(help="What a word is, as a regular expression; . is for texts without spaces.")]
 
 # the model
 NTopics = Annotated[int, Option("--topics", "-k", help="Number of topics.")]
 TopicNumbers = Annotated[str, Option("--topics", "-k", help="Numbers of topics, separated by commas.")]
 C = Annotated[float | None, Option(help="Weight of the response.", show_default="the estimator's own")]
-Loss = Annotated[LossName, Option(help="For classes and labels: with probabilities, or max-margin.")]
-Multiclass = Annotated[MulticlassName, Option(help="For three classes or more.")]
+Loss = Annotated[LossName, Option(metavar="LOSS", help=LOSS)]
+Multiclass = Annotated[MulticlassName, Option(metavar="HOW", help=MULTICLASS)]
 Balanced = Annotated[bool, Option("--balanced", help="Give all classes the same total weight.")]
 Words = Annotated[bool, Option(help="Add direct weights of single words to those of the topics.")]
 SeedWords = Annotated[Path | None, Option("--seeds", help=SEEDS)]
@@ -68,7 +71,7 @@ Chains = Annotated[int, Option(help="Independent chains; predictions average ove
 HeldOut = Annotated[str, Option(help=HELD_OUT)]
 Seed = Annotated[int, Option(help="The same seed gives the same model.")]
 Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; -1 takes all cores. Changes no result.")]
-Device = Annotated[DeviceName, Option(help="Where topics are sampled; cuda is an NVIDIA GPU.")]
+Device = Annotated[DeviceName, Option(help="Where topics are sampled: cpu or cuda, an NVIDIA GPU.")]
 Engine = Annotated[str, Option(help="threads, ray, or ray:ADDRESS of a Ray cluster. Changes no result.")]
 Checkpoint = Annotated[Path | None, Option(help="Write the state here every minute; the same command resumes from it.")]
 
@@ -88,7 +91,7 @@ JsonLines = Annotated[bool, Option("--json", help="Write JSON lines instead of C
 AsJson = Annotated[bool, Option("--json", help="Print JSON for a script instead of a table.")]
 AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes as CSV, one per line.")]
 TopWords = Annotated[int, Option("--words", "-n", help="Words to show for each topic.")]
-By = Annotated[Order, Option(help="Rank words by frequency and exclusivity, by frequency, or by exclusivity.")]
+By = Annotated[Order, Option(metavar="ORDER", help=ORDER)]
 GivenText = Annotated[str, Option("--text", help="The text itself; - reads it from the standard input.")]
 GivenCovariate = Annotated[list[float] | None, Option(help="The covariates of the text, in their order.")]
 GivenExposure = Annotated[float | None, Option(help="For counts: the exposure of the text.")]
