@@ -1,4 +1,4 @@
-"""Parameters of methods whose docstrings are a sentence: said once here, and shown with each of them on the site."""
+"""Parameters of methods with one-sentence docstrings: described once here, and added to each of them on the site."""
 
 import inspect
 import re
@@ -50,8 +50,8 @@ SHARED = {
     "iterations": ("ndarray", "When the log joint was taken."),
     "log_joint": ("ndarray of shape (n_chains, n)", "The log joint of each chain."),
     "burn_in": ("int", "Where draws begin to be kept."),
-    "foretold": ("ndarray", "Mean probabilities of tenths of the documents."),
-    "true": ("ndarray", "The shares that came true."),
+    "predicted": ("ndarray", "Mean predicted probabilities of tenths of the documents."),
+    "observed": ("ndarray", "The observed frequencies in the same tenths."),
     "name": ("str", "The class that is meant."),
     "figures": ("dict", "Figures by what they are about, each a dict by their names."),
     "advice": ("list of str", "What follows from them."),

@@ -44,9 +44,9 @@ print(f"{np.mean(urgent == 'urgent'):.0%} of {len(tickets)} tickets are urgent")
 # %%
 # Fit
 # ---
-# Counts of words go in, and a class for each ticket. A third of the tickets is held out. With ``hidden=0.3``, three
-# in ten tickets are kept from the topics: the weights that are shown rest on these, so there are enough of them to be
-# sure.
+# The model takes the word counts and the class of each ticket. A third of the tickets are kept for testing. Of the
+# training tickets, ``held_out=0.3`` keeps three in ten from the topics. The reported weights are estimated on these
+# held-out tickets, so a larger share makes their intervals shorter.
 
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
@@ -57,15 +57,15 @@ train, test, y, y_test = train_test_split(tickets, urgent, test_size=1 / 3, rand
 vectorizer = CountVectorizer()
 X, X_test = vectorizer.fit_transform(train), vectorizer.transform(test)
 words = vectorizer.get_feature_names_out()
-model = SLDAClassifier(n_topics=7, hidden=0.3, random_state=0).fit(X, y)
-print(f"accuracy on held-out tickets: {model.score(X_test, y_test):.3f}")
+model = SLDAClassifier(n_topics=7, held_out=0.3, random_state=0).fit(X, y)
+print(f"accuracy on the test tickets: {model.score(X_test, y_test):.3f}")
 print(f"always the larger class:      {max(np.mean(y_test == name) for name in model.classes_):.3f}")
 
 # %%
 # What the topics are, and what they do
 # -------------------------------------
-# Each topic has a weight: how much more likely "urgent" is, in log-odds, for a ticket that is all this topic than for a
-# ticket of which nothing is known. The line is a 90 % interval.
+# Each topic has a weight. It compares the log-odds of "urgent" of a ticket that is all this topic with those of a ticket
+# of which nothing is known. The line is a 90 % interval.
 
 display = CoefficientDisplay.from_estimator(model, words, n_words=4)
 _ = display.ax_.set_xlabel("log-odds of urgent, against the base rate")
@@ -99,8 +99,8 @@ table.sort_values("truth").round(1)
 # %%
 # A word that decides by itself
 # -----------------------------
-# *production* is in no subject, so no topic can be about it. It has a weight of its own, beside the topics. That weight
-# is multiplied by the word's tf-idf in a ticket, so it is no log-odds by itself.
+# *production* belongs to no subject, so no topic can be about it. It has a direct weight. That weight is multiplied by
+# the tf-idf of the word in a ticket, so it is not a log-odds by itself.
 
 for row in model.missed_words(words, 3):
     print("towards", row["column"], row["towards"], "away", row["away"])
@@ -112,7 +112,7 @@ print(
 # %%
 # Why one ticket is called urgent
 # -------------------------------
-# What each word adds, through its topic and by itself; the parts add up to the log-odds.
+# The explanation shows what each word adds, through its topic and directly. The parts add up to the log-odds.
 
 surest = int(model.predict_proba(X_test)[:, 1].argmax())
 model.explain(X_test[surest : surest + 1], words)
@@ -120,7 +120,7 @@ model.explain(X_test[surest : surest + 1], words)
 # %%
 # What next
 # ---------
-# With tickets of your own, read :doc:`the ten minutes </ten-minutes>`: a CSV goes in, and a page for a colleague
-# comes out. ``model.effect_frame()`` tells what ten points more of a subject do to the probability. If tickets come
-# with columns that are not text, such as the customer's contract, :doc:`the next tutorial
-# </auto_examples/plot_2_film_ratings>` shows how they enter.
+# For tickets of your own, read :doc:`the ten minutes </ten-minutes>`, which go from a CSV file to a page for a
+# colleague. ``model.effect_frame()`` shows how the probability changes with ten percentage points more of a subject. If
+# tickets come with columns that are not text, such as the customer's contract, :doc:`the next tutorial
+# </auto_examples/plot_2_film_ratings>` shows how to use them.

@@ -17,9 +17,9 @@ makes up a few reviews, and says so.
 # %%
 # Reviews, ratings, covariates
 # ----------------------------
-# A review tells its genre by naming it. Genres and critics become columns of numbers, and the names of the genres are
-# taken out of the vocabulary: they are known already. One critic is left out, against whom the others are measured.
-# 1,500 reviews are enough here.
+# A review belongs to a genre if it contains the name of the genre. Genres and critics become columns of numbers, and the
+# names of the genres are removed from the vocabulary. One critic has no column, so that the others are compared with
+# this one. 1,500 reviews are enough here.
 
 import gzip
 import json
@@ -77,9 +77,9 @@ words = vectorizer.get_feature_names_out()
 train, test = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0)
 Z, Z_test = covariates.iloc[train], covariates.iloc[test]
 
-model = SLDARegressor(n_topics=20, hidden=0.2, n_jobs=-1, random_state=0).fit(X[train], y[train], covariates=Z)
-without = SLDARegressor(n_topics=20, hidden=0.2, n_jobs=-1, random_state=0).fit(X[train], y[train])
-print("R2 on held-out reviews")
+model = SLDARegressor(n_topics=20, held_out=0.2, n_jobs=-1, random_state=0).fit(X[train], y[train], covariates=Z)
+without = SLDARegressor(n_topics=20, held_out=0.2, n_jobs=-1, random_state=0).fit(X[train], y[train])
+print("R2 on the test reviews")
 print(f"  genre and critic alone      {LinearRegression().fit(Z, y[train]).score(Z_test, y[test]):.3f}")
 print(f"  words alone                 {without.score(X[test], y[test]):.3f}")
 print(f"  words, genre and critic     {model.score(X[test], y[test], covariates=Z_test):.3f}")
@@ -87,8 +87,8 @@ print(f"  words, genre and critic     {model.score(X[test], y[test], covariates=
 # %%
 # What genre and critic do, at the same words
 # -------------------------------------------
-# A weight is the change of the rating for a unit of the column, here between 0 and 1. Intervals that hold 0 say:
-# perhaps nothing, once the words are known.
+# A weight is the change of the rating for a unit of the column, which here is 0 or 1. Where the interval contains 0,
+# the column may have no effect once the words are known.
 
 lower, upper = model.covariate_coef_interval(0.9)
 pd.DataFrame(
@@ -104,7 +104,7 @@ display = CoefficientDisplay.from_estimator(model, words, n_words=4)
 _ = display.ax_.set_xlabel("rating, against the mean")
 
 # %%
-# Nobody writes a review that is all one topic. What ten points more of a topic do is nearer to life:
+# No review is all one topic. The effect of ten percentage points more of a topic is closer to real reviews:
 
 effects = model.effect_frame(0.1).assign(words=[" ".join(top) for top in model.top_words(words, 5)])
 effects.sort_values("change").round(3)
@@ -112,10 +112,10 @@ effects.sort_values("change").round(3)
 # %%
 # New reviews
 # -----------
-# ``predict`` needs the covariates again. A review that nobody has rated yet gets an interval, too.
+# ``predict`` needs the covariates, too. ``predict_interval`` gives the interval of a rating that is not known yet.
 
 low, high = model.predict_interval(X[test], 0.9, covariates=Z_test)
-print(f"held-out ratings inside their 90 % interval: {np.mean((low <= y[test]) & (y[test] <= high)):.3f}")
+print(f"test ratings inside their 90 % interval: {np.mean((low <= y[test]) & (y[test] <= high)):.3f}")
 print(
     "the review that surprises most:",
     reviews.text[test[model.surprising(X[test], y[test], 1, covariates=Z_test)[0]]][:300],
@@ -124,6 +124,6 @@ print(
 # %%
 # What next
 # ---------
-# Weights describe, they do not identify: topics were chosen to predict the rating, so a weight is no causal effect
-# (:doc:`/when-not`). ``diagnose`` tells whether the chains agree. For counts in place of ratings, such as how often a
-# paper is cited, take :class:`~supertopic.SLDACountRegressor`, which also knows an exposure.
+# A weight is not a causal effect: the topics were learned in order to predict the rating (:doc:`/when-not`).
+# ``diagnose`` shows whether the chains agree. For counts in place of ratings, such as the number of citations of a
+# paper, use :class:`~supertopic.SLDACountRegressor`, which also takes an exposure.

@@ -6,7 +6,7 @@ Labels are expensive: somebody has to read the documents. Here one document in t
 one: a topic model learns from their words all the same.
 
 The corpus is one that every installation has, the docstrings of SciPy. The class of each is the subpackage it belongs
-to. All labels are known, so what is found without them can be judged.
+to. All labels are known, so predictions of the unlabelled documents can be evaluated.
 """
 
 # %%
@@ -41,8 +41,8 @@ X_new = vectorizer.transform(new_texts)
 # %%
 # With and without the unlabelled documents
 # -----------------------------------------
-# Topics alone (``words=False``), and with words beside them, which is the default. Logistic regression, which can do
-# nothing with a document that has no label, stands beside them.
+# We compare topics alone (``words=False``) with topics and words, which is the default. Logistic regression cannot use
+# documents without a label.
 
 
 def topics(**options):
@@ -63,16 +63,16 @@ for name, model in models.items():
     print(f"{name:<38} accuracy {model.score(X_new, new_truth):.3f}   log-loss {log_loss(new_truth, p):.3f}")
 
 # %%
-# Unlabelled documents tell which words go together, so topics gain most from them. One split of a small corpus tells
-# little, so here are the means of three splits, as they were with SciPy 1.17. Topics alone had an accuracy of 0.886
+# Unlabelled documents show which words occur together, so topics gain most from them. One split of a small corpus is
+# not enough to compare, so here are the means of three splits, with SciPy 1.17. Topics alone had an accuracy of 0.886
 # with the unlabelled documents and 0.874 without, and a log-loss of 0.449 and 0.509. Topics and words had 0.922 and
 # 0.916, but a log-loss of 0.411 and 0.359: more documents were right, and the probabilities were worse. Look at both.
 #
 # Labels that nobody has to give
 # ------------------------------
-# Where the model is sure, take its label. Where it is not, ask somebody. How sure is sure enough? Probabilities tell
-# how many errors to expect, and here they can be compared with what came true. Points above the diagonal, and more
-# documents right than expected, mean that the model is too careful; the other way round it would be too sure.
+# Where the probability of a class is high, take it as the label. Otherwise, ask a person. The probabilities predict how
+# many of these labels are wrong, and here we can compare them with the observed frequencies. Points above the diagonal
+# mean that the model is underconfident, points below that it is overconfident.
 
 model = models["topics and words, and the unlabelled"]
 p = model.predict_proba(X[unlabelled])
@@ -86,9 +86,9 @@ for least in (0.0, 0.5, 0.7, 0.9, 0.95):
 _ = ReliabilityDisplay.from_estimator(model, X_new, new_truth)
 
 # %%
-# Whom to ask next
-# ----------------
-# ``unsure`` names the documents whose label would be worth most.
+# Which documents to label next
+# -----------------------------
+# ``unsure`` gives the documents whose predictions are the most uncertain.
 
 for i in unlabelled[model.unsure(X[unlabelled], 5)]:
     print(f"{truth[i]:<12} {texts[i].splitlines()[0][:90]}")
@@ -96,7 +96,7 @@ for i in unlabelled[model.unsure(X[unlabelled], 5)]:
 # %%
 # What next
 # ---------
-# Label those, fit again, and stop when the held-out accuracy does. Keep some labelled documents out of all this, to
-# judge the end by. On 20 Newsgroups with a tenth of the labels, :doc:`the page on responses </responses>` has the
+# Label those, fit again, and stop when the accuracy on test documents no longer rises. Keep some labelled documents
+# out of this loop, to evaluate the final model. On 20 Newsgroups with a tenth of the labels, :doc:`the page on responses </responses>` has the
 # same comparison. Labels of several people that contradict each other are the subject of :doc:`the next tutorial
 # </auto_examples/plot_4_wrong_labels>`.

@@ -3,7 +3,7 @@ Find wrong labels
 =================
 
 Somebody has labelled your corpus, and some labels are wrong. Reading all of it again costs as much as the first time.
-A model can tell which documents to read first: those whose label it would not have expected.
+A model can rank the documents: the first to read are those whose label it did not expect.
 
 Here the errors are planted: of SciPy's docstrings, whose class is their subpackage, one label in twenty is replaced by
 another one. So we know which ones should be found.
@@ -26,26 +26,27 @@ names = np.array(corpus.target_names)
 vectorizer = CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{3,}\b", min_df=2)
 X = vectorizer.fit_transform(corpus.data)
 rng = np.random.default_rng(0)
-y = corpus.target.copy()
-swapped = rng.choice(len(y), len(y) // 20, replace=False)
-y[swapped] = (y[swapped] + rng.integers(1, len(names), len(swapped))) % len(names)
+target = corpus.target.copy()
+swapped = rng.choice(len(target), len(target) // 20, replace=False)
+target[swapped] = (target[swapped] + rng.integers(1, len(names), len(swapped))) % len(names)
+y = names[target]
 print(f"{len(y)} documents, {len(names)} classes, {len(swapped)} labels are wrong")
 
 # %%
 # Ask a model that has not seen the label
 # ---------------------------------------
-# A model that has learned from a wrong label is less surprised by it. So the corpus is cut in two, and each half is
-# judged by a model of the other one. ``surprising`` gives rows in the order of surprise; to join the halves we need
-# the surprise itself, which is the negative log of the probability of the given label.
+# A wrong label is less surprising to a model that has learned from it. So the corpus is split in two, and each half is
+# predicted by a model that was fitted on the other. ``surprising`` gives row numbers in the order of surprise. To merge
+# the halves we need the surprise itself, which is the negative log of the probability of the given label.
 
-surprise, judge = np.zeros(len(y)), {}
-for seen, unseen in StratifiedKFold(2, shuffle=True, random_state=0).split(X, y):
-    model = SLDAClassifier(n_topics=20, n_chains=2, n_jobs=-1, random_state=0).fit(X[seen], y[seen])
-    p = model.predict_proba(X[unseen])
-    surprise[unseen] = -np.log(p[np.arange(len(unseen)), y[unseen]])
-    judge |= dict.fromkeys(unseen, model)
-    for i in unseen[model.surprising(X[unseen], y[unseen], 5)]:
-        print(f"{corpus.names[i]:<45} labelled {names[y[i]]}")
+surprise, model_of = np.zeros(len(y)), {}
+for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(X, y):
+    model = SLDAClassifier(n_topics=20, n_chains=2, n_jobs=-1, random_state=0).fit(X[train], y[train])
+    p = model.predict_proba(X[test])
+    surprise[test] = -np.log(p[np.arange(len(test)), target[test]])  # classes_ is sorted, as names is
+    model_of |= dict.fromkeys(test, model)
+    for i in test[model.surprising(X[test], y[test], 5)]:
+        print(f"{corpus.names[i]:<45} labelled {y[i]}")
 
 # %%
 # How many are found
@@ -66,23 +67,22 @@ _ = ax.legend()
 # %%
 # What surprises although it is right
 # -----------------------------------
-# The others are not in vain. They are documents that are unusual for their class, and would be the first to look at
-# if classes were drawn differently.
+# The others are documents that are unusual for their class. They are worth reading if you want to define the classes
+# more precisely.
 
 for i in [i for i in order if i not in set(swapped)][:5]:
-    print(f"{corpus.names[i]:<45} {names[y[i]]}")
+    print(f"{corpus.names[i]:<45} {y[i]}")
 
 # %%
-# And what does it say of one of them? Each word by what it adds:
+# The explanation of one wrong label shows what each word adds to the predicted class:
 
 i = next(i for i in order if i in set(swapped))
-print(f"{corpus.names[i]} is labelled {names[y[i]]}, and it is {names[corpus.target[i]]}")
-judge[i].classes_ = names[judge[i].classes_]  # names are easier to read than numbers
-judge[i].explain(X[i : i + 1], vectorizer.get_feature_names_out())
+print(f"{corpus.names[i]} is labelled {y[i]}, and it is {names[corpus.target[i]]}")
+model_of[i].explain(X[i : i + 1], vectorizer.get_feature_names_out())
 
 # %%
 # What next
 # ---------
-# Correct the labels that are wrong, fit again, and look once more: with fewer errors the model sees the rest more
-# clearly. With ratings or counts ``surprising`` goes by standard deviations. Where a document has no label yet,
-# :doc:`unsure </auto_examples/plot_3_few_labels>` tells which one to ask about.
+# Correct the labels that are wrong, fit again, and repeat: with fewer errors the model finds the others more easily.
+# With ratings or counts ``surprising`` ranks by standard deviations. For documents without a label,
+# :doc:`unsure </auto_examples/plot_3_few_labels>` gives those to label next.

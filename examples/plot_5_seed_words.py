@@ -2,9 +2,9 @@
 Topics that begin with words you know
 =====================================
 
-A topic model finds what the corpus talks about, in an order of its own. Often you know already what some topics should
-be about, and a few words that say so. Such seed words make topics with names, and together with few labels they are
-worth many labels.
+A topic model finds topics and numbers them in an arbitrary order. Often you already know what some topics should be
+about, and a few words for each. Such seed words give topics with names. Where there are few labels, they also improve
+predictions.
 
 The corpus is one that every installation has, the docstrings of SciPy; the class of each is its subpackage.
 """
@@ -12,8 +12,8 @@ The corpus is one that every installation has, the docstrings of SciPy; the clas
 # %%
 # A few words for a few topics
 # ----------------------------
-# ``seeds`` is a dict of words. The first topics are theirs, in every chain. Words are matched with the names of the
-# columns, so ``fit`` needs them.
+# ``seeds`` is a dict of lists of words. The first topics are the seeded ones, in every chain. Words are matched with the
+# names of the columns, so ``fit`` needs ``feature_names``.
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -46,13 +46,14 @@ for k, top in enumerate(model.top_words(n=8)[: len(seeds)]):
     print(f"{model.topic_name(k):<12} {' '.join(top)}")
 
 # %%
-# Topics beyond the seeded ones are free. A seed is not a rule: it is as if the topic had seen the word before, as often
-# as all documents have it (``seed_strength=1``). Other words come to it because they share documents with the seeds.
+# Further topics are free. A seed is a prior, not a rule: a seed word has as many pseudo-counts in its topic as it has
+# tokens in the documents. ``Seeds(seeds, strength=0.5)`` in place of the dict gives half as many. Other words join the
+# topic because they occur in the same documents as the seeds.
 #
-# Few labels, and seeds that point at classes
-# -------------------------------------------
-# A seeded topic that has the name of a class points at that class: its weight starts there, and labelled documents may
-# lead it away. Here 40 documents have a label.
+# Few labels, and seeds for classes
+# ---------------------------------
+# A seeded topic with the name of a class has a positive prior mean of its weight for this class. Labelled documents can
+# move the weight away from it. Here 40 documents have a label.
 
 some, _ = train_test_split(np.arange(len(y)), train_size=40, random_state=0, stratify=y)
 few = np.full(len(y), None, dtype=object)
@@ -71,13 +72,19 @@ print(
 print(f"40 labels and seeds   {seeded.score(X_new, y_new):.3f}")
 
 # %%
-# For a rating or a count, ``seed_weights={"praise": 1.5, "complaint": -1.5}`` says how far a document that is all of
-# this topic is from the mean.
-#
+# For a rating or a count, the weights are numbers: the expected difference from the mean of a document that is all of
+# this topic. Weights and strength are parameters of :class:`~supertopic.Seeds`:
+
+from supertopic import Seeds, SLDARegressor
+
+opinions = {"praise": ["superb", "moving"], "complaint": ["dull", "lazy"]}
+SLDARegressor(seeds=Seeds(opinions, weights={"praise": 1.5, "complaint": -1.5}))
+
+# %%
 # On the command line seeds are a table with the columns ``topic`` and ``word``, and ``class`` if names differ:
 # ``supertopic fit tickets.csv --text body --label team --seeds seeds.csv -o tickets.model``.
 #
 # What next
 # ---------
-# Words that are not in the vocabulary are told by a warning. A stronger seed is not always a better one: look at the
+# A warning names the seed words that are not in the vocabulary. A larger strength is not always better: look at the
 # topics. On 20 Newsgroups with one label in a hundred, :doc:`the page on accuracy </accuracy>` has the figures.

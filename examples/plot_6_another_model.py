@@ -3,7 +3,7 @@ Learn topics from many texts, then classes from few
 ===================================================
 
 Often there are many texts without a label, from an archive, say, and few with one. The archive may even be gone when
-the labels come: what is left of it is a model. Its topics can be the prior of another model.
+the labels come, and only a model of it is left. Its topics can be the prior of another model.
 
 The corpus is one that every installation has, the docstrings of SciPy.
 """
@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from supertopic import LDA, SLDAClassifier
+from supertopic import LDA, Prior, SLDAClassifier
 from supertopic.datasets import load_docstrings
 
 corpus = load_docstrings()
@@ -35,9 +35,8 @@ archive = make_pipeline(vectorizer(), LDA(n_topics=30, n_chains=2, n_jobs=-1, ra
 # %%
 # Sixty documents with a label
 # ----------------------------
-# They have a vocabulary of their own, which is smaller: words are matched by their names. What the archive has counted
-# are pseudo-counts now, tokens that never move, so that the new model knows that "eigenvalue" and "matrix" belong
-# together although none of its sixty documents may have both.
+# They have a smaller vocabulary. Words are matched by name. The word counts of the archive's topics become pseudo-counts
+# of the new topics. So "eigenvalue" and "matrix" can share a topic although none of the sixty documents has both.
 
 some, _ = train_test_split(np.arange(len(y)), train_size=60, random_state=0, stratify=y)
 few_texts, few_labels = [texts[i] for i in some], y[some]
@@ -51,24 +50,23 @@ options = {"n_topics": 30, "n_chains": 2, "n_jobs": -1, "random_state": 0}
 for name, more in {
     "alone": {},
     "with the archive": {"prior": archive},
-    "with half of it": {"prior": archive, "discount": 0.5},
+    "with half of it": {"prior": Prior(archive, discount=0.5)},
 }.items():
     model = SLDAClassifier(**options, **more).fit(X, few_labels, feature_names=words)
     print(f"sixty documents {name:<18} accuracy {model.score(X_new, y_new):.3f}")
 
 # %%
-# The vocabulary of the archive is larger, and its words are known to its topics. A model with the archive's own
-# vectorizer can use them in new documents, although it has not seen them in labelled ones. Try both: words that no
-# labelled document has cannot speak for themselves, only through their topics.
+# The vocabulary of the archive is larger. A model with the archive's vectorizer can also use words of new documents that
+# no labelled document has, through their topics. Such words have no direct weights. Try both.
 
 X, X_new = archive[0].transform(few_texts), archive[0].transform(new_texts)
 model = SLDAClassifier(prior=archive, **options).fit(X, few_labels, feature_names=archive[0].get_feature_names_out())
 print(f"with the archive's vocabulary      accuracy {model.score(X_new, y_new):.3f}")
 
 # %%
-# ``discount`` says what a document of the archive counts for beside one of these, from 0 to 1. Where the archive is of
-# another kind of text, less may be more. ``prior_weights=True`` takes over what the prior knows of a response, too, if
-# it is the same response. On the command line: ``supertopic fit few.csv ... --prior archive.model --discount 0.5``.
+# ``Prior(archive, discount=0.5)`` gives each document of the archive half of the weight of a new document. A small
+# discount helps where the archive is of another kind of text. ``Prior(archive, weights=True)`` also takes the weights of
+# the archive's model as a prior, if both have the same response. On the command line: ``supertopic fit few.csv ... --prior archive.model --discount 0.5``.
 #
 # What next
 # ---------

@@ -2,8 +2,8 @@
 Documents that keep coming
 ==========================
 
-Tickets come every day, and a model of last year does not know this year's words. ``partial_fit`` lets a model go on:
-what it knows is the prior of the next batch, and a batch costs the time of its own documents only.
+Tickets come every day, and a model of last year does not fit this year's tickets. ``partial_fit`` updates a model: the
+posterior so far is the prior of the next batch, and a batch costs the time of its own documents only.
 
 The corpus is one that every installation has, the docstrings of SciPy.
 """
@@ -11,8 +11,8 @@ The corpus is one that every installation has, the docstrings of SciPy.
 # %%
 # Batch by batch
 # --------------
-# The columns of X have to stay what they are, so the vocabulary comes first. The first batch may not have all classes:
-# ``classes`` announces them.
+# All batches need the same columns of X, so the vectorizer is fitted first. The first batch may not have all classes:
+# ``classes`` names them.
 
 import time
 
@@ -41,25 +41,24 @@ for batch in np.array_split(np.arange(len(y)), 5):
 print(f"all at once:{'':27} accuracy {SLDAClassifier(**options).fit(X, y).score(X_new, y_new):.3f}")
 
 # %%
-# A batch may lack labels altogether (``partial_fit(X)``): it teaches words then. ``supertopic.save`` keeps what is
-# needed to go on, and the same batches in the same order give the same model, bit for bit. A batch that fails or is
-# stopped leaves the model as it was. On the command line: ``supertopic update tickets.model monday.csv --text body
+# A batch may have no labels at all (``partial_fit(X)``); it then updates the topics only. A model file contains what
+# later batches need, and the same batches in the same order give the same model, bit for bit. A batch that fails or is
+# stopped leaves the model unchanged. On the command line: ``supertopic update tickets.model monday.csv --text body
 # --label team -o tickets.model``.
 #
 # What changes
 # ------------
-# The world of these documents changes: in the second half of the stream the classes trade their names. ``discount``
-# says what earlier documents count for, batch after batch: with 0.3 a document of the last batch but one counts as 0.3,
-# of the one before it as 0.09.
+# Here the classes exchange their names in the second half of the stream. ``partial_fit(..., discount=0.3)`` gives earlier
+# documents less weight: those of the previous batch count 0.3 times, and those of the batch before it 0.09 times.
 
 names = np.unique(y)
 later = dict(zip(names, np.roll(names, 1), strict=True))
 changed, changed_new = (np.array([later[label] for label in old], dtype=object) for old in (y, y_new))
 batches = np.array_split(np.arange(len(y)), 4)
 for discount in (1.0, 0.3):
-    model = SLDAClassifier(discount=discount, **options)
+    model = SLDAClassifier(**options)
     for i, batch in enumerate(batches):
-        model.partial_fit(X[batch], (y if i < 2 else changed)[batch], classes=names)
+        model.partial_fit(X[batch], (y if i < 2 else changed)[batch], classes=names, discount=discount)
         if i >= 1:
             print(
                 f"discount {discount}: after batch {i + 1} {model.score(X_new, changed_new):.3f} of the new names right"
@@ -68,5 +67,5 @@ for discount in (1.0, 0.3):
 # %%
 # What next
 # ---------
-# Without a change, ``discount=1`` is best: nothing is forgotten. With one, choose it by how well each batch is foretold
-# before it is learned from: that is an honest test, since the model has not seen it.
+# Without a change, ``discount=1`` is best. With a change, compare a few values by how well each batch is predicted before
+# the model is updated with it.

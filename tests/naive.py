@@ -123,9 +123,9 @@ def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams):
     return z, tally
 
 
-def log_words(docs, z, n_words, n_topics, beta, believed=0):
+def log_words(docs, z, n_words, n_topics, beta, pseudo_counts=0):
     """log p(w | z); pseudo-counts (V, K) join beta, so that each word of each topic has a prior of its own."""
-    prior = beta + np.zeros((n_topics, n_words)) + np.transpose(believed)
+    prior = beta + np.zeros((n_topics, n_words)) + np.transpose(pseudo_counts)
     count = np.zeros((n_topics, n_words))
     for words, topics in zip(docs, z, strict=True):
         for w, k in zip(words, topics, strict=True):
@@ -166,13 +166,24 @@ def negative_binomial(c):
 
 
 def exact_posterior(
-    docs, target, n_words, alpha, beta, nu2, log_psi, points, scales=(1.0,), log_scale=(0.0,), believed=0, known=None
+    docs,
+    target,
+    n_words,
+    alpha,
+    beta,
+    nu2,
+    log_psi,
+    points,
+    scales=(1.0,),
+    log_scale=(0.0,),
+    pseudo_counts=0,
+    known=None,
 ):
     """Every z with its probability, and the weight of every (eta, scale) given z, by enumeration and a trapezoid.
 
     Given z the columns factorise, so that the integral has K + P dimensions for any R, and one more for the response's
     own parameter. `points` is the grid on each axis of eta, `scales` and `log_scale` the grid of the parameter and the
-    log of its prior mass. `believed` (V, K) are pseudo-counts, `known` the precision (R, K + P, K + P) and the shift
+    log of its prior mass. `pseudo_counts` are (V, K), `known` the precision (R, K + P, K + P) and the shift
     (R, K + P) that are known of eta. Returned: the states, their probabilities p (S,), the grid (G, K + P + 1), and for
     each state and column the weights of its points (S, R, G), from which eta and the scale can be drawn given z.
     """
@@ -187,7 +198,7 @@ def exact_posterior(
     for flat in itertools.product(range(n_topics), repeat=sum(lengths)):
         z = [list(map(int, part)) for part in np.split(np.array(flat, int), splits)]
         x = np.hstack([zbars(z, n_topics), target.covariates])
-        log_z = log_words(docs, z, n_words, n_topics, beta, believed) + log_documents(z, alpha)
+        log_z = log_words(docs, z, n_words, n_topics, beta, pseudo_counts) + log_documents(z, alpha)
         columns = []
         for r in range(target.y.shape[1]):
             offset = np.broadcast_to(target.offset, target.y.shape)[:, r]

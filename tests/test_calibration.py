@@ -8,8 +8,9 @@ from small import engine_of, flat, plan_of
 from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
-from supertopic.inference.calibration import NU2, carry_over, draw_weights
+from supertopic.inference.calibration import carry_over, draw_weights
 from supertopic.kernels.draws import make_key
+from supertopic.model.priors import NU2_PREDICTION as NU2
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors, ShareRows, Statistics, fixed_topics
 from supertopic.sampling.new_documents import infer_shares
@@ -66,7 +67,7 @@ def test_weights_have_the_posterior_of_a_regression():
             np.arange(0, own.size + 1, 3), np.tile(np.arange(3, dtype=np.uint16), len(own)), own.ravel()
         )
     A = rng.normal(size=(4, 4))
-    before, pull = A @ A.T, rng.normal(size=4)  # what other documents have taught
+    before, pull = A @ A.T, rng.normal(size=4)  # of other documents
     known = Statistics(before[np.tril_indices(4)][:, None], pull[:, None])
     eta = np.array([eta for eta, _ in draw_weights(engine, response, NU2, known, 4000, make_key(3))])
     P = np.eye(4) / NU2 + before + (both * weight).T @ both / 0.09
@@ -83,7 +84,7 @@ def test_calibration_makes_probabilities_better_and_intervals_wider(corpus):
     run = {"c": 50, "words": False, "burn_in": 60, "n_draws": 20, "n_chains": 1, "random_state": 0}
     sure = SLDAClassifier(4, calibrate=False, **run).fit(corpus.X[:200], corpus.y[:200])
     honest = SLDAClassifier(4, **run).fit(corpus.X[:200], corpus.y[:200])
-    for draws in (sure.calibrated_draws_, sure.coef_draws_):
+    for draws in (sure.prediction_draws_, sure.coef_draws_):
         np.testing.assert_array_equal(draws, sure.training_draws_)
     losses = [log_loss(corpus.y[200:], model.predict_proba(corpus.X[200:])) for model in (sure, honest)]
     assert losses[1] < 0.9 * losses[0]

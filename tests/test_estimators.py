@@ -25,9 +25,9 @@ from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
-from supertopic.estimators import base
-from supertopic.model.responses import Logistic
-from supertopic.report.summary import word_scores
+from supertopic.inference import predict
+from supertopic.model.responses import Logistic, NegativeBinomial
+from supertopic.report.topics import word_scores
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import ThreadEngine
@@ -72,10 +72,16 @@ class RoundedRegressor(Rounding, SLDARegressor):
     pass
 
 
+class RoundedNumbers(NegativeBinomial):
+    def _check(self, y, weight):
+        response, values, weights = super()._check(y, weight)
+        return response, np.round(np.abs(values)), weights
+
+
 class RoundedCounts(Rounding, SLDACountRegressor):
-    def _check_y(self, y, weight, going_on):
-        y, weight = super()._check_y(y, weight, going_on)
-        return np.round(np.abs(y)), weight
+    def make_response(self):
+        response = super().make_response()
+        return RoundedNumbers(response.c, response.r, drawn=response.drawn, fixed=response.fixed)
 
 
 @parametrize_with_checks(
@@ -121,11 +127,11 @@ def test_fitted_shapes(corpus, fitted):
     assert fitted.classes_.tolist() == [0, 1]
     assert fitted.coef_.shape == (1, 4)
     assert fitted.coef_draws_.shape == (2, 100, 1, 4)
-    assert fitted.training_draws_.shape == fitted.calibrated_draws_.shape == (2, 20, 1, 4)
+    assert fitted.training_draws_.shape == fitted.prediction_draws_.shape == (2, 20, 1, 4)
     assert fitted.components_.shape == fitted.topic_word_.shape == (4, n_words)
     np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)
     seen = (fitted.components_ - fitted.beta).sum() / corpus.X.sum()
-    assert abs(1 - seen - fitted.hidden_["documents"] / n_docs) < 0.02  # hidden documents are in no topic
+    assert abs(1 - seen - fitted.held_out_["documents"] / n_docs) < 0.02  # held-out documents are in no topic
     assert fitted.doc_topic_.shape == (n_docs, 4)
     np.testing.assert_allclose(fitted.doc_topic_.sum(axis=1), 1)
     assert fitted.log_joint_.shape == (2, len(fitted.log_joint_iterations_))
@@ -247,13 +253,14 @@ def test_documents_without_words(corpus):
 
 @pytest.mark.parametrize("labels", [False, True])
 def test_separate_classes_have_topics_of_their_own(labels, tmp_path):
-    """A block is the chain of its column alone; predictions are those of all blocks, whatever runs them."""
+    """Every class has a set of topics; predictions are those of all sets, whatever runs them."""
     corpus = make_corpus(n_docs=240, n_topics=3, random_state=1)
     y = corpus.doc_topic.argmax(axis=1)
     y = np.stack([y == 0, y == 1, y == 2], axis=1).astype(int) if labels else y
     run = {"n_topics": 4, "multiclass": "separate", "n_chains": 2, "burn_in": 30, "n_draws": 5, "random_state": 0}
     model, again = (SLDAClassifier(n_jobs=n_jobs, **run).fit(corpus.X, y) for n_jobs in (1, 3))
-    assert model._word_topic.shape == (2, corpus.X.shape[1], 12) and model.coef_.shape == (3, 12)
+    shapes = [topics.word_topic.shape for topics in model.posterior_.topics]
+    assert shapes == [(2, corpus.X.shape[1], 4)] * 3 and model.coef_.shape == (3, 12)
     for r in range(3):
         others = np.delete(model.coef_[r], range(4 * r, 4 * r + 4))
         assert (others == 0).all() and (model.coef_[r, 4 * r : 4 * r + 4] != 0).all()
@@ -267,7 +274,7 @@ def test_separate_classes_have_topics_of_their_own(labels, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(corpus.X), model.predict_proba(corpus.X))
 
 
-def test_a_block_is_a_chain_of_its_own():
+def test_a_set_of_topics_has_chains_of_its_own():
     corpus = make_corpus(n_docs=60, n_topics=3, random_state=1)
     y = corpus.doc_topic.argmax(axis=1)
     run = {"n_topics": 3, "n_chains": 1, "burn_in": 5, "n_draws": 2, "random_state": 0, "calibrate": False}
@@ -275,13 +282,13 @@ def test_a_block_is_a_chain_of_its_own():
     columns = (y[:, None] == np.arange(3)).astype(float)
     offset = np.tile(logit(np.exp(model.intercept_)), (60, 1))  # a class against the rest
     source = Arrays(make_tokens(check_counts(corpus.X)), make_target(columns, np.ones_like(columns), offset))
-    for block in range(3):
-        own = source.column(block)
-        plan = make_plan(own, corpus.X.shape[1], Logistic(25.0), model._priors(), False, "collapsed", 0, 5)
-        with Chain(plan, block, ThreadEngine(plan, own, 1), None) as chain:
+    for place, topics in enumerate(model.posterior_.topics):
+        own, priors = source.column(place), model._config(corpus.X.shape[1], 0).priors
+        plan = make_plan(own, corpus.X.shape[1], Logistic(25.0), priors, False, "collapsed", 0, 5)
+        with Chain(plan, place, ThreadEngine(plan, own, 1), None) as chain:
             for _ in range(7):
                 chain.step()
-            np.testing.assert_array_equal(model._word_topic[0][:, 3 * block : 3 * block + 3], chain.finish().word_topic)
+            np.testing.assert_array_equal(topics.word_topic[0], chain.draws().word_topic)
 
 
 def test_several_classes_share_topics():
@@ -362,8 +369,9 @@ def test_top_words(fitted):
     words = fitted.top_words(names, 3, "probability")
     assert [len(w) for w in words] == [3] * 4
     assert words[2][0] == names[fitted.topic_word_[2].argmax()]
-    lift = fitted.topic_word_ / (fitted._topic_shares[fitted.best_chain_] @ fitted.topic_word_)
-    counts = fitted._word_topic[fitted.best_chain_].T / fitted._eta.shape[1]
+    posterior, best = fitted.posterior_, fitted.best_chain_
+    lift = fitted.topic_word_ / (posterior.shares[best] @ fitted.topic_word_)
+    counts = posterior.topics[0].word_topic[best].T / posterior.n_draws
     assert fitted.top_words(names, 1, "lift")[2][0] == names[np.where(counts[2] >= 5, lift[2], 0).argmax()]
     with pytest.raises(ValueError, match="by must be 'frex', 'probability' or 'lift', got 'tfidf'"):
         fitted.top_words(names, by="tfidf")
@@ -442,7 +450,7 @@ def test_bad_calls(corpus, fitted):
 @pytest.mark.parametrize(
     "X", ["a text", ["a text", "another"], np.array(["a text"]), pd.Series(["a text"]), pd.DataFrame({"text": ["a b"]})]
 )
-def test_raw_text_is_told_what_to_do(X):
+def test_raw_text_is_refused_with_advice(X):
     for model in (LDA(2, **QUICK), SLDAClassifier(2, **QUICK)):
         with pytest.raises(TypeError, match=r"got text such as 'a.*CountVectorizer"):
             model.fit(X, [0])
@@ -466,7 +474,7 @@ def test_pandas_types_with_na(corpus, dtype):
         assert np.isfinite(SLDARegressor(3, **QUICK).fit(corpus.X, typed).predict(corpus.X)).all()
 
 
-def test_more_topics_than_the_corpus_can_tell():
+def test_more_topics_than_the_corpus_supports():
     X = np.eye(30, dtype=int) * 20
     with pytest.warns(UserWarning, match=r"n_topics=50 is more than 30 documents with 600 words"):
         LDA(50, **QUICK).fit(X)
@@ -479,7 +487,7 @@ def test_scores_with_covariates_and_exposure(corpus):
     """By hand, and by scikit-learn's metadata routing through cross_val_score and GridSearchCV."""
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(len(corpus.y), 2)), corpus.y
-    loud = (Z[:, 0] > 0).astype(int)  # the covariate says it all
+    loud = (Z[:, 0] > 0).astype(int)  # the covariate explains it all
     model = SLDAClassifier(3, **QUICK).fit(corpus.X, loud, covariates=Z)
     assert model.score(corpus.X, loud, covariates=Z) == np.mean(model.predict(corpus.X, covariates=Z) == loud) > 0.9
     rating = SLDARegressor(3, **QUICK).fit(corpus.X, Z[:, 0], covariates=Z)
@@ -522,14 +530,15 @@ def test_one_way_to_ask_for_uncertainty(corpus):
 
 def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
     model = pickle.loads(pickle.dumps(fitted))
-    calls, make = [], base.mean_topics
-    monkeypatch.setattr(base, "mean_topics", lambda *given: calls.append(given) or make(*given))
+    calls, make = [], predict.mean_topics
+    monkeypatch.setattr(predict, "mean_topics", lambda *given: calls.append(given) or make(*given))
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: model.predict_proba(corpus.X[:3]), range(16)))
-    assert len(calls) == len(model._word_topic)
+    (topics,) = model.posterior_.topics
+    assert len(calls) == len(topics.word_topic) == len(predict.frozen[topics])
     for answer in answers:
         np.testing.assert_array_equal(answer, fitted.predict_proba(corpus.X[:3]))
-    assert len(model._frozen) and not pickle.loads(pickle.dumps(model))._frozen
+    assert pickle.loads(pickle.dumps(model)).posterior_.topics[0] not in predict.frozen
     again = model.fit(corpus.X, 1 - corpus.y).predict_proba(corpus.X[:3])  # another fit, other topics
     assert (again != answers[0]).any()
 
@@ -543,6 +552,7 @@ def test_every_parameter_and_attribute_is_documented(corpus, kind):
     assert documented >= set(inspect.signature(kind).parameters)
     model = kind(2, **QUICK).fit(corpus.X, corpus.y)
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
-    inner = {"alpha_", "beta_", "trace_", "n_features_in_", "multilabel_", "multioutput_", "n_covariates_", "unit_"}
-    inner |= {"covariate_mean_", "covariate_scale_", "exposed_"}
+    public |= {name for name in dir(kind) if name.endswith("_") and isinstance(getattr(kind, name), property)}
+    public = {name for name in public if not name.startswith("_")}
+    inner = {"alpha_", "beta_", "n_features_in_", "multilabel_", "multioutput_"}
     assert documented >= public - inner

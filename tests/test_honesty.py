@@ -1,4 +1,4 @@
-"""Honest on noise: hidden documents, what is shown, what predicts, and what is said when there is nothing to find."""
+"""Honest on noise: held-out documents, reported weights, predictions, and the warning where nothing is to be found."""
 
 import warnings
 
@@ -10,25 +10,28 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import Arrays, make_target
+from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import load_docstrings, make_corpus
-from supertopic.estimators import trusting
-from supertopic.estimators.supervised import SupervisedTopicModel
-from supertopic.inference import shrinkage as trust
+from supertopic.inference import calibration, fit, shrinkage, weights
 from supertopic.inference.shrinkage import (
+    COVARIATES,
     FACTORS,
-    FIRM,
-    LEARN,
     NOTHING,
-    Foretold,
-    find_trust,
-    posteriors,
+    PRIOR_WEIGHT,
+    ROUNDS_OF_PRIORS,
+    SCALE,
+    TOPICS,
+    HeldOutDraws,
+    estimate_shrinkage,
+    factor_prior,
+    log_posteriors,
     spread,
-    usual,
 )
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.terms import CovariateWeights, TopicWeights
 from supertopic.report.summary import describe_topics
-from supertopic.sampling import chain
+from supertopic.report.topics import vocabulary_of
 
 RUN = {"burn_in": 60, "n_draws": 20, "n_chains": 1, "random_state": 0}
 
@@ -48,7 +51,7 @@ def responses(rng, n):
     }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:.*do not show that topics")
+@pytest.mark.filterwarnings("ignore:Found no relation between topics")
 @pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor])
 def test_noise_is_not_taken_for_an_effect(texts, kind):
     """90 % intervals of weights of noise exclude 0 once in ten times, and predictions are as good as the base rate.
@@ -60,7 +63,7 @@ def test_noise_is_not_taken_for_an_effect(texts, kind):
     train = np.arange(n) < 0.7 * n
     for seed in range(4):
         y = responses(np.random.default_rng(seed), n)[kind]
-        model = kind(burn_in=60, random_state=seed, hidden=0.15).fit(texts[train], y[train])
+        model = kind(burn_in=60, random_state=seed, held_out=0.15).fit(texts[train], y[train])
         lower, upper = model.coef_interval(0.9)
         excluded.append((lower > 0) | (upper < 0))
         if kind is SLDAClassifier:
@@ -77,7 +80,7 @@ def test_effects_are_found_among_noise():
     for seed in range(6):
         eta = np.array([-4.0, 4.0, 0.0, 0.0])
         corpus = make_corpus(n_docs=900, n_topics=4, doc_length=80, eta=eta, random_state=seed)
-        model = SLDAClassifier(4, hidden=0.3, **RUN).fit(corpus.X, corpus.y)
+        model = SLDAClassifier(4, held_out=0.3, **RUN).fit(corpus.X, corpus.y)
         alike = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:4, 4:]
         assert alike.max(axis=1).min() > 0.8
         lower, upper = (side[0, alike.argmax(axis=1)] for side in model.coef_interval(0.9))
@@ -86,75 +89,83 @@ def test_effects_are_found_among_noise():
     assert np.mean(inside) > 0.7 and np.mean(np.array(found)[:, :2]) > 0.9
 
 
-def test_hidden_responses_reach_no_topic(monkeypatch):
-    """Two hidden documents exchange their classes: topics and training weights are the same bits, shown ones not."""
+def test_held_out_responses_reach_no_topic(monkeypatch):
+    """Held-out documents change their classes: topics and training weights are the same bits, reported ones not."""
     corpus = make_corpus(n_docs=300, n_topics=3, random_state=0)
-    hidden = np.zeros(300, bool)
-    hidden[:60] = True
-    monkeypatch.setattr(SupervisedTopicModel, "_hide", lambda self, target: hidden)
+    mask = np.zeros(300, bool)
+    mask[:60] = True
+    monkeypatch.setattr(fit, "choose_held_out", lambda *_: mask)
     other = corpus.y.copy()
     a, b = (np.flatnonzero(corpus.y[:60] == label)[:8] for label in (0, 1))
     other[a], other[b] = 1, 0
     first, second = (SLDAClassifier(3, **RUN).fit(corpus.X, y) for y in (corpus.y, other))
-    for name in ("_word_topic", "training_draws_", "log_joint_"):
+    for name in ("training_draws_", "log_joint_"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    counts = first.posterior_.topics[0].word_topic
+    np.testing.assert_array_equal(counts, second.posterior_.topics[0].word_topic)
     assert (first.coef_draws_ != second.coef_draws_).any()
-    assert first.hidden_["loss"] < second.hidden_["loss"]
-    ratio = second.calibrated_draws_[0, :, 0] / first.calibrated_draws_[0, :, 0]
-    assert np.nanmean(ratio) < 0.95  # trusted less
-    seen = first._word_topic[0].sum(axis=1)
+    assert first.held_out_["loss"] < second.held_out_["loss"]
+    ratio = second.prediction_draws_[0, :, 0] / first.prediction_draws_[0, :, 0]
+    assert np.nanmean(ratio) < 0.95  # shrunk more
+    seen = counts[0].sum(axis=1)
     np.testing.assert_array_equal(seen, 20 * np.asarray(corpus.X[60:].sum(axis=0)).ravel())  # their words neither
     np.testing.assert_allclose(first.doc_topic_[:60], first.transform(corpus.X[:60]))
 
 
-def hide(model, y, weight=None, seed=0):
-    model.seed_, model.multilabel_ = seed, False
+def hold_out(model, y, weight=None, seed=0):
+    """The mask of held-out documents in a fit of this model."""
     y = np.asarray(y, float).reshape(len(y), -1)
-    return model._hide(make_target(y, np.ones_like(y) if weight is None else weight))
+    target = make_target(y, np.ones_like(y) if weight is None else weight)
+    tokens = Tokens(np.zeros(len(y), np.int32), np.arange(len(y) + 1))
+    return fit.split_corpus(Arrays(tokens, target), model.make_response(), model._config(1, seed), [seed, 1]).mask
 
 
-def test_who_is_hidden():
+def test_who_is_held_out():
     rng = np.random.default_rng(0)
     y = rng.permutation(np.repeat([0, 1], [700, 300]))
-    chosen = hide(SLDAClassifier(), y)
+    chosen = hold_out(SLDAClassifier(), y)
     assert chosen.sum() == 100 and abs(chosen[y == 1].sum() - 30) <= 1  # every class has its share
-    np.testing.assert_array_equal(chosen, hide(SLDAClassifier(), y))
-    assert (chosen != hide(SLDAClassifier(), y, seed=1)).any()
+    np.testing.assert_array_equal(chosen, hold_out(SLDAClassifier(), y))
+    assert (chosen != hold_out(SLDAClassifier(), y, seed=1)).any()
     numbers = rng.normal(size=1000)
-    assert abs(hide(SLDARegressor(), numbers)[numbers > np.quantile(numbers, 0.8)].sum() - 20) <= 1
+    assert abs(hold_out(SLDARegressor(), numbers)[numbers > np.quantile(numbers, 0.8)].sum() - 20) <= 1
     for n, share in ((5000, 0.05), (1000, 0.1), (300, 0.15)):
-        assert hide(SLDAClassifier(), np.arange(n) % 2).mean() == pytest.approx(share)
-    assert hide(SLDAClassifier(hidden=0.5), y).sum() == 500
-    assert hide(SLDAClassifier(), np.arange(400_000) % 2).sum() == 10_000
-    for model, n in ((SLDAClassifier(hidden=0), 1000), (SLDAClassifier(calibrate=False), 1000), (SLDAClassifier(), 33)):
-        assert not hide(model, np.arange(n) % 2).any()
+        assert hold_out(SLDAClassifier(), np.arange(n) % 2).mean() == pytest.approx(share)
+    assert hold_out(SLDAClassifier(held_out=0.5), y).sum() == 500
+    assert hold_out(SLDAClassifier(), np.arange(400_000) % 2).sum() == 10_000
+    for model, n in (
+        (SLDAClassifier(held_out=0), 1000),
+        (SLDAClassifier(calibrate=False), 1000),
+        (SLDAClassifier(), 33),
+    ):
+        assert not hold_out(model, np.arange(n) % 2).any()
     rare = np.concatenate([np.repeat([0, 1], 500), [2, 2, 2]])
-    assert not hide(SLDAClassifier(hidden=0.5), rare)[1000:].any()  # the topics need them
+    assert not hold_out(SLDAClassifier(held_out=0.5), rare)[1000:].any()  # the topics need them
     weight = (np.arange(1000) < 200).astype(float)[:, None]  # the others have no response
-    assert hide(SLDAClassifier(), y, weight).sum() == 30 and not hide(SLDAClassifier(), y, weight)[200:].any()
+    assert hold_out(SLDAClassifier(), y, weight).sum() == 30 and not hold_out(SLDAClassifier(), y, weight)[200:].any()
     for wrong in (-0.1, 0.6, "all", True, None):
-        with pytest.raises(ValueError, match="hidden must be 'auto' or a share"):
-            SLDAClassifier(hidden=wrong).fit([[1, 2], [2, 1]] * 5, [0, 1] * 5)
+        with pytest.raises(ValueError, match="held_out must be 'auto' or a share"):
+            SLDAClassifier(held_out=wrong).fit([[1, 2], [2, 1]] * 5, [0, 1] * 5)
 
 
 def test_the_factor_has_its_posterior():
     """By brute force: probabilities of the mean over two chains, half of the prior at 0, each response left out."""
     rng = np.random.default_rng(1)
     y, offset = (rng.random((12, 1)) < 0.6).astype(float), np.full((12, 1), 0.4)
-    chains = [Foretold(rng.normal(size=(5, 12, 1)), np.zeros((0, 12, 1))) for _ in range(2)]
+    chains = [HeldOutDraws(rng.normal(size=(5, 12, 1)), np.zeros((0, 12, 1))) for _ in range(2)]
     weight = np.ones((12, 1))
     weight[3] = 2.0
-    found = find_trust(Logistic(1.0), make_target(y, weight, offset), chains, np.zeros((10, 0)))
-    prior = np.where(FACTORS == 0, NOTHING, (1 - NOTHING) * usual(1.0))
+    found = estimate_shrinkage(Logistic(1.0), make_target(y, weight, offset), chains, np.zeros((10, 0)))
+    prior = np.where(FACTORS == 0, NOTHING, (1 - NOTHING) * factor_prior(1.0))
     densities = np.empty((len(FACTORS), 12))
     for i, factor in enumerate(FACTORS):
         p = np.mean([expit(0.4 + factor * draw[:, 0]) for chain in chains for draw in chain.topics], axis=0)
         densities[i] = np.where(y[:, 0] > 0.5, p, 1 - p)
     posterior = prior * np.prod(densities ** weight.ravel(), axis=1)
-    (_, mass), *others = found.posteriors
+    mass = found.posteriors[TOPICS][1]
     np.testing.assert_allclose(mass[:, 0], posterior / posterior.sum())
     assert found.evidence == pytest.approx(np.log(posterior.sum()))
-    assert all(len(points) == 1 for points, _ in others)
+    assert all(len(found.posteriors[name][0]) == 1 for name in (COVARIATES, SCALE))
     without = posterior[:, None] / densities ** weight.ravel()  # the posterior that the other responses give
     expected = (without * densities).sum(axis=0) / without.sum(axis=0)
     np.testing.assert_allclose(np.exp(-found.loss[:, 0]), expected)
@@ -166,7 +177,7 @@ def test_scores_are_their_definitions():
     omegas, scales = rng.normal(size=(6, 9, 3)), rng.uniform(0.5, 2.0, (6, 3))
     classes = np.eye(3)[rng.integers(0, 3, 9)]
     p = np.mean(np.exp(omegas - logsumexp(omegas, axis=2, keepdims=True)), axis=0)
-    one = Logistic(1.0, exclusive=True).log_score(classes, omegas, scales)
+    one = Logistic(1.0, classes=np.arange(3)).log_score(classes, omegas, scales)
     np.testing.assert_allclose(one[:, 0], np.log((p * classes).sum(axis=1)))
     each = Logistic(1.0).log_score(classes, omegas, scales)
     np.testing.assert_allclose(
@@ -187,37 +198,39 @@ def test_scores_are_their_definitions():
     np.testing.assert_allclose(np.sum(both, axis=0), 1.0)
     small = np.full((1, 1, 1), 0.1)
     np.testing.assert_allclose(hinge.log_score(np.ones((1, 1)), small, scales), np.log(expit(4 * 0.1)))
-    assert isinstance(Hinge(3.0, 16.0).shown(), Logistic)
+    assert isinstance(Hinge(3.0, 16.0).reported(), Logistic)
 
 
 def test_scale_and_covariates_have_factors_of_their_own():
-    """Topics that say nothing, a covariate that is worth half of what is said, noise of twice the variance."""
+    """Topics that explain nothing, a covariate whose weight is twice too large, noise of twice the variance."""
     rng = np.random.default_rng(3)
     z, noise = rng.normal(size=(4000, 1)), rng.normal(size=(4000, 1))
     y = 0.5 * z + np.sqrt(2.0) * noise
-    foretold = [Foretold(rng.normal(size=(8, 4000, 1)), np.repeat(z[None], 8, axis=0))]
-    found = find_trust(Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), foretold, np.ones((8, 1)))
-    (_, topics), (b, beside), (v, scale) = found.posteriors
+    draws = [HeldOutDraws(rng.normal(size=(8, 4000, 1)), np.repeat(z[None], 8, axis=0))]
+    found = estimate_shrinkage(Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), draws, np.ones((8, 1)))
+    (_, topics), (b, beside), (v, scale) = (found.posteriors[name] for name in (TOPICS, COVARIATES, SCALE))
     assert topics[0, 0] > 0.9 and abs(b @ beside[:, 0] - 0.5) < 0.1 and abs(v @ scale[:, 0] - 2.0) < 0.2
-    known = find_trust(Gaussian(1.0, np.ones(1), False), make_target(y, np.ones_like(y)), foretold, np.ones((8, 1)))
-    assert len(known.posteriors[2][0]) == 1  # a variance that was given is not corrected
+    known = estimate_shrinkage(
+        Gaussian(1.0, np.ones(1), False), make_target(y, np.ones_like(y)), draws, np.ones((8, 1))
+    )
+    assert len(known.posteriors[SCALE][0]) == 1  # a known variance is not corrected
 
 
-def test_questions_learn_from_each_other_and_draws_are_even():
+def test_columns_learn_from_each_other_and_draws_are_even():
     likelihood = np.log(np.array([[1e-9, 1e-9, 1e-9, 0.3], [1.0, 1.0, 1.0, 0.3]]))
-    alone = np.exp(posteriors(likelihood[:, 3:], np.array([0.5, 0.5])))
-    among = np.exp(posteriors(likelihood, np.array([0.5, 0.5])))
+    alone = np.exp(log_posteriors(likelihood[:, 3:], np.array([0.5, 0.5])))
+    among = np.exp(log_posteriors(likelihood, np.array([0.5, 0.5])))
     assert alone[0, 0] == pytest.approx(0.5) and among[0, 3] == pytest.approx(0.5 * 5 / 8, abs=0.02)
     draws = spread(np.array([0.0, 1.0]), np.array([[0.25], [0.75]]), 40, np.random.default_rng(0))
     assert draws.sum() == 30 and 0 < draws[:20].sum() < 20
-    assert trust.FACTORS[0] == 0 and np.all(np.diff(trust.FACTORS) > 0)
+    assert FACTORS[0] == 0 and np.all(np.diff(FACTORS) > 0)
 
 
 def test_a_document_of_one_word_is_unsure_of_its_topic():
     """Its probability is a mean over the topics that the word may be of, which is known exactly."""
     corpus = make_corpus(n_docs=300, n_words=40, n_topics=3, random_state=0)
-    model = SLDAClassifier(3, c=5, hidden=0, **RUN).fit(corpus.X, corpus.y).set_params(predict_sweeps=40_000)
-    phi, eta = model.topic_word_, model.calibrated_draws_[0][:, 0]
+    model = SLDAClassifier(3, c=5, held_out=0, **RUN).fit(corpus.X, corpus.y).set_params(predict_sweeps=40_000)
+    phi, eta = model.topic_word_, model.prediction_draws_[0][:, 0]
     word = int((phi / phi.sum(axis=0)).max(axis=0).argmin())  # the most ambiguous one
     document = np.zeros((1, 40), int)
     document[0, word] = 1
@@ -252,19 +265,19 @@ def test_a_document_without_words_has_what_such_documents_had():
     assert count.predict(nothing)[0] == pytest.approx((900 + 5 * 3) / 105, rel=0.01)
 
 
-def test_a_guard_that_speaks(texts):
+def test_a_warning_where_nothing_is_found(texts):
     y = np.random.default_rng(0).integers(0, 2, texts.shape[0])
-    n_hidden = int(0.15 * len(y))  # the corpus differs from one SciPy to the next
-    with pytest.warns(UserWarning, match=f"{n_hidden} documents .* foretell the response better"):
-        model = SLDAClassifier(hidden=0.15, **RUN).fit(texts, y)
-    assert model.hidden_["documents"] == n_hidden and model.hidden_["loss"] > model.hidden_["base_loss"] - 0.01
+    n_held_out = int(0.15 * len(y))  # the corpus differs from one SciPy to the next
+    with pytest.warns(UserWarning, match=f"and the response: on {n_held_out} held-out documents topics do not"):
+        model = SLDAClassifier(held_out=0.15, **RUN).fit(texts, y)
+    assert model.held_out_["documents"] == n_held_out and model.held_out_["loss"] > model.held_out_["base_loss"] - 0.01
     corpus = make_corpus(n_docs=500, n_topics=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good = SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y)
-    assert good.hidden_["loss"] < good.hidden_["base_loss"] and good.hidden_["nothing"][0] < 0.1
+    assert good.held_out_["loss"] < good.held_out_["base_loss"] and good.held_out_["nothing"][0] < 0.1
     two = np.column_stack([corpus.doc_topic[:, 0], np.random.default_rng(8).normal(size=500)])
-    with pytest.warns(UserWarning, match="foretell columns 1 better"):
+    with pytest.warns(UserWarning, match="no relation between topics and columns 1: on"):
         SLDARegressor(3, **RUN).fit(corpus.X, two)
     with pytest.warns(UserWarning, match="'1' is the same for all documents"):
         SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y, covariates=np.column_stack([np.arange(500), np.ones(500)]))
@@ -274,31 +287,35 @@ def test_every_kept_draw_has_a_log_joint():
     corpus = make_corpus(n_docs=60, n_topics=3, random_state=0)
     model = SLDAClassifier(3, burn_in=25, n_draws=7, n_chains=2, random_state=0).fit(corpus.X, corpus.y)
     assert model.log_joint_iterations_.tolist() == [10, 20, *range(26, 33)]
-    np.testing.assert_array_equal(model.log_joint_[:, -7:], model.trace_[:, :, 0])
+    np.testing.assert_array_equal(model.log_joint_[:, -7:], model.posterior_.traces.kept[:, :, 0])
 
 
-def test_many_hidden_documents_are_thinned(monkeypatch):
+def test_many_held_out_documents_are_thinned(monkeypatch):
     corpus = make_corpus(n_docs=300, n_topics=3, random_state=0)
-    whole = SLDAClassifier(3, hidden=0.5, **RUN).fit(corpus.X, corpus.y)
-    monkeypatch.setattr(trust, "MOST_NUMBERS", 20 * 60)
-    some = SLDAClassifier(3, hidden=0.5, **RUN).fit(corpus.X, corpus.y)
-    assert whole.hidden_["documents"] == some.hidden_["documents"] == 150
-    assert some.hidden_["se"] > 1.3 * whole.hidden_["se"]  # a third of them were asked
+    whole = SLDAClassifier(3, held_out=0.5, **RUN).fit(corpus.X, corpus.y)
+    monkeypatch.setattr(shrinkage, "MOST_NUMBERS", 20 * 60)
+    some = SLDAClassifier(3, held_out=0.5, **RUN).fit(corpus.X, corpus.y)
+    assert whole.held_out_["documents"] == some.held_out_["documents"] == 150
+    assert some.held_out_["se"] > 1.3 * whole.held_out_["se"]  # a third of them were used
     np.testing.assert_array_equal(whole.coef_draws_, some.coef_draws_)  # these rest on all of them
-    assert abs(whole.hidden_["loss"] - some.hidden_["loss"]) < 0.15
+    assert abs(whole.held_out_["loss"] - some.held_out_["loss"]) < 0.15
 
 
-@pytest.mark.filterwarnings("ignore:.*do not show that topics")
+def rows_of(model):
+    return describe_topics(model.posterior_, vocabulary_of(model.posterior_))
+
+
+@pytest.mark.filterwarnings("ignore:Found no relation between topics")
 def test_the_largest_of_many_weights_of_noise_pulls_to_nothing(texts):
     """Twelve classes by lot, twenty topics: a 90 % interval of the largest of twelve excludes 0 far too often."""
     y = np.random.default_rng(0).integers(0, 12, texts.shape[0])
-    rows = describe_topics(SLDAClassifier(hidden=0.3, **RUN).fit(texts, y))
+    rows = rows_of(SLDAClassifier(held_out=0.3, **RUN).fit(texts, y))
     pulls, excluded = (
         sum(ways) for ways in zip(*((r["class"] is not None, r["interval"][0] > 0) for r in rows), strict=True)
     )
     assert pulls <= 4 and pulls < excluded
     corpus = make_corpus(n_docs=600, n_topics=3, random_state=0)
-    rows = describe_topics(SLDAClassifier(3, hidden=0.3, **RUN).fit(corpus.X, corpus.doc_topic.argmax(axis=1)))
+    rows = rows_of(SLDAClassifier(3, held_out=0.3, **RUN).fit(corpus.X, corpus.doc_topic.argmax(axis=1)))
     assert sorted(row["class"] for row in rows) == [0, 1, 2]
 
 
@@ -307,29 +324,29 @@ def test_many_draws_are_made_in_parts(monkeypatch):
     model = SLDAClassifier(3, n_draws=5, burn_in=5, random_state=0).fit(corpus.X, corpus.y)
     whole = model.predict_proba(corpus.X)
     monkeypatch.setattr("supertopic.sampling.new_documents.CHUNK_NUMBERS", 1000)
-    monkeypatch.setattr("supertopic.estimators.supervised.CHUNK_NUMBERS", 200)
+    monkeypatch.setattr("supertopic.inference.predict.CHUNK_NUMBERS", 200)
     np.testing.assert_array_equal(model.predict_proba(corpus.X), whole)
 
 
-def test_the_scale_is_judged_with_the_spread_of_omega():
+def test_the_scale_is_found_with_the_spread_of_omega():
     """Draws of omega around 0 with variance 1, y with variance 2: what is left for sigma2 is 1, not 2."""
     rng = np.random.default_rng(0)
     y = np.sqrt(2.0) * rng.normal(size=(2000, 1))
     beside = np.zeros((0, 2000, 1))
-    found = find_trust(
-        Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), [Foretold(rng.normal(size=(60, 2000, 1)), beside)],
-        np.ones((60, 1)),
+    found = estimate_shrinkage(
+        Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)),
+        [HeldOutDraws(rng.normal(size=(60, 2000, 1)), beside)], np.ones((60, 1)),
     )  # fmt: skip
-    grid, mass = found.posteriors[2]
-    factor = found.posteriors[0][0] @ found.posteriors[0][1][:, 0]
+    grid, mass = found.posteriors[SCALE]
+    factor = found.posteriors[TOPICS][0] @ found.posteriors[TOPICS][1][:, 0]
     assert grid @ mass[:, 0] + factor**2 == pytest.approx(2.0, rel=0.15) and factor < 0.5
     spread_out = np.full((60, 2000, 1), 0.0) + np.repeat(rng.normal(size=(60, 1, 1)), 2000, axis=1) * 1.0
-    steady = find_trust(
-        Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), [Foretold(spread_out * 0.0, spread_out)],
+    steady = estimate_shrinkage(
+        Gaussian(1.0, np.ones(1)), make_target(y, np.ones_like(y)), [HeldOutDraws(spread_out * 0.0, spread_out)],
         np.ones((60, 1)),
     )  # fmt: skip
-    points, weights = steady.posteriors[2]
-    around = steady.posteriors[1][0] @ steady.posteriors[1][1][:, 0]
+    points, weights = steady.posteriors[SCALE]
+    around = steady.posteriors[COVARIATES][0] @ steady.posteriors[COVARIATES][1][:, 0]
     assert points @ weights[:, 0] + around**2 == pytest.approx(2.0, rel=0.2) and points @ weights[:, 0] < 1.9
 
 
@@ -338,49 +355,56 @@ def test_the_base_knows_the_covariates():
     truth = rng.normal(size=(400, 1))
     y = truth + 0.3 * rng.normal(size=(400, 1))
     beside = np.repeat(truth[None], 5, axis=0)
-    found = find_trust(
+    found = estimate_shrinkage(
         Gaussian(1.0, np.ones(1)),
         make_target(y, np.ones_like(y)),
-        [Foretold(0.0 * beside, beside)],
+        [HeldOutDraws(0.0 * beside, beside)],
         np.full((5, 1), 0.1),
     )
     assert found.base_loss.mean() == pytest.approx(found.loss.mean(), abs=0.02)
 
 
-def test_questions_learn_from_each_other():
-    """By its definition: every round the prior of a question is the given one and what the others have found."""
+def test_columns_learn_from_each_other():
+    """By its definition: every round the prior of a column is the given one and what the others have found."""
     rng = np.random.default_rng(0)
     likelihood, prior = np.log(rng.random((4, 3))), np.array([0.5, 0.2, 0.2, 0.1])
     found = np.tile(prior[:, None], (1, 3))
     priors = found.copy()
-    for _ in range(LEARN):
+    for _ in range(ROUNDS_OF_PRIORS):
         found = np.exp(likelihood) * priors
         found /= found.sum(axis=0)
         for q in range(3):
             others = found[:, [other for other in range(3) if other != q]].sum(axis=1)
-            priors[:, q] = (FIRM * prior + others) / (FIRM + 2)
-    np.testing.assert_allclose(np.exp(posteriors(likelihood, prior)), found)
+            priors[:, q] = (PRIOR_WEIGHT * prior + others) / (PRIOR_WEIGHT + 2)
+    np.testing.assert_allclose(np.exp(log_posteriors(likelihood, prior)), found)
 
 
 def test_weights_for_predictions_are_drawn_with_c_1(monkeypatch):
-    seen, real = [], chain.draw_weights
+    seen, real = [], calibration.draw_weights
     monkeypatch.setattr(
-        chain, "draw_weights", lambda engine, response, *rest: seen.append(response.c) or real(engine, response, *rest)
+        calibration,
+        "draw_weights",
+        lambda engine, response, *rest: seen.append(response.c) or real(engine, response, *rest),
     )
     corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
     SLDAClassifier(3, c=30.0, **RUN).fit(corpus.X, corpus.y)
-    assert seen == [1.0, 1.0]  # for predictions, and what is shown
+    assert seen == [1.0, 1.0]  # for predictions, and those that are reported
 
 
 def test_each_part_of_omega_has_its_own_factor(monkeypatch):
     corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
     z, fits = np.random.default_rng(0).normal(size=(200, 1)), []
     for factors in ((1.0, 1.0, 1.0), (0.5, 2.0, 3.0)):
+        drawn = dict(zip((TOPICS, COVARIATES, SCALE), factors, strict=True))
         monkeypatch.setattr(
-            trusting, "draw_factors", lambda trust, n, rng, usual, f=factors: [np.full((n, 1), x) for x in f]
+            weights,
+            "draw_factors",
+            lambda _, n, *__, drawn=drawn: {name: np.full((n, 1), x) for name, x in drawn.items()},
         )
         model = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.doc_topic[:, 0] + z[:, 0], covariates=z)
-        fits.append(model._calibrated)
-    np.testing.assert_allclose(fits[1][0][..., :3], 0.5 * fits[0][0][..., :3])
-    np.testing.assert_allclose(fits[1][0][..., 3:], 2.0 * fits[0][0][..., 3:])
-    np.testing.assert_allclose(fits[1][1], 3.0 * fits[0][1])
+        fits.append(model.posterior_)
+    topics = [posterior.term(TopicWeights).eta[0] for posterior in fits]
+    covariates = [posterior.term(CovariateWeights).eta for posterior in fits]
+    np.testing.assert_allclose(topics[1], 0.5 * topics[0])
+    np.testing.assert_allclose(covariates[1], 2.0 * covariates[0])
+    np.testing.assert_allclose(fits[1].scale, 3.0 * fits[0].scale)

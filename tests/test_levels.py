@@ -9,18 +9,22 @@ from small import engine_of, plan_of
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
-from supertopic.inference.calibration import NU2, carry_over, draw_weights, find_mode, newton_step
-from supertopic.inference.level import Draws, match_level, sample_omegas
+from supertopic.inference.calibration import carry_over, draw_weights, find_mode, newton_step
+from supertopic.inference.level import OmegaDraws, match_level, sample_omegas
 from supertopic.kernels.draws import make_key
+from supertopic.model.priors import NU2_PREDICTION as NU2
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.model.state import Priors, ShareRows, Statistics, no_statistics
 from supertopic.report.diagnostics import ess
 from supertopic.report.summary import describe_topics
+from supertopic.report.topics import vocabulary_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*do not show that topics")
+pytestmark = pytest.mark.filterwarnings("ignore:Found no relation between topics")
 RUN = {"burn_in": 40, "n_draws": 20, "n_chains": 1, "random_state": 0}
-RESPONSES = [Logistic(3.0), Logistic(3.0, exclusive=True), Gaussian(3.0, np.array([0.7, 2.0, 0.1])), Hinge(3.0, 1.0),
-             NegativeBinomial(3.0, np.array([0.5, 2.0, 9.0]))]  # fmt: skip
+RESPONSES = [
+    Logistic(3.0), Logistic(3.0, classes=np.arange(3)), Gaussian(3.0, np.array([0.7, 2.0, 0.1])), Hinge(3.0, 1.0),
+    NegativeBinomial(3.0, np.array([0.5, 2.0, 9.0])),
+]  # fmt: skip
 
 
 def target_of(response, rng, n=40):
@@ -118,7 +122,7 @@ def test_weights_of_large_counts_have_their_posterior(mean):
     rng = np.random.default_rng(0)
     x, offset = rng.dirichlet(np.ones(2), 40), np.full((40, 1), np.log(mean))
     y = rng.negative_binomial(2, 2 / (2 + mean * np.exp(x @ [1.0, -1.0])))[:, None].astype(float)
-    response = NegativeBinomial(1.0, np.full(1, 2.0), drawn=False, given=True)
+    response = NegativeBinomial(1.0, np.full(1, 2.0), drawn=False, fixed=True)
     engine = regression(response, make_target(y, np.ones_like(y), offset), x)
     draws = np.array([eta[0] for eta, _ in draw_weights(engine, response, 4.0, no_statistics(2, 1), 1500, make_key(1))])
     grid = np.linspace(-4.0, 4.0, 161)
@@ -159,10 +163,12 @@ def test_noise_with_unbalanced_classes(kind, more, rates):
         rng = np.random.default_rng(seed)
         corpus = make_corpus(n_docs=500, n_topics=6, doc_length=50, random_state=seed)
         y = rng.choice(len(rates), 500, p=rates)
-        model = kind(6, words=False, hidden=0.3, **RUN | {"random_state": seed}, **more).fit(corpus.X, y)
+        model = kind(6, words=False, held_out=0.3, **RUN | {"random_state": seed}, **more).fit(corpus.X, y)
         lower, upper = model.coef_interval(0.9)
         excluded.append(((lower > 0) | (upper < 0))[0])
-        named += sum(row["class"] is not None for row in describe_topics(model))
+        named += sum(
+            row["class"] is not None for row in describe_topics(model.posterior_, vocabulary_of(model.posterior_))
+        )
         if kind is SLDAClassifier:
             p = model.predict_proba(corpus.X).mean(axis=0)
             np.testing.assert_allclose(p, np.bincount(y) / 500, rtol=0.35, atol=0.01)
@@ -174,7 +180,7 @@ def test_the_offset_of_a_class_against_the_rest():
     corpus, y = make_corpus(n_docs=200, n_topics=3, random_state=0), np.repeat([0, 1, 2], [140, 40, 20])
     model = SLDAClassifier(3, **RUN).fit(corpus.X, y)
     rates = np.array([0.7, 0.2, 0.1])
-    np.testing.assert_allclose(model._learned["level"], logit(rates))
+    np.testing.assert_allclose(model.posterior_.carryover.level, logit(rates))
     np.testing.assert_allclose(model.intercept_, np.log(rates))
     np.testing.assert_allclose(softmax(model.intercept_), rates)
     hinge = MedLDAClassifier(3, **RUN).fit(corpus.X, y)
@@ -208,15 +214,15 @@ def test_the_spread_of_draws_comes_from_documents_like_it():
     """Documents with a large omega are known well, others are not: each gets deviations of its own kind."""
     rng = np.random.default_rng(0)
     centre = np.r_[np.full(60, -2.0), np.full(60, 2.0)] + 0.1 * rng.normal(size=120)
-    hidden = centre[:, None] + rng.normal(size=(50, 120, 1)) * np.where(centre > 0, 0.1, 1.0)[:, None]
+    held_out = centre[:, None] + rng.normal(size=(50, 120, 1)) * np.where(centre > 0, 0.1, 1.0)[:, None]
     like = np.r_[np.full(300, -2.0), np.full(300, 2.0)][:, None]
-    found = sample_omegas([Draws(1.0, like + 7.0, hidden, like)], rng)
+    found = sample_omegas([OmegaDraws(1.0, like + 7.0, held_out, like)], rng)
     assert found.shape[1:] == (600, 1) and len(found) > 4
     spread = (found - like - 7.0).std(axis=0)[:, 0]
     assert 0.7 < np.median(spread[:300]) < 1.3 and 0.05 < np.median(spread[300:]) < 0.2
-    two = sample_omegas([Draws(0.25, like, hidden, like), Draws(0.75, like + 9.0, hidden[:0], like)], rng)
+    two = sample_omegas([OmegaDraws(0.25, like, held_out, like), OmegaDraws(0.75, like + 9.0, held_out[:0], like)], rng)
     assert np.mean(two[:, 0, 0] > 5) == pytest.approx(0.75)
-    np.testing.assert_array_equal(two[-1], like + 9.0)  # where nothing is hidden, nothing is known of the spread
+    np.testing.assert_array_equal(two[-1], like + 9.0)  # where nothing is held out, nothing is known of the spread
 
 
 @pytest.mark.parametrize("words", [False, True])
@@ -291,11 +297,11 @@ def test_a_small_batch_without_a_positive_leaves_the_level():
     assert after == pytest.approx(before, rel=0.15)
 
 
-def test_a_batch_that_hides_nothing_leaves_reported_weights(stream):
+def test_a_batch_that_holds_out_nothing_leaves_reported_weights(stream):
     y = np.random.default_rng(0).integers(0, 2, 1000)
     model = SLDAClassifier(3, **RUN).fit(stream.X[:400], y[:400])
     before = model.coef_draws_
-    for more in (None, np.where(np.arange(20) < 4, y[400:420], np.nan)):  # unlabelled, or too few to hide one
+    for more in (None, np.where(np.arange(20) < 4, y[400:420], np.nan)):  # unlabelled, or too few to hold one out
         model.partial_fit(stream.X[400:420], more)
         ratio = model.coef_draws_.std(axis=1) / before.std(axis=1)
         assert (ratio > 0.6).all() and (ratio < 1.5).all()
@@ -308,7 +314,7 @@ def test_intervals_after_batches():
     for seed in range(5):
         eta = np.random.default_rng(seed).choice([-1, 1], 3) * np.array([1.0, 2.0, 3.0])
         corpus = make_corpus(n_docs=1000, n_topics=3, doc_length=60, eta=eta, random_state=seed)
-        model = SLDAClassifier(3, words=False, hidden=0.3, **RUN | {"random_state": seed})
+        model = SLDAClassifier(3, words=False, held_out=0.3, **RUN | {"random_state": seed})
         for docs in [slice(0, 500), *(slice(500 + 100 * b, 600 + 100 * b) for b in range(5))]:
             model.partial_fit(corpus.X[docs], corpus.y[docs])
         alike = np.corrcoef(np.vstack([corpus.topic_word, model.topic_word_]))[:3, 3:].argmax(axis=1)
@@ -322,11 +328,11 @@ def test_nothing_is_left_of_what_is_forgotten(stream):
     y = np.random.default_rng(0).integers(0, 2, 400)
     X = stream.X[:400].toarray()
     X[:, 0] = 3 * y
-    model = SLDAClassifier(3, discount=0.0, **RUN).partial_fit(X, y)
+    model = SLDAClassifier(3, **RUN).partial_fit(X, y, discount=0.0)
     assert model.word_coef_[0, 0] > 5
     other = stream.X[400:800].toarray()
     other[:, 0] = 0
-    model.partial_fit(other, y)
+    model.partial_fit(other, y, discount=0.0)
     assert model.word_coef_[0, 0] == 0
 
 
@@ -370,7 +376,7 @@ def test_steps_by_newtons_method_are_weighed():
     """Four documents with hardly a count: the posterior is far from normal, and so are proposals that it corrects."""
     x = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.3, 0.7]])
     y, offset = np.array([[0.0], [0.0], [1.0], [0.0]]), np.zeros((4, 1))
-    response = NegativeBinomial(1.0, np.full(1, 0.5), drawn=False, given=True)
+    response = NegativeBinomial(1.0, np.full(1, 0.5), drawn=False, fixed=True)
     engine = regression(response, make_target(y, np.ones_like(y), offset), x)
     known, nu2 = no_statistics(2, 1), 16.0
     eta, draws = find_mode(engine, response, nu2, known), []

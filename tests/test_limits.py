@@ -187,9 +187,9 @@ def test_a_card_that_is_not_there(monkeypatch):
     with pytest.raises(ValueError, match="'delayed' and 'drawn', got sampler='collapsed'"):
         SLDAClassifier(device="cuda", sampler="collapsed").fit(X, y)
     if CARD != "card":
-        with pytest.raises(RuntimeError, match=r"no NVIDIA card or driver was found. Use device='cpu'"):
+        with pytest.raises(RuntimeError, match=r"no NVIDIA GPU or driver was found. Use device='cpu'"):
             SLDAClassifier(device="cuda").fit(X, y)
-    monkeypatch.setattr("supertopic.kernels.cuda.device.find_card", lambda: "a card")
+    monkeypatch.setattr("supertopic.kernels.cuda.device.find_device", lambda: "a card")
     with pytest.raises(ValueError, match="at most 1,024 topics, got n_topics=1,025"):
         SLDAClassifier(1025, device="cuda").fit(X, y)
     wide = sp.csr_array(([1] * 8, ([0, 1, 2, 3] * 2, [0] * 4 + [2**22 - 1] * 4)), shape=(4, 2**22))
@@ -211,7 +211,8 @@ def test_nothing_of_cuda_is_imported_without_need():
         "import sys, numpy as np; from supertopic import SLDAClassifier; "
         "m = SLDAClassifier(2, n_chains=1, burn_in=2, n_draws=1).fit(np.eye(8, dtype=int), [0, 1] * 4); "
         "m.predict(np.eye(8, dtype=int)); "
-        "print([name for name in sys.modules if name.startswith('cuda') or '.gpu' in name])"
+        "print([name for name in sys.modules if name.startswith('cuda') or "
+        "(name.startswith('supertopic') and 'cuda' in name)])"
     )
     found = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -22,7 +22,7 @@ N_WORDS, BETA = 3, 0.5
 
 @pytest.fixture(params=["collapsed", "drawn", "drawn, sparse"])
 def sampler(request, monkeypatch):
-    """Every exact sampler; the sparse one is for many topics, so here it is told that few are many."""
+    """Every exact sampler; the sparse one is for many topics, so here few count as many."""
     name, _, sparse = request.param.partition(", ")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
     monkeypatch.setattr(topics, "DENSE", 0)
@@ -71,7 +71,7 @@ ONE = np.ones(1)
 ALPHA = [0.5, 0.5]
 
 
-BELIEVED = np.array([[3, 0], [0, 0], [0, 5]], np.int32)  # pseudo-counts
+PSEUDO_COUNTS = np.array([[3, 0], [0, 0], [0, 5]], np.int32)
 KNOWN = np.array([[[1.2, 0.4], [0.4, 0.8]]]), np.array([[1.0, -0.7]])  # precision and shift of eta, a column
 
 
@@ -99,10 +99,10 @@ CASES = [
         {"scales": [2.0], "offset": OFFSET}),
     ("counts", NegativeBinomial(2.0, ONE, True, 4.0, 3.0), naive.negative_binomial(2.0), ALPHA,
         log_uniform(0.02, 8, 25, stats.gamma(4.0, scale=1 / 3.0)) | {"offset": OFFSET}),
-    ("none", Logistic(1.0), naive.logistic(1.0), ALPHA, {"believed": BELIEVED}),
-    ("binary", Logistic(4.0), naive.logistic(4.0), ALPHA, {"believed": BELIEVED, "known": KNOWN}),
+    ("none", Logistic(1.0), naive.logistic(1.0), ALPHA, {"pseudo_counts": PSEUDO_COUNTS}),
+    ("binary", Logistic(4.0), naive.logistic(4.0), ALPHA, {"pseudo_counts": PSEUDO_COUNTS, "known": KNOWN}),
     ("real", Gaussian(2.0, 0.6 * ONE, False), naive.gaussian(2.0), ALPHA,
-        {"scales": [0.6], "believed": BELIEVED, "known": KNOWN}),
+        {"scales": [0.6], "pseudo_counts": PSEUDO_COUNTS, "known": KNOWN}),
 ]  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
     alpha, nu2, n_topics = np.array(alpha), 2.0, len(alpha)
     fine = 41 if isinstance(response, Logistic | Gaussian | NegativeBinomial) else 161  # the hinge has a kink
     points = np.linspace(-8, 8, fine if n_topics + target.covariates.shape[1] == 2 else 23)
-    grids = {name: more[name] for name in ("scales", "log_scale", "believed", "known") if name in more}
+    grids = {name: more[name] for name in ("scales", "log_scale", "pseudo_counts", "known") if name in more}
     states, p, grid, etas = naive.exact_posterior(DOCS, target, N_WORDS, alpha, BETA, nu2, log_psi, points, **grids)
     rng = np.random.default_rng([n_topics, int(10 * response.c), len(case)])
     index = {tuple(k for t in z for k in t): s for s, z in enumerate(states)}
@@ -132,7 +132,7 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
     known = statistics_of(*more["known"]) if "known" in more else None
     plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device)
     counts, drawn = np.zeros(len(p)), []
-    engine = ThreadEngine(plan, source, 1, pseudo_counts=more.get("believed"))
+    engine = ThreadEngine(plan, source, 1, pseudo_counts=more.get("pseudo_counts"))
     for replicate in range(n_replicates):
         s = rng.choice(len(p), p=p)
         begin, lam, eta = response, y, np.zeros((y.shape[1], n_topics + target.covariates.shape[1]))

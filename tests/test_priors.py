@@ -1,23 +1,25 @@
-"""Priors that know something: seed words, a prior model, batches, and how many topics there should be."""
+"""Priors with content: seed words, another model, earlier batches; and how many topics there should be."""
 
 import warnings
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import digamma
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import Bunch
 
 import naive
 from small import plan_of, z_of
 from supertopic import (
     LDA,
     MedLDAClassifier,
+    Prior,
+    Seeds,
     SLDAClassifier,
     SLDACountRegressor,
     SLDARegressor,
@@ -27,21 +29,24 @@ from supertopic import (
 )
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.datasets import make_corpus
-from supertopic.estimators.beliefs import count_words, match, pseudo_counts
-from supertopic.inference.shrinkage import Foretold, find_trust
-from supertopic.inference.words import Dictionary, carry, learn_words, make_past
+from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
+from supertopic.inference.words import HeldOut, Seen, carry, learn_words, make_past
 from supertopic.kernels.draws import make_key
+from supertopic.model.posterior import Carryover
+from supertopic.model.priors import Earlier, count_words, match_words, whole_counts
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.state import Priors, Statistics, no_statistics
+from supertopic.model.state import Priors, Statistics, WeightPriors, no_statistics
+from supertopic.model.terms import Dictionary
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint, log_weights
 from supertopic.sampling.threads import Replica, ThreadEngine
+from supertopic.storage.model_file import write_carryover
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
 RNG = np.random.default_rng(0)
 DOCS = [RNG.integers(0, 6, n).tolist() for n in (9, 4, 0, 7, 12, 5)]
-BELIEVED = RNG.integers(0, 9, (6, 3)).astype(np.int32)
+PSEUDO_COUNTS = RNG.integers(0, 9, (6, 3)).astype(np.int32)
 PRIORS = Priors(np.array([0.3, 0.5, 0.2]), 0.4, 1.3)
 
 
@@ -60,7 +65,7 @@ def problem(sampler="collapsed", n_shards=1):
 
 def test_the_log_joint_knows_pseudo_counts():
     plan, source = problem()
-    engine, known = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED), known_weights()
+    engine, known = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS), known_weights()
     engine.start(make_key(1))
     eta, _, response = iterate(engine, engine.statistics(), known, plan.response, PRIORS, make_key(2))
     z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
@@ -70,7 +75,7 @@ def test_the_log_joint_knows_pseudo_counts():
     A = lower + np.tril(lower, -1).T + np.eye(3) / PRIORS.nu2
     centred = eta[0] - np.linalg.solve(A, known.shift[:, 0])
     density = 0.5 * np.linalg.slogdet(A)[1] - 1.5 * np.log(2 * np.pi) - 0.5 * centred @ A @ centred
-    expected = naive.log_words(DOCS, z, 6, 3, PRIORS.beta, BELIEVED) + naive.log_documents(z, PRIORS.alpha)
+    expected = naive.log_words(DOCS, z, 6, 3, PRIORS.beta, PSEUDO_COUNTS) + naive.log_documents(z, PRIORS.alpha)
     expected += naive.logistic(2.0)(source.target.y, omega).sum() + density
     assert log_joint(engine, eta, response, PRIORS, known) == pytest.approx(expected, rel=1e-10)
     nothing = no_statistics(3, 1)
@@ -80,18 +85,18 @@ def test_the_log_joint_knows_pseudo_counts():
 def test_learned_priors_go_uphill():
     """The step in beta by its definition, and steps of it never make the words less likely."""
     plan, source = problem()
-    engine, priors, values = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED), PRIORS, []
+    engine, priors, values = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS), PRIORS, []
     engine.start(make_key(1))
     z = np.split(z_of(engine).astype(int), np.cumsum([len(words) for words in DOCS])[:-1])
-    count = BELIEVED.astype(float)
+    count = PSEUDO_COUNTS.astype(float)
     for words, topic in zip(DOCS, z, strict=True):
         np.add.at(count, (words, topic), 1)
-    beta, mass, before = PRIORS.beta, count.sum(axis=0), BELIEVED.sum(axis=0)
-    grown = (digamma(count + beta) - digamma(BELIEVED + beta)).sum()
+    beta, mass, before = PRIORS.beta, count.sum(axis=0), PSEUDO_COUNTS.sum(axis=0)
+    grown = (digamma(count + beta) - digamma(PSEUDO_COUNTS + beta)).sum()
     whole = 6 * (digamma(mass + 6 * beta) - digamma(before + 6 * beta)).sum()
     assert learn_priors(engine, PRIORS).beta == pytest.approx(beta * grown / whole)
     for _ in range(30):
-        values.append(naive.log_words(DOCS, z, 6, 3, priors.beta, BELIEVED))
+        values.append(naive.log_words(DOCS, z, 6, 3, priors.beta, PSEUDO_COUNTS))
         priors = learn_priors(engine, priors)
     assert (np.diff(values) > -1e-9).all()
 
@@ -103,8 +108,8 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
     monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
     monkeypatch.setattr(topics, "DENSE", 0)
     plan, source = problem(name, 2)
-    one = ThreadEngine(plan, source, 1, pseudo_counts=BELIEVED)
-    replicas = [Replica(plan, source, 1, slice(i, i + 1), BELIEVED) for i in range(2)]
+    one = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS)
+    replicas = [Replica(plan, source, 1, slice(i, i + 1), PSEUDO_COUNTS) for i in range(2)]
     eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
 
     def exchange():
@@ -130,17 +135,23 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
 def test_smooth_topics_know_pseudo_counts(monkeypatch):
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     monkeypatch.setattr(topics, "DENSE", 0)
-    engine = ThreadEngine(*problem("delayed"), 1, pseudo_counts=BELIEVED)
+    engine = ThreadEngine(*problem("delayed"), 1, pseudo_counts=PSEUDO_COUNTS)
     engine.start(make_key(1))
     found = engine.counts.topics(PRIORS, make_key(2))
     phi = (engine.counts.word_topic[:, :3] + PRIORS.beta) / (engine.counts.tokens + 6 * PRIORS.beta)
     np.testing.assert_allclose(found.smooth, phi @ PRIORS.alpha, rtol=1e-5)
 
 
+def counts_of(model):
+    """The counts of a model with one set of topics, summed over the draws: (chain, V, K)."""
+    (topics,) = model.posterior_.topics
+    return topics.word_topic
+
+
 def planted(n_docs=150, seed=0):
     """Documents of two kinds in two ways: by their first words (a or b) and by their last (c or d).
 
-    Two topics can tell a from b, or c from d: two solutions that are equally likely.
+    Two topics can be about a and b, or about c and d: two solutions that are equally likely.
     """
     rng = np.random.default_rng(seed)
     first, last = rng.integers(0, 2, (2, n_docs))
@@ -156,7 +167,7 @@ def test_seeds_choose_between_equal_solutions(kinds):
     X, *truths, names = planted()
     seeds = {kind: [f"{kind}0", f"{kind}1"] for kind in kinds[0]}
     for seed in range(3):
-        model = LDA(2, seeds=seeds, seed_strength=2.0, burn_in=30, random_state=seed).fit(X, feature_names=names)
+        model = LDA(2, seeds=Seeds(seeds, strength=2.0), burn_in=30, random_state=seed).fit(X, feature_names=names)
         assert model.topic_names_ == {"0": kinds[0][0], "1": kinds[0][1]}
         share = model.doc_topic_[:, 1]
         apart = [abs(np.corrcoef(share, truth)[0, 1]) for truth in truths]
@@ -165,19 +176,19 @@ def test_seeds_choose_between_equal_solutions(kinds):
 
 
 @pytest.mark.parametrize("sampler", ["collapsed", "drawn", "delayed"])
-def test_pseudo_counts_are_what_seeds_say(sampler):
+def test_pseudo_counts_are_those_of_the_seeds(sampler):
     X, _, _, names = planted()
-    model = LDA(3, seeds=[["a0", "a0", "b1"], ["b1"]], seed_strength=0.5, sampler=sampler, **QUICK)
+    model = LDA(3, seeds=Seeds([["a0", "a0", "b1"], ["b1"]], strength=0.5), sampler=sampler, **QUICK)
     model.fit(X, feature_names=names)
     total = X.sum(axis=0)
-    tokens = model._word_topic.sum(axis=2) / 5
+    tokens = counts_of(model).sum(axis=2) / 5
     expected = total.astype(float)
     expected[0] += round(0.5 * total[0])
     expected[6] += 2 * round(0.5 * total[6])  # a word may be in two topics
     np.testing.assert_allclose(tokens, np.tile(expected, (2, 1)))
-    assert model._topic_shares.sum(axis=1) == pytest.approx(1.0)
+    assert model.posterior_.shares.sum(axis=1) == pytest.approx(1.0)
     seen = model.doc_topic_.mean(axis=0)  # every document has 20 tokens
-    np.testing.assert_allclose(model._topic_shares[model.best_chain_], seen, atol=1e-6)
+    np.testing.assert_allclose(model.posterior_.shares[model.best_chain_], seen, atol=1e-6)
 
 
 def test_seeds_in_two_words_and_numbers(tmp_path):
@@ -186,15 +197,15 @@ def test_seeds_in_two_words_and_numbers(tmp_path):
     a = LDA(2, seeds={"x": ["a0"]}, **QUICK).fit(pd.DataFrame(X, columns=names))
     b = LDA(2, seeds=[[0]], **QUICK).fit(X)
     c = LDA(2, seeds={"x": ["a0"]}, **QUICK).fit(X, feature_names=names)
-    np.testing.assert_array_equal(a._word_topic, b._word_topic)
-    np.testing.assert_array_equal(a._word_topic, c._word_topic)
+    np.testing.assert_array_equal(counts_of(a), counts_of(b))
+    np.testing.assert_array_equal(counts_of(a), counts_of(c))
     assert (a.topic_name(0), b.topic_name(0)) == ("x", "") and c.top_words(n=1)[0][0] in names
     save(c, tmp_path / "m")
     again = load(tmp_path / "m")
     assert again.seeds == {"x": ["a0"]} and again.topic_names_ == {"0": "x"}
     assert again.vocabulary_.tolist() == names
-    np.testing.assert_array_equal(again._topic_shares, c._topic_shares)
-    np.testing.assert_array_equal(again.partial_fit(X)._word_topic, c.partial_fit(X)._word_topic)
+    np.testing.assert_array_equal(again.posterior_.shares, c.posterior_.shares)
+    np.testing.assert_array_equal(counts_of(again.partial_fit(X)), counts_of(c.partial_fit(X)))
 
 
 WRONG = {
@@ -204,23 +215,31 @@ WRONG = {
     "numbers": ("hold words", {"seeds": [[1.5]]}),
     "many": ("more than n_topics=2", {"seeds": [["a0"], ["b0"], ["c0"]]}),
     "column": ("not one of the 20", {"seeds": [[20]]}),
-    "strength": ("seed_strength", {"seeds": [["a0"]], "seed_strength": 0}),
-    "strong": ("seed_strength", {"seeds": [["a0"]], "seed_strength": 1e9}),
-    "discount": ("discount must be", {"discount": 1.1}),
+    "strength": ("strength must be", {"seeds": Seeds([["a0"]], strength=0)}),
+    "strong": ("strength must be", {"seeds": Seeds([["a0"]], strength=1e9)}),
+    "discount": ("discount must be", {"prior": Prior(LDA(2), discount=1.1)}),
     "prior": ("prior must be", {"prior": "model"}),
     "unfitted": ("not fitted", {"prior": LDA(2)}),
-    "pull": ("is not the name of a topic", {"seeds": {"x": ["a0"]}, "seed_weights": {"y": "1"}}),
-    "class": ("is not one of the classes", {"seeds": {"x": ["a0"]}, "seed_weights": {"x": "red"}}),
-    "kind": ("seed_weights must be", {"seeds": {"x": ["a0"]}, "seed_weights": 3}),
+    "pull": ("is not the name of a topic", {"seeds": Seeds({"x": ["a0"]}, weights={"y": "1"})}),
+    "class": ("is not one of the classes", {"seeds": Seeds({"x": ["a0"]}, weights={"x": "red"})}),
+    "kind": ("weights must be", {"seeds": Seeds({"x": ["a0"]}, weights=3)}),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_beliefs_are_refused(case):
+def test_wrong_priors_are_refused(case):
     X, y, _, names = planted()
     message, options = WRONG[case]
     with pytest.raises(ValueError, match=message):
         SLDAClassifier(2, **QUICK, **options).fit(X, y, feature_names=names)
+
+
+@pytest.mark.parametrize("kind", [LDA, SLDAClassifier])
+def test_a_wrong_discount_of_a_batch_is_refused(kind):
+    X, y, _, _ = planted()
+    for wrong in (1.1, -0.1, "all", True, np.nan):
+        with pytest.raises(ValueError, match="discount must be"):
+            kind(2, **QUICK).partial_fit(X, y, discount=wrong)
 
 
 def test_more_hostile_seeds(monkeypatch):
@@ -231,69 +250,69 @@ def test_more_hostile_seeds(monkeypatch):
         LDA(2).fit(X, feature_names=["a"] * 20)
     with pytest.raises(ValueError, match="5 names"):
         LDA(2).fit(X, feature_names=names[:5])
-    with pytest.warns(UserWarning, match=r"not in the vocabulary: 'A0' \('a0' is\), 'w0'.* and 9996 more") as told:
+    with pytest.warns(UserWarning, match=r"not in the vocabulary: 'A0' \('a0' is\), 'w0'.* and 9996 more") as warned:
         LDA(2, seeds=[["A0", *(f"w{i}" for i in range(10_000)), "a0"]], **QUICK).fit(X, feature_names=names)
-    assert told[0].filename == __file__
-    with pytest.warns(UserWarning, match="left to the data: x"):
+    assert warned[0].filename == __file__
+    with pytest.warns(UserWarning, match="so that they are free: x"):
         model = LDA(2, seeds={"x": ["no"]}, **QUICK).fit(X, feature_names=names)
     assert model.topic_name(0) == "x"
-    monkeypatch.setattr("supertopic.estimators.beliefs.MOST_STRENGTH", 1e12)
+    monkeypatch.setattr("supertopic.model.priors.MOST_STRENGTH", 1e12)
     with pytest.raises(ValueError, match="Tokens and pseudo-counts"):
-        LDA(2, seeds=[["a0"]], seed_strength=1e9).fit(X, feature_names=names)
+        LDA(2, seeds=Seeds([["a0"]], strength=1e9)).fit(X, feature_names=names)
 
 
 @pytest.mark.parametrize("multiclass", ["shared", "separate", "stick_breaking"])
-def test_seeds_point_at_classes(multiclass):
-    """With no label of a class but that it exists, its seeds tell which documents are its own."""
+def test_seeds_pull_to_classes(multiclass):
+    """With no label of a class but that it exists, its seeds show which documents are its own."""
     rng = np.random.default_rng(1)
     kind = rng.integers(0, 3, 300)
     X = sp.csr_array(rng.poisson(0.15 + 1.5 * (np.arange(30) // 10 == kind[:, None])))
     seeds = {name: [f"w{10 * i}", f"w{10 * i + 1}"] for i, name in enumerate("xyz")}
     y = np.full(300, None, object)
-    model = SLDAClassifier(4, multiclass=multiclass, seeds=seeds, hidden=0, words=False, **QUICK)
+    model = SLDAClassifier(4, multiclass=multiclass, seeds=seeds, held_out=0, words=False, **QUICK)
     model.partial_fit(X, y, classes=["x", "y", "z"], feature_names=[f"w{i}" for i in range(30)])
     assert model.score(X, np.array(list("xyz"))[kind]) > 0.8
-    blind = SLDAClassifier(4, multiclass=multiclass, seeds=seeds, seed_weights=None, hidden=0, words=False, **QUICK)
+    blind = SLDAClassifier(4, multiclass=multiclass, seeds=Seeds(seeds, weights=None), held_out=0, words=False, **QUICK)
     blind.partial_fit(X, y, classes=["x", "y", "z"], feature_names=[f"w{i}" for i in range(30)])
     assert blind.score(X, np.array(list("xyz"))[kind]) < 0.7
 
 
-def test_seeds_point_at_two_classes_and_numbers():
+def test_seeds_pull_to_two_classes_and_numbers():
     X, first, _, names = planted()
     seeds = {"no": ["a0", "a1"], "yes": ["b0", "b1"]}
     for kind in (SLDAClassifier, MedLDAClassifier):
-        model = kind(2, seeds=seeds, hidden=0, words=False, **QUICK)
+        model = kind(2, seeds=seeds, held_out=0, words=False, **QUICK)
         model.partial_fit(X, None, classes=["no", "yes"], feature_names=names)
         assert model.score(X, np.array(["no", "yes"])[first]) > 0.9
     rng = np.random.default_rng(0)
     for kind, y in ((SLDARegressor, 3.0 * rng.normal(size=150)), (SLDACountRegressor, rng.poisson(2.0, 150))):
         pulled = {"no": -2.0, "yes": 2.0}
         few = np.where(np.arange(150) < 3, y, np.nan)
-        model = kind(2, seeds=seeds, seed_weights=pulled, hidden=0, words=False, **QUICK).fit(
+        model = kind(2, seeds=Seeds(seeds, weights=pulled), held_out=0, words=False, **QUICK).fit(
             X, few, feature_names=names
         )
         assert np.corrcoef(model.predict(X), first)[0, 1] > 0.8
         with pytest.raises(ValueError, match="must be a number"):
-            kind(2, seeds=seeds, seed_weights={"no": "low"}, **QUICK).fit(X, few, feature_names=names)
+            kind(2, seeds=Seeds(seeds, weights={"no": "low"}), **QUICK).fit(X, few, feature_names=names)
 
 
 def test_a_prior_with_another_vocabulary():
     """Topics go where their words are; what is not known is left out, and discount says how much they count."""
     X, _, _, names = planted()
-    prior = LDA(2, seeds=[["a0", "a1"], ["b0", "b1"]], seed_strength=2.0, **QUICK).fit(X, feature_names=names)
+    prior = LDA(2, seeds=Seeds([["a0", "a1"], ["b0", "b1"]], strength=2.0), **QUICK).fit(X, feature_names=names)
     rng = np.random.default_rng(0)
     order = rng.permutation(25)
     wider = np.hstack([X, rng.poisson(0.3, (150, 5))])[:, order]
     new = np.array([*names, *(f"new{i}" for i in range(5))])[order]
     for discount in (1.0, 0.25):
-        model = LDA(3, prior=prior, discount=discount, **QUICK).fit(wider[:20], feature_names=new)
+        model = LDA(3, prior=Prior(prior, discount=discount), **QUICK).fit(wider[:20], feature_names=new)
         known = [list(new).index(name) for name in names]
-        extra = model._word_topic.sum(axis=(0, 2))[known] / 10 - wider[:20][:, known].sum(axis=0)
-        counts = prior._word_topic.sum(axis=(0, 2)) / 10
+        extra = counts_of(model).sum(axis=(0, 2))[known] / 10 - wider[:20][:, known].sum(axis=0)
+        counts = counts_of(prior).sum(axis=(0, 2)) / 10
         np.testing.assert_allclose(extra.sum(), discount * counts.sum(), rtol=0.02)  # rounded up or down by chance
         np.testing.assert_allclose(extra, discount * counts, atol=4)
-    alone = LDA(2, prior=prior, discount=0.0, **QUICK).fit(X[:20])
-    assert alone._word_topic.sum() == 10 * X[:20].sum()
+    alone = LDA(2, prior=Prior(prior, discount=0.0), **QUICK).fit(X[:20])
+    assert counts_of(alone).sum() == 10 * X[:20].sum()
     with pytest.raises(ValueError, match="no word in common"):
         LDA(2, prior=prior, **QUICK).fit(X, feature_names=[f"q{i}" for i in range(20)])
     with pytest.raises(ValueError, match="20 words, X has 25"):
@@ -311,9 +330,12 @@ def test_pipelines_are_priors_and_clones_keep_them():
     copy = clone(model)
     assert copy.prior is prior and copy.get_params(deep=False).keys() == model.get_params(deep=False).keys()
     np.testing.assert_array_equal(
-        copy.fit(X, y, feature_names=names)._word_topic, model.fit(X, y, feature_names=names)._word_topic
+        counts_of(copy.fit(X, y, feature_names=names)), counts_of(model.fit(X, y, feature_names=names))
     )
-    place = match(prior[0].get_feature_names_out(), names, 8, 9)
+    wrapped = clone(SLDAClassifier(2, prior=Prior(prior, discount=0.5), **QUICK))
+    assert wrapped.prior.model is prior and wrapped.prior.discount == 0.5
+    wrapped.fit(X, y, feature_names=names)
+    place = match_words(prior[0].get_feature_names_out(), names, 8, 9)
     assert (names[place] == prior[0].get_feature_names_out()).all()
 
 
@@ -322,21 +344,21 @@ def test_weights_of_a_prior():
     corpus = make_corpus(n_docs=300, n_words=60, n_topics=3, doc_length=40, eta=[-3.0, 0.0, 3.0], random_state=0)
     rng = np.random.default_rng(0)
     y = corpus.doc_topic @ [-2.0, 0.0, 2.0] + 0.2 * rng.normal(size=300)
-    run = {"hidden": 0, "words": False, "n_chains": 1, "burn_in": 30, "n_draws": 10, "random_state": 0}
+    run = {"held_out": 0, "words": False, "n_chains": 1, "burn_in": 30, "n_draws": 10, "random_state": 0}
     prior = SLDARegressor(3, **run).fit(corpus.X, y)
     few = np.argsort(-y[:100])[::6][:12]  # their mean and spread are others
     truth = corpus.doc_topic[100:] @ [-2.0, 0.0, 2.0]
     fits = {}
     for weights in (False, True):
-        model = SLDARegressor(3, prior=prior, prior_weights=weights, **run).fit(corpus.X[few], y[few])
+        model = SLDARegressor(3, prior=Prior(prior, weights=weights), **run).fit(corpus.X[few], y[few])
         fits[weights] = np.mean((model.predict(corpus.X[100:]) - truth) ** 2)
     assert fits[True] < 0.7 * fits[False] and fits[True] < 0.1
     with pytest.raises(ValueError, match="same kind"):
-        SLDACountRegressor(3, prior=prior, prior_weights=True, **run).fit(corpus.X, np.arange(300) % 3)
+        SLDACountRegressor(3, prior=Prior(prior, weights=True), **run).fit(corpus.X, np.arange(300) % 3)
     with pytest.raises(ValueError, match="same classes"):
         labels = SLDAClassifier(3, **run).fit(corpus.X, np.arange(300) % 2)
-        SLDAClassifier(3, prior=labels, prior_weights=True, **run).fit(corpus.X, np.arange(300) % 3)
-    wider = SLDARegressor(4, prior=prior, prior_weights=True, **run).fit(corpus.X[few], y[few])
+        SLDAClassifier(3, prior=Prior(labels, weights=True), **run).fit(corpus.X, np.arange(300) % 3)
+    wider = SLDARegressor(4, prior=Prior(prior, weights=True), **run).fit(corpus.X[few], y[few])
     assert wider.coef_.shape == (1, 4)
 
 
@@ -361,7 +383,7 @@ def test_batches_come_near_to_a_fit(kind, tmp_path):
     X, y = corpus_of(kind)
     run = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
     full = kind(4, **run).fit(X[:270], y[:270]).score(X[270:], y[270:])
-    more = {"classes": ["no", "yes"]} if hasattr(kind, "_encode_classes") else {}
+    more = {"classes": ["no", "yes"]} if is_classifier(kind()) else {}
     model, scores, same = kind(4, **run), [], None
     for first in (0, 90, 180):
         docs = slice(first, first + 90)
@@ -415,11 +437,11 @@ def test_what_changes_is_followed_and_what_is_old_forgotten():
     options = {"burn_in": 20, "n_draws": 10, "n_chains": 2, "random_state": 0}
     scores = {}
     for discount in (1.0, 0.2):
-        model = SLDAClassifier(4, discount=discount, **options)
+        model = SLDAClassifier(4, **options)
         for i in range(2):
-            model.partial_fit(X[100 * i : 100 * i + 100], first[100 * i : 100 * i + 100])
+            model.partial_fit(X[100 * i : 100 * i + 100], first[100 * i : 100 * i + 100], discount=discount)
         stale = model.score(X[300:], 1 - first[300:])
-        model.partial_fit(X[200:300], 1 - first[200:300])
+        model.partial_fit(X[200:300], 1 - first[200:300], discount=discount)
         scores[discount] = model.score(X[300:], 1 - first[300:])
     assert stale < 0.1 and scores[0.2] > 0.9 and scores[0.2] >= scores[1.0]
 
@@ -433,10 +455,10 @@ def test_batches_are_refused_and_leave_the_model_alone(monkeypatch):
     for wrong, message in (
         (lambda: model.partial_fit(X[:10], ["red"] * 10), "was not there at first"),
         (lambda: model.partial_fit(X[:10, :5], y[:10]), "features"),
-        (lambda: model.partial_fit(X[:10], np.eye(2)[[0] * 10]), "not what the batches before had"),
+        (lambda: model.partial_fit(X[:10], np.eye(2)[[0] * 10]), "not what earlier batches had"),
         (lambda: model.partial_fit(X[:10], y[:10], classes=["a", "b"]), "since the first batch"),
         (lambda: model.partial_fit(X[:10], y[:10], covariates=np.ones((10, 1))), "covariates"),
-        (lambda: model.set_params(n_topics=5).partial_fit(X[:10], y[:10]), "goes on with 3 topics"),
+        (lambda: model.set_params(n_topics=5).partial_fit(X[:10], y[:10]), "updates a model of 3 topics"),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
@@ -447,7 +469,7 @@ def test_batches_are_refused_and_leave_the_model_alone(monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("supertopic.estimators.fitting.Chain.calibrate", stop)
+    monkeypatch.setattr("supertopic.inference.chains.calibrate", stop)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X[100:200], y[100:200])
     monkeypatch.undo()
@@ -494,11 +516,11 @@ def test_threads_and_sampler_of_batches():
 def test_pseudo_counts_are_right_on_average():
     X, _, _, _ = planted()
     model = LDA(2, **QUICK).fit(X)
-    model.discount = 0.35
-    draws = []
-    for model.n_batches_ in range(400):
-        draws.append(pseudo_counts(model, 1, model, None))
-    mean = model._word_topic[1] / 5
+    posterior, draws = model.posterior_, []
+    for n_batches in range(400):
+        earlier = Earlier(replace(posterior, n_batches=n_batches), np.arange(20), 0.35, True, True)
+        draws.append(whole_counts(posterior.topics[0], 1, earlier, None, [posterior.seed, 4, 1]))
+    mean = counts_of(model)[1] / 5
     score = (np.mean(draws, axis=0) - 0.35 * mean) / (0.5 / np.sqrt(400))
     assert np.abs(score).max() < 5 and np.ptp(draws, axis=0).max() == 1
 
@@ -511,7 +533,7 @@ def test_a_words_weight_is_carried():
     )
     past = make_past(rng.normal(size=(3, 2)), rng.exponential(size=(3, 2)), 5.0)
     found = carry(past, old, new, 0.5)
-    # what the documents alone have told, without the prior
+    # what the documents alone say, without the prior
     means = [p.shift[1:] / p.precision[1:] for p in (found, past)]
     np.testing.assert_allclose(means[0] * new.idf[1:, None], means[1] * old.idf[1:, None])
     sd = [p**-0.5 for p in (found.precision[1:], past.precision[1:])]
@@ -570,7 +592,7 @@ def test_choose_topics(kind):
 
 
 def test_the_smallest_within_one_standard_error():
-    from supertopic.estimators.choosing import Choice
+    from supertopic.estimators.choose import Choice
 
     rng = np.random.default_rng(0)
     noise = rng.normal(size=100)
@@ -593,7 +615,7 @@ def test_choose_refuses_and_knows_what_is_unknown():
     ):
         with pytest.raises(ValueError, match=message):
             choose_topics(SLDAClassifier(), X, y, **wrong)
-    with pytest.raises(ValueError, match="nothing to judge by"):
+    with pytest.raises(ValueError, match="nothing to compare on"):
         choose_topics(SLDAClassifier(), X, np.full(360, None), (2,))
 
 
@@ -607,35 +629,35 @@ def test_the_figure_of_a_choice():
     assert len(display.figure_.axes) == 2 and str(display.chosen) in display.ax_.get_legend_handles_labels()[1][0]
 
 
-def test_trust_goes_on():
-    """What hidden documents of two batches tell is what all of them tell at once."""
+def test_shrinkage_goes_on():
+    """Held-out documents of two batches, one after the other, are worth what all of them are at once."""
     rng = np.random.default_rng(0)
     y = (rng.random((60, 1)) < 0.5).astype(float)
-    told = Foretold((2 * y - 1)[None] * rng.normal(1.0, 1.0, (8, 60, 1)), np.zeros((0, 60, 1)))
+    draws = HeldOutDraws((2 * y - 1)[None] * rng.normal(1.0, 1.0, (8, 60, 1)), np.zeros((0, 60, 1)))
     parts = [slice(0, 25), slice(25, 60)]
 
-    def find(docs, before=None):
-        part = Foretold(*(array[:, docs] for array in told))
+    def estimate(docs, earlier=None):
+        part = HeldOutDraws(*(array[:, docs] for array in draws))
         target = make_target(y[docs], np.ones_like(y[docs]))
-        return find_trust(Logistic(1.0), target, [part], np.zeros((8, 0)), before=before)
+        return estimate_shrinkage(Logistic(1.0), target, [part], np.zeros((8, 0)), earlier=earlier)
 
-    whole, second = find(slice(None)), find(parts[1], find(parts[0]).surfaces)
-    np.testing.assert_allclose(second.surfaces[0], whole.surfaces[0])
-    np.testing.assert_allclose(second.posteriors[0][1], whole.posteriors[0][1])
+    whole, second = estimate(slice(None)), estimate(parts[1], estimate(parts[0]).grids)
+    np.testing.assert_allclose(second.grids[TOPICS], whole.grids[TOPICS])
+    np.testing.assert_allclose(second.posteriors[TOPICS][1], whole.posteriors[TOPICS][1])
     assert second.evidence == pytest.approx(whole.evidence)
 
 
 def test_seeds_do_not_fade():
     """After batches that count for nothing, seeds are there as they were."""
     X, _, _, names = planted()
-    model = LDA(2, seeds=[["a0"], ["b0"]], discount=0.0, **QUICK).partial_fit(X, feature_names=names)
-    model.partial_fit(X[:10]).partial_fit(X[:10])
-    extra = model._word_topic.sum(axis=2)[0] / 5 - X[:10].sum(axis=0)
+    model = LDA(2, seeds=[["a0"], ["b0"]], **QUICK).partial_fit(X, feature_names=names, discount=0.0)
+    model.partial_fit(X[:10], discount=0.0).partial_fit(X[:10], discount=0.0)
+    extra = counts_of(model).sum(axis=2)[0] / 5 - X[:10].sum(axis=0)
     expected = np.zeros(20)
     expected[[0, 5]] = X[:10].sum(axis=0)[[0, 5]]
     np.testing.assert_allclose(extra, expected)
     model = LDA(2, seeds=[["a0"], ["b0"]], **QUICK).partial_fit(X, feature_names=names).partial_fit(X)
-    tokens = model._word_topic.sum(axis=2)[0] / 5  # of both batches, and the seeds once
+    tokens = counts_of(model).sum(axis=2)[0] / 5  # of both batches, and the seeds once
     total = X.sum(axis=0)
     np.testing.assert_allclose(tokens[[0, 5, 6]], [3 * total[0], 3 * total[5], 2 * total[6]], atol=2)
 
@@ -660,7 +682,7 @@ def test_words_that_a_batch_lacks_stay_as_they_were():
     target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
     past = make_past(np.array([[0.3], [-0.2], [1.5]]), np.array([[2.0], [3.0], [4.0]]), 5.0)
     copies, _, now, _ = learn_words(
-        x, target, 0.0 * y, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), [0],
+        Seen(x, target, 0.0 * y), HeldOut(x[:0], none, [], np.zeros((0, 0))), Gaussian(1.0, np.ones(1)), [0],
         lambda verb, n: [verb(i) for i in range(n)], past, None,
     )  # fmt: skip
     assert now.theta[2] == pytest.approx(1.5) and now.precision[2] == 4.0 and np.allclose(copies[:, 0, 2], 1.5)
@@ -670,22 +692,25 @@ def test_words_that_a_batch_lacks_stay_as_they_were():
     np.testing.assert_allclose(now.theta[:2, 0], exact, atol=0.01)
 
 
-def test_the_page_tells_of_seeds_and_batches():
+def test_the_page_shows_seeds_and_batches():
     from supertopic.report.page import facts
+
+    def facts_of(model):
+        return facts(model.posterior_, type(model).__name__, 9)
 
     X, y, _, names = planted()
     model = SLDAClassifier(2, seeds={"first": ["a0"], "last": ["c0"]}, **QUICK).fit(X, y, feature_names=names)
     total = X[:, [0, 10]].sum()
-    assert facts(model, 9)["Known before"] == f"{total:,} pseudo-counts in each chain, of seeds for first, last"
-    assert "Batches" not in facts(model, 9) and facts(model.partial_fit(X, y), 9)["Batches"].startswith("2, ")
-    assert "Known before" not in facts(SLDAClassifier(2, **QUICK).fit(X, y), 9)
+    assert facts_of(model)["Prior"] == f"{total:,} pseudo-counts in each chain; named topics: first, last"
+    assert "Batches" not in facts_of(model) and facts_of(model.partial_fit(X, y))["Batches"].startswith("2; ")
+    assert "Prior" not in facts_of(SLDAClassifier(2, **QUICK).fit(X, y))
 
 
 def test_ratings_without_noise_in_batches():
     """Statistics of y without noise are large, and nearly singular: what is kept of them must stay positive."""
     X, _ = corpus_of(SLDARegressor)
     y = np.asarray(X[:, 0].todense()).ravel() * 1.0
-    model = SLDARegressor(12, hidden=0, words=False, **QUICK)
+    model = SLDARegressor(12, held_out=0, words=False, **QUICK)
     for _ in range(4):
         model.partial_fit(X, y)
     assert np.isfinite(model.predict(X)).all()
@@ -696,18 +721,19 @@ def test_ratings_without_noise_in_batches():
     moment[2] = moment[0] + moment[1]
     moment[2, 2] = moment[:2, :2].sum()
     packed = moment[np.tril_indices(3)][:, None]
-    chain = Bunch(learned=[Statistics(packed, np.zeros((3, 1)))] * 3)
-    model._keep_learned([chain])
-    kept = Statistics(*(model._learned[f"weights_{part}"][0] for part in Statistics._fields))
-    assert np.isfinite(draw_eta(kept, 100.0, make_key(1))).all()
-    np.testing.assert_array_equal(kept.precision, packed)
+    statistics = Statistics(packed, np.zeros((3, 1)))
+    tensors = write_carryover(Carryover(weights=((WeightPriors(*[statistics] * 3),),)))
+    for kind in WeightPriors._fields:
+        kept = Statistics(*(tensors[f"carryover.weights.0.{kind}.{part}"][0] for part in Statistics._fields))
+        assert np.isfinite(draw_eta(kept, 100.0, make_key(1))).all()
+        np.testing.assert_array_equal(kept.precision, packed)
 
 
 @pytest.mark.parametrize("number", [1e-200, 0.0, 500.0, -500.0])
-def test_numbers_that_seeds_may_point_at(number):
+def test_numbers_that_seeds_may_pull_to(number):
     X, _, _, names = planted()
     y = np.where(np.arange(150) < 5, RNG.normal(size=150), np.nan)
-    model = SLDARegressor(2, seeds={"a": ["a0"]}, seed_weights={"a": number}, hidden=0, words=False, **QUICK)
+    model = SLDARegressor(2, seeds=Seeds({"a": ["a0"]}, weights={"a": number}), held_out=0, words=False, **QUICK)
     assert np.isfinite(model.fit(X, y, feature_names=names).predict(X)).all()
     with pytest.raises(ValueError, match="standard deviations"):
-        model.set_params(seed_weights={"a": 1e300}).fit(X, y, feature_names=names)
+        model.set_params(seeds__weights={"a": 1e300}).fit(X, y, feature_names=names)

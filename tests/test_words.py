@@ -1,5 +1,7 @@
 """Words beside topics: rows, weights and their slopes against other ways to the same numbers; what they find."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -10,8 +12,10 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.inference import words
-from supertopic.inference.shrinkage import BESIDE_WORDS, between
+from supertopic.inference.shrinkage import BESIDE_WORDS, interpolate
 from supertopic.inference.words import (
+    HeldOut,
+    Seen,
     choose_penalty,
     count_documents,
     fit_theta,
@@ -21,11 +25,12 @@ from supertopic.inference.words import (
     no_past,
 )
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.terms import COPIES, WordWeights
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
 KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
 RESPONSES = [
-    Logistic(9.0), Logistic(9.0, exclusive=True), Hinge(2.0, 1.0), Gaussian(3.0, np.full(3, 0.7)),
+    Logistic(9.0), Logistic(9.0, classes=np.arange(3)), Hinge(2.0, 1.0), Gaussian(3.0, np.full(3, 0.7)),
     NegativeBinomial(2.0, np.array([0.5, 2.0, 9.0])),
 ]  # fmt: skip
 
@@ -93,9 +98,9 @@ def test_weights_are_those_of_logistic_regression(n_classes):
     weight = rng.exponential(size=300)
     columns = y[:, None].astype(float) if n_classes == 2 else np.eye(n_classes)[y]
     target = make_target(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
-    theta = fit_theta(
-        make_rows(x), Logistic(25.0, n_classes > 2), target, np.zeros((300, 1)), nothing_before(x, target, 7.0)
-    )
+    response = Logistic(25.0, classes=np.arange(n_classes))
+    assert response.exclusive == (n_classes > 2)
+    theta = fit_theta(make_rows(x), response, target, np.zeros((300, 1)), nothing_before(x, target, 7.0))
     other = LogisticRegression(C=7.0, fit_intercept=False, tol=1e-8, max_iter=1000).fit(x, y, weight)
     np.testing.assert_allclose(theta.T, other.coef_, atol=0.03)
 
@@ -126,12 +131,12 @@ def test_a_penalty_that_fits(verdicts):
     assert found > words.PENALTIES[0]
 
 
-def test_between():
+def test_interpolate():
     points, values = np.array([0.0, 0.5, 2.0]), np.random.default_rng(0).normal(size=(3, 5, 4))
     at = np.array([0.0, 0.2, 1.0, 2.0])
     for r in range(4):
         expected = [np.interp(at[r], points, column) for column in values[:, :, r].T]
-        np.testing.assert_allclose(between(points, values, at)[:, r], expected)
+        np.testing.assert_allclose(interpolate(points, values, at)[:, r], expected)
 
 
 def test_words_find_what_topics_miss(verdicts):
@@ -139,22 +144,24 @@ def test_words_find_what_topics_miss(verdicts):
     names = np.array([f"w{i}" for i in range(200)] + ["good", "bad"])
     both = SLDAClassifier(4, **RUN).fit(X[:800], y[:800])
     alone = SLDAClassifier(4, words=False, **RUN).fit(X[:800], y[:800])
-    np.testing.assert_array_equal(both.coef_draws_, alone.coef_draws_)  # topics and what is shown stay what they were
+    np.testing.assert_array_equal(
+        both.coef_draws_, alone.coef_draws_
+    )  # topics and reported weights stay what they were
     np.testing.assert_array_equal(both.topic_word_, alone.topic_word_)
     losses = [-np.log(m.predict_proba(X[800:])[np.arange(400), y[800:]]).mean() for m in (both, alone)]
     assert losses[0] < losses[1] - 0.05
     missed = both.missed_words(names, n=1)
     assert missed == [{"column": "1", "towards": ["good"], "away": ["bad"]}]
-    told = both.hidden_
-    assert told["loss"] < told["topics_loss"] < told["base_loss"] and told["words_loss"] < told["base_loss"]
-    assert "topics_loss" not in alone.hidden_
+    found = both.held_out_
+    assert found["loss"] < found["topics_loss"] < found["base_loss"] and found["words_loss"] < found["base_loss"]
+    assert "topics_loss" not in alone.held_out_
     with pytest.raises(AttributeError, match="words=False"):
         alone.word_coef_  # noqa: B018
     with pytest.raises(AttributeError, match="words=False"):
         alone.missed_words(names)
 
 
-def test_where_topics_say_it_all():
+def test_where_topics_explain_it_all():
     """Words add nothing to what the model itself made: some copies are 0, little is lost, and intervals cover."""
     corpus = make_corpus(n_docs=1500, n_words=500, n_topics=5, random_state=1)
     losses = []
@@ -163,7 +170,7 @@ def test_where_topics_say_it_all():
         p = model.predict_proba(corpus.X[1000:])
         losses.append(-np.log(p[np.arange(500), corpus.y[1000:]]).mean())
         if with_words:
-            assert 0 < sum(copy.any() for copy in model._theta) < words.COPIES
+            assert 0 < sum(copy.any() for copy in model.posterior_.words.theta) < COPIES
             lower, upper = model.predict_interval(corpus.X[1000:])
             truth = corpus.probability[1000:]
             assert 0.85 < np.mean((lower[:, 1] <= truth) & (truth <= upper[:, 1])) <= 1
@@ -172,29 +179,30 @@ def test_where_topics_say_it_all():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_draw_has_a_copy_of_the_weights(verdicts, kind, tmp_path):
-    """Every response; files; threads; and a model that hides nothing."""
+    """Every response; files; threads; and a model that holds out nothing."""
     X, _, y = verdicts
     model = kind(4, **RUN).fit(X[:300], y[:300])
-    omega = model._foretell(lambda omegas, *_: np.moveaxis(omegas, 0, 1), X[300:340])
-    theta, model._theta = model._theta, np.zeros_like(model._theta)
-    without = model._foretell(lambda omegas, *_: np.moveaxis(omegas, 0, 1), X[300:340])
-    model._theta = theta
-    x = model._dictionary.rows(X[300:340])
-    draws = [chain * 10 + pair % 10 for chain in range(2) for pair in range(omega.shape[1] // 2)]
-    unit = getattr(model, "unit_", 1.0)
-    said = np.array([x @ theta[draw % words.COPIES].T for draw in draws]) * unit
-    np.testing.assert_allclose(omega - without, np.moveaxis(said, 0, 1), atol=1e-9)
-    spoken = [copy for copy in theta if copy.any()]
-    assert len(spoken) > 1 and len({copy.tobytes() for copy in spoken}) == len(spoken)
-    np.testing.assert_allclose(model.word_coef_[:, model._dictionary.word], theta.mean(axis=0, dtype=float) * unit)
+    posterior, theta = model.posterior_, model.posterior_.words.theta
+    omega = model._new(X[300:340]).omega()  # (draw, document, column), in standard units
+    assert [term.name for term in posterior.terms] == ["topics", "intercept", "words"]
+    rest = tuple(term for term in posterior.terms if not isinstance(term, WordWeights))
+    without = replace(model._new(X[300:340]), posterior=replace(posterior, terms=rest)).omega()
+    x = posterior.words.dictionary.rows(X[300:340])
+    draws = [chain * 10 + pair % 10 for chain in range(2) for pair in range(len(omega) // 2)]
+    added = np.array([x @ theta[draw % COPIES].T for draw in draws])
+    np.testing.assert_allclose(omega - without, added, atol=1e-9)
+    used = [copy for copy in theta if copy.any()]
+    assert len(used) > 1 and len({copy.tobytes() for copy in used}) == len(used)
+    coef = model.word_coef_[:, posterior.words.dictionary.word]
+    np.testing.assert_allclose(coef, theta.mean(axis=0, dtype=float) * posterior.response.unit)
     threads = kind(4, n_jobs=2, **RUN).fit(X[:300], y[:300])
-    np.testing.assert_array_equal(threads._theta, theta)
+    np.testing.assert_array_equal(threads.posterior_.words.theta, theta)
     save(model, tmp_path / "m")
     np.testing.assert_array_equal(load(tmp_path / "m").predict(X[300:340]), model.predict(X[300:340]))
-    nothing = kind(4, hidden=0, **RUN).fit(X[:300], y[:300])
-    assert nothing._theta.any() and nothing.hidden_ == {"documents": 0}
-    few = kind(4, hidden=0.3, **RUN).fit(X[:25], y[:25])  # too few to learn words from; hidden documents are heard
-    assert not few._theta.any() and few.hidden_["documents"] == 7
+    nothing = kind(4, held_out=0, **RUN).fit(X[:300], y[:300])
+    assert nothing.posterior_.words.theta.any() and nothing.held_out_ == {"documents": 0}
+    few = kind(4, held_out=0.3, **RUN).fit(X[:25], y[:25])  # too few to learn words from; held-out documents are used
+    assert not few.posterior_.words.theta.any() and few.held_out_["documents"] == 7
 
 
 def test_covariates_beside_words():
@@ -203,7 +211,7 @@ def test_covariates_beside_words():
     z = np.random.default_rng(0).normal(size=(600, 1))
     X = csr_array(np.hstack([corpus.X.toarray(), (z > 0).astype(int)]))
     y = 3 * z[:, 0] + corpus.doc_topic @ [-1.0, 0.0, 1.0]
-    word = [SLDARegressor(3, hidden=0, **RUN).fit(X, y, covariates=c).word_coef_[0, -1] for c in (None, z)]
+    word = [SLDARegressor(3, held_out=0, **RUN).fit(X, y, covariates=c).word_coef_[0, -1] for c in (None, z)]
     assert abs(word[1]) < 0.2 * abs(word[0])
 
 
@@ -217,16 +225,13 @@ def test_weights_are_in_the_units_of_the_rating(verdicts):
 
 
 def test_words_explain_what_topics_leave_over(verdicts):
-    """Where topics say all that there is to say, little is left for words; where they say nothing, words do."""
+    """Where topics explain everything, little is left for words; where they explain nothing, words do."""
     X, omega, _ = verdicts
     x, y = make_dictionary(count_documents(X), 1).rows(X), omega[:, None] - omega.mean()
     target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
+    held_out, gaussian = HeldOut(x[:0], none, [], np.zeros((0, 0))), Gaussian(1.0, np.ones(1))
     sizes = [
-        np.abs(
-            learn_words(
-                x, target, told, x[:0], none, [], y[0, :0], Gaussian(1.0, np.ones(1)), [0], in_order, None, None
-            )[0]
-        ).sum()
-        for told in (y / BESIDE_WORDS, 0.0 * y)
+        np.abs(learn_words(Seen(x, target, topics), held_out, gaussian, [0], in_order, None, None).copies).sum()
+        for topics in (y / BESIDE_WORDS, 0.0 * y)
     ]
     assert sizes[0] < 0.01 * sizes[1]

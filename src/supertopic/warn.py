@@ -3,7 +3,15 @@
 import sys
 import warnings
 
-BETWEEN = ("supertopic", "sklearn", "joblib", "concurrent", "threading", "contextlib")  # whose lines are no caller's
+BETWEEN = (
+    "supertopic",
+    "sklearn",
+    "joblib",
+    "concurrent",
+    "threading",
+    "multiprocessing",
+    "contextlib",
+)  # whose lines are no caller's
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

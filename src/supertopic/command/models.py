@@ -123,7 +123,7 @@ def known_response(
         raise ValueError(
             f"{len(strange):,} of {len(cells):,} rows have a class that the model does not know, such as "
             f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(known)[:MANY]))}{more}. --skip-unknown-classes "
-            "uses their texts alone. To learn a new class, fit a model on documents of it."
+            "uses their texts alone. To add a class, fit documents of all classes with --prior and this model."
         )
     if multilabel:
         return indicators(rows, known), len(strange)

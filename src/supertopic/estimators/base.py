@@ -3,8 +3,6 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,35 +10,37 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
+from supertopic.estimators.fitted import Fitted, known
+from supertopic.estimators.from_files import fit_from_files
+from supertopic.estimators.parameters import check_whole_numbers, make_config, make_priors, make_seed
 from supertopic.estimators.validation import (
-    LEAST,
-    MOST,
     check_device,
     check_engine,
     check_number,
-    check_whole_number,
+    check_vocabulary,
+    describe_covariates,
+    log_exposure,
+    new_covariates,
+    no_covariates,
     refuse_text,
     warn_of_many_topics,
 )
 from supertopic.inference.chains import Config
-from supertopic.inference.fit import Checkpointing, Known
+from supertopic.inference.fit import Checkpointing, Known, fit
 from supertopic.inference.predict import Settings, topic_shares
+from supertopic.inference.weights import Learner
 from supertopic.model.posterior import Posterior
 from supertopic.model.priors import as_prior, as_seeds, check_discount
 from supertopic.model.responses import Response
-from supertopic.model.state import Priors
+from supertopic.model.responses.values import MOST
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
 from supertopic.report.summary import to_xarray
 from supertopic.sampling.plan import SAMPLERS
-
-ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
-MOST_TOPICS = 2**16 - 1
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -70,6 +70,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     vectorizer_: Any
     n_features_in_: int
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
+    _learners: Sequence[Learner] = ()  # of further terms of omega
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -77,77 +78,37 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if name not in ("self", "__class__"):
                 setattr(self, name, value)
 
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; the model that is its prior is data, which stays fitted."""
+        copy = super().__sklearn_clone__()
+        copy.prior = self.prior
+        return copy
+
     @abstractmethod
     def make_response(self) -> Response:
         """The response with the estimator's parameters, not yet fitted."""
 
     @abstractmethod
-    def fit_corpus(
-        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
-        checkpointing: Checkpointing, **known: Any,
-    ) -> Self:  # fmt: skip
-        """Fit documents wherever they are; counts are theirs, if these are in memory."""
-
-    @abstractmethod
     def evaluate(self, X: Any, y: Any = None) -> tuple[np.ndarray, float, str]:
         """The loss of each held-out document, a score of all of them, and the name of the score."""
 
-    # parameters
-
     def check_parameters(self) -> None:
         """Raise a ValueError for a parameter that cannot be right."""
-        for name, least in (("n_topics", 1), ("burn_in", 0), ("n_draws", 1), ("n_chains", 1), ("predict_sweeps", 1)):
-            check_whole_number(name, getattr(self, name), least)
-        if self.n_topics > MOST_TOPICS:
-            raise ValueError(f"n_topics must be at most {MOST_TOPICS:,}, got {self.n_topics:,}.")
+        check_whole_numbers(self)
         for name in self._numbers:
             check_number(name, getattr(self, name))
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
-        n_jobs = self.n_jobs
-        if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
-        self._priors()
+        make_priors(self.n_topics, self.alpha, self.beta)
         for part in (as_seeds(self.seeds), as_prior(self.prior)):
             if part is not None:
                 part.check(self.n_topics)
         check_engine(self.engine)
         check_device(self.device, self.n_topics, self.sampler, self.engine)
 
-    def _priors(self) -> Priors:
-        alpha = np.asarray(ALPHA_EACH * self.n_topics if self.alpha is None else self.alpha, dtype=float)
-        if alpha.shape not in ((), (self.n_topics,)):
-            raise ValueError(f"alpha must be a number or have n_topics = {self.n_topics} entries, got {alpha.shape}.")
-        if not ((alpha >= LEAST) & (alpha <= MOST)).all():
-            raise ValueError(f"alpha must be from {LEAST:g} to {MOST:g}, got {self.alpha!r}.")
-        if alpha.ndim == 0:
-            alpha = np.full(self.n_topics, alpha / self.n_topics)
-        return Priors(alpha, float(self.beta), 1.0)
-
-    def _seed(self) -> int | None:
-        """The seed, or None for fresh entropy."""
-        if self.random_state is None:
-            return None
-        if isinstance(self.random_state, bool | np.bool_):
-            raise ValueError(f"random_state must be a whole number, a RandomState or None, got {self.random_state!r}.")
-        if isinstance(self.random_state, Integral):
-            if not 0 <= int(self.random_state) < 2**63:
-                raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {self.random_state}.")
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     def _config(self, n_words: int, seed: int | None) -> Config:
         """The parameters as `inference.fit` wants them."""
-        identity = self.get_params(deep=False)
-        for name in ("n_jobs", "engine", "verbose", "n_draws", "random_state", "prior"):
-            del identity[name]
-        seeds = as_seeds(self.seeds)
-        identity |= {"kind": type(self).__name__, "seed": seed, "seeds": seeds and seeds.get_params()}
-        return Config(
-            n_words, self.n_topics, self._priors(), bool(self.optimize_priors), self.burn_in, self.n_draws,
-            self.n_chains, self.sampler, self.predict_sweeps, n_jobs=self.n_jobs, device=self.device,
-            engine=self.engine, verbose=bool(self.verbose), title=type(self).__name__, identity=identity,
-        )  # fmt: skip
+        return make_config(type(self).__name__, self.get_params(deep=False), n_words, seed)
 
     def _known(
         self, vocabulary: np.ndarray | None, previous: Posterior | None, discount: float, corpus: Corpus
@@ -164,37 +125,63 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         return Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
 
-    # documents
-
     def _validate_counts(self, X: Any, reset: bool) -> csr_array:
         refuse_text(X)
         if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
             X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
         return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
-    def _documents(self, X: Any, previous: Posterior | None) -> tuple[csr_array, Arrays]:
-        """Checked counts for a fit, and the same as tokens."""
+    def _update(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
+        discount: float, **more: Any,
+    ) -> Self:  # fmt: skip
+        more |= {"previous": getattr(self, "posterior_", None), "discount": discount}
+        return self._fit(X, y, sample_weight, covariates, feature_names, checkpointing, **more)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
+        previous: Posterior | None = None, **more: Any,
+    ) -> Self:  # fmt: skip
         self.check_parameters()
         counts = self._validate_counts(X, reset=previous is None)
-        return counts, Arrays(make_tokens(counts), no_target(counts.shape[0]))
+        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
+        if previous is None:
+            self.__dict__.pop("vectorizer_", None)  # that of another fit
+        if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        known_names = previous.vocabulary if previous else getattr(self, "feature_names_in_", None)
+        vocabulary = check_vocabulary(feature_names, self.n_features_in_, known_names, previous is not None)
+        more |= {"sample_weight": sample_weight, "covariates": covariates, "previous": previous}
+        return self.fit_corpus(documents, counts, y, vocabulary, checkpointing, **more)
 
-    def _vocabulary(self, feature_names: ArrayLike | None, previous: Posterior | None) -> np.ndarray | None:
-        """The words of the columns: as given, as known from earlier batches, or the names of a DataFrame's columns."""
-        known = previous.vocabulary if previous else None
-        if feature_names is None:
-            return getattr(self, "feature_names_in_", None) if known is None else known
-        names = np.asarray(feature_names, dtype=object)
-        if names.shape != (self.n_features_in_,):
-            raise ValueError(f"feature_names has {names.size} names, but X has {self.n_features_in_} columns.")
-        if len(set(names)) < len(names):
-            raise ValueError("feature_names has a word twice.")
-        if known is not None and not np.array_equal(known, names):
-            raise ValueError("feature_names differ from those of earlier batches; columns must stay as they are.")
-        return names
-
-    def _start_fit(self) -> None:
-        """Forget the vectorizer of `fit_files`."""
-        self.__dict__.pop("vectorizer_", None)
+    def fit_corpus(
+        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
+        checkpointing: Checkpointing, *, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
+        classes: Any = None, previous: Posterior | None = None, discount: float = 1.0,
+    ) -> Self:  # fmt: skip
+        """Fit documents wherever they are; counts are theirs, if these are in memory."""
+        known = self._known(vocabulary, previous, discount, corpus)
+        lengths = np.diff(corpus.doc_start)
+        weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
+        response, sums = self.make_response(), None
+        if weight.max() * response.c > MOST:
+            raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * response.c:g}.")
+        if previous is None:
+            columns, Z = describe_covariates(covariates, len(lengths))
+        else:
+            term = previous.covariates
+            columns = no_covariates() if term is None else term.columns
+            Z = new_covariates(columns, covariates, len(lengths))
+            response, sums = response.like(previous.response), known.discount * previous.carryover.sums
+        logs = None if exposure is None else log_exposure(exposure, len(lengths))
+        encoded = response.encode(y, weight, logs, classes, sums)
+        target = encoded.target._replace(covariates=columns.standard(Z))
+        seed = make_seed(self.random_state)
+        self.posterior_ = fit(
+            corpus.with_target(target), encoded, columns, self._config(self.n_features_in_, seed), seed, known, counts,
+            checkpointing, self._learners,
+        )  # fmt: skip
+        return self
 
     def _fitted(self) -> Posterior:
         check_is_fitted(self, "posterior_")
@@ -238,95 +225,29 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         checkpoint, checkpoint_every : path and seconds, optional
             As in `fit`.
         """
-        from supertopic.estimators.from_files import fit_from_files
-
         self.check_parameters()
         columns = {"label": label, "sample_weight": weight, "exposure": exposure}
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing)
         return self
 
-    # topics
-
-    @property
-    def components_(self) -> np.ndarray:
-        """Pseudo-counts (K, V) of the best chain. Made from whole counts on demand: they may be large."""
-        return topics_report.mean_counts(self._fitted()).T
-
-    @property
-    def topic_word_(self) -> np.ndarray:
-        """The topics (K, V) of the best chain, rows sum to 1."""
-        return topics_report.topic_word(self._fitted())
-
-    @property
-    def doc_topic_(self) -> np.ndarray:
-        """The mean zbar of the training documents of the last batch, (n_docs, K); a loaded model has none."""
-        found = self._fitted().doc_topic
-        if found is None:
-            raise AttributeError("A model file holds no training documents: there is no doc_topic_.")
-        return found
-
-    @property
-    def vocabulary_(self) -> np.ndarray:
-        """The words of the columns, (V,), if they are known."""
-        found = self._fitted().vocabulary
-        if found is None:
-            raise AttributeError("The words are not known: pass feature_names to fit.")
-        return found
-
-    @property
-    def alpha_(self) -> np.ndarray:
-        """The Dirichlet prior of documents in each chain, (n_chains, K)."""
-        return np.concatenate([part.alpha for part in self._fitted().topics], axis=1)
-
-    @property
-    def beta_(self) -> np.ndarray:
-        """The Dirichlet prior of topics in each chain, (n_chains,)."""
-        return self._fitted().topics[0].beta
-
-    @property
-    def seed_(self) -> int:
-        """The seed that was used."""
-        return self._fitted().seed
-
-    @property
-    def sampler_(self) -> str:
-        """The sampler that ran."""
-        return self._fitted().sampler
-
-    @property
-    def best_chain_(self) -> int:
-        """The chain with the highest log joint, whose topics are shown."""
-        return self._fitted().best_chain
-
-    @property
-    def n_batches_(self) -> int:
-        """The number of batches that the model has learned from."""
-        return self._fitted().n_batches
-
-    @property
-    def topic_names_(self) -> dict[str, str]:
-        """Names that `seeds` or `name_topics` gave, by the number of the topic as text."""
-        return dict(self._fitted().topic_names)
-
-    @property
-    def log_joint_(self) -> np.ndarray:
-        """The log joint density of each chain, (n_chains, n), at `log_joint_iterations_`."""
-        return self._fitted().traces.log_joint
-
-    @property
-    def log_joint_iterations_(self) -> np.ndarray:
-        """The iterations at which the log joint was taken, (n,): every tenth, and all that are kept."""
-        return self._fitted().traces.iterations
-
-    @property
-    def timings_(self) -> dict[str, float]:
-        """Seconds spent on eta, z and lambda by all threads; on a cluster also seconds and bytes of exchange."""
-        return self._fitted().traces.timings
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._fitted().n_topics
+    components_ = Fitted(lambda posterior: topics_report.mean_counts(posterior).T)
+    topic_word_ = Fitted(topics_report.topic_word)
+    doc_topic_ = Fitted(lambda posterior: known(posterior.doc_topic, "A loaded model has no training documents."))
+    vocabulary_ = Fitted(
+        lambda posterior: known(posterior.vocabulary, "The words are unknown: pass feature_names to fit.")
+    )
+    alpha_ = Fitted(lambda posterior: np.concatenate([part.alpha for part in posterior.topics], axis=1))
+    beta_ = Fitted(lambda posterior: posterior.topics[0].beta)
+    seed_ = Fitted(lambda posterior: posterior.seed)
+    sampler_ = Fitted(lambda posterior: posterior.sampler)
+    best_chain_ = Fitted(lambda posterior: posterior.best_chain)
+    n_batches_ = Fitted(lambda posterior: posterior.n_batches)
+    topic_names_ = Fitted(lambda posterior: dict(posterior.topic_names))
+    log_joint_ = Fitted(lambda posterior: posterior.traces.log_joint)
+    log_joint_iterations_ = Fitted(lambda posterior: posterior.traces.iterations)
+    timings_ = Fitted(lambda posterior: posterior.traces.timings)
+    _n_features_out = Fitted(lambda posterior: posterior.n_topics)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """The share of each topic in each document, from its words alone, under the topics of the best chain.
@@ -390,10 +311,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.topic_frame(posterior, topics_report.vocabulary_of(posterior, feature_names), n)
 
     def name_topics(self, names: Mapping[int, str]) -> Self:
-        """Give some topics names, which are shown beside their numbers and kept in the model's file; "" removes one.
-
-        They are names of the best chain's topics, which are shown everywhere. A new fit forgets them.
-        """
+        """Give some topics of the best chain names, which are kept in the model's file; "" removes one."""
         posterior = self._fitted()
         self.posterior_ = posterior.named(topics_report.check_names(posterior, names))
         return self
@@ -422,8 +340,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Held-out perplexity by document completion; smaller is better.
 
         Topics of each document are inferred from a random half of its tokens, and the other half is predicted, with the
-        mean over the chains (all, or those given): exp(- mean log p(token)). No token is used for both, so that a
-        document that explains itself gains nothing.
+        mean over the chains (all, or those given): exp(- mean log p(token)). No token is used for both.
         """
         posterior = self._fitted()
         return topics_report.perplexity(posterior, self._counts(X), self._settings(), random_state, chains)
@@ -453,16 +370,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         X are the documents whose topics are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0.
         """
-        import pyLDAvis
-
-        counts = self._counts(X)
-        lengths = np.asarray(counts.sum(axis=1)).ravel()
-        counts, lengths = counts[lengths > 0], lengths[lengths > 0]
-        topics, names = self.topic_word_, topics_report.vocabulary_of(self._fitted(), feature_names)
-        return pyLDAvis.prepare(
-            topics / topics.sum(axis=1, keepdims=True), self.transform(counts), lengths, names,
-            np.asarray(counts.sum(axis=0)).ravel(), sort_topics=False,
-        )  # fmt: skip
+        posterior = self._fitted()
+        names = topics_report.vocabulary_of(posterior, feature_names)
+        return topics_report.to_pyldavis(posterior, self._counts(X), names, self._settings())
 
     def to_xarray(self) -> Any:
         """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
@@ -481,10 +391,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         shown = super()._repr_html_inner()
         if not hasattr(self, "posterior_"):
             return shown
-        words, shares = self.top_words(n=8), self.posterior_.shares[self.best_chain_]
-        cells = ((f"{k} {self.topic_name(k)}", f"{shares[k]:.1%}", " ".join(words[k])) for k in np.argsort(-shares))
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-        return f"{shown}<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"
+        return shown + topics_report.topics_html(self.posterior_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -9,11 +9,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from supertopic.estimators.docs import documented, documented_fit
+from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.validation import check_level
 from supertopic.inference.fit import Checkpointing
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses import Hinge, Logistic
 from supertopic.model.responses.classes import MULTICLASS, ClassResponse
+
+
+def class_response(posterior: Posterior) -> ClassResponse:
+    """The response of a classifier."""
+    assert isinstance(posterior.response, ClassResponse)
+    return posterior.response
 
 
 class TopicClassifier(ClassifierMixin, Supervised):
@@ -50,32 +58,17 @@ class TopicClassifier(ClassifierMixin, Supervised):
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, sample_weight, covariates, feature_names, checkpointing, discount, classes=classes)
 
-    @property
-    def _classes(self) -> ClassResponse:
-        """The fitted response."""
-        response = self._fitted().response
-        assert isinstance(response, ClassResponse)
-        return response
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The classes, or the names or numbers of the labels."""
-        return self._classes.classes
-
-    @property
-    def multilabel_(self) -> bool:
-        """Whether y holds labels that may occur together."""
-        return self._classes.multilabel
+    classes_ = Fitted(lambda posterior: class_response(posterior).classes)
+    multilabel_ = Fitted(lambda posterior: class_response(posterior).multilabel)
 
     def _one_column(self, score: np.ndarray) -> np.ndarray:
         """Scores as scikit-learn has them: a vector for two classes."""
-        return score.ravel() if self._classes.binary else score
+        return score.ravel() if class_response(self._fitted()).binary else score
 
     def predict(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
         documents = self._new(X, covariates)
-        response = documents.posterior.response
-        assert isinstance(response, ClassResponse)
+        response = class_response(documents.posterior)
         chosen = response.chosen(documents.expected())
         return chosen if response.multilabel else response.classes[chosen]
 
@@ -178,7 +171,7 @@ class SLDAClassifier(TopicClassifier):
     def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
         p = self.predict_proba(X, covariates=covariates)
-        if self._classes.binary:
+        if class_response(self._fitted()).binary:
             return np.log(p[:, 1] + 1e-300) - np.log(p[:, 0] + 1e-300)
         return np.log(p + 1e-300) - np.log1p(-p + 1e-16)
 

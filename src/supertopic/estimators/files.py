@@ -91,7 +91,7 @@ def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
     model.check_parameters()
     expect(model.n_jobs is None or abs(int(model.n_jobs)) <= MAX_JOBS, f"n_jobs = {model.n_jobs}")
     n_words = header.get("n_features_in_", fitted.get("n_features_in_"))
-    facts = header.get("posterior")
+    facts: dict[str, Any] = header.get("posterior", {})
     names = tensors.pop("feature_names_in_", None)
     if header["format"] == OLD_FORMAT:
         if "vocabulary" in tensors:  # that of the vectorizer

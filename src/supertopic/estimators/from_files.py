@@ -4,23 +4,41 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
+from supertopic.corpus.source import Corpus
 from supertopic.corpus.spool import Files, Library, Spool, open_library
-from supertopic.estimators.base import TopicModel
 from supertopic.inference.checkpoint import temporary_folder
 from supertopic.inference.fit import Checkpointing
+from supertopic.model.responses import Response
 from supertopic.warn import warn
 
 IN_MEMORY = 30_000_000  # tokens up to which words beside topics are learned, too
 
 
+class FitsCorpus(Protocol):
+    """An estimator, as far as reading files is concerned."""
+
+    engine: str
+    n_jobs: int | None
+    n_features_in_: int
+    vectorizer_: Any
+
+    def make_response(self) -> Response: ...
+
+    def fit_corpus(
+        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
+        checkpointing: Checkpointing, **known: Any,
+    ) -> Any: ...  # fmt: skip
+
+
 def fit_from_files(
-    model: TopicModel, files: Files, text: str, columns: dict[str, str | None], covariates: Sequence[str],
+    model: FitsCorpus, files: Files, text: str, columns: dict[str, str | None], covariates: Sequence[str],
     vectorizer: CountVectorizer | None, folder: str | os.PathLike[str] | None, checkpointing: Checkpointing,
 ) -> None:  # fmt: skip
     """Fit a model: see `TopicModel.fit_files`. `columns` names those of the label, weights and exposure."""
@@ -41,7 +59,7 @@ def fit_from_files(
 
 
 def fit_library(
-    model: TopicModel, library: Library, documents: Spool, y: Any, known: dict[str, Any], checkpointing: Checkpointing
+    model: FitsCorpus, library: Library, documents: Spool, y: Any, known: dict[str, Any], checkpointing: Checkpointing
 ) -> None:
     """Fit documents that are on disk; `known` are sample weights, exposure and covariates."""
     model.n_features_in_ = len(library.vectorizer.vocabulary_)
@@ -59,7 +77,7 @@ def fit_library(
     model.vectorizer_ = library.vectorizer
 
 
-def read_label(model: TopicModel, library: Library, label: str | None) -> np.ndarray | None:
+def read_label(model: FitsCorpus, library: Library, label: str | None) -> np.ndarray | None:
     """The response of every document, as the model takes it."""
     response = model.make_response()
     if not response.kind:  # LDA has no response

@@ -5,19 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 
-from supertopic.corpus.source import Corpus
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented, documented_fit
-from supertopic.inference.fit import Checkpointing, fit
-from supertopic.model.posterior import Posterior
+from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import NoResponse
-from supertopic.model.terms import CovariateColumns
 from supertopic.report.diagnose import Diagnosis, diagnose_topics
 from supertopic.report.topics import complete
-
-NO_COVARIATES = CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
 
 
 @documented
@@ -62,10 +56,7 @@ class LDA(TopicModel):
         y : ignored
         ...
         """
-        counts, documents = self._documents(X, None)
-        self._start_fit()
-        vocabulary = self._vocabulary(feature_names, None)
-        return self.fit_corpus(documents, counts, None, vocabulary, Checkpointing(checkpoint, checkpoint_every))
+        return self._fit(X, None, None, None, feature_names, Checkpointing(checkpoint, checkpoint_every))
 
     @documented_fit
     def partial_fit(
@@ -79,27 +70,8 @@ class LDA(TopicModel):
         y : ignored
         ...
         """
-        previous = getattr(self, "posterior_", None)
-        counts, documents = self._documents(X, previous)
-        checkpointing, vocabulary = (
-            Checkpointing(checkpoint, checkpoint_every),
-            self._vocabulary(feature_names, previous),
-        )
-        return self.fit_corpus(documents, counts, None, vocabulary, checkpointing, previous=previous, discount=discount)
-
-    def fit_corpus(
-        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
-        checkpointing: Checkpointing, *, previous: Posterior | None = None, discount: float = 1.0,
-    ) -> Self:  # fmt: skip
-        """Fit documents wherever they are; counts are theirs, if these are in memory."""
-        known = self._known(vocabulary, previous, discount, corpus)
-        encoded = self.make_response().encode(None, np.ones(len(corpus.doc_start) - 1))
-        seed = self._seed()
-        self.posterior_ = fit(
-            corpus.with_target(encoded.target), encoded, NO_COVARIATES, self._config(self.n_features_in_, seed), seed,
-            known, counts, checkpointing,
-        )  # fmt: skip
-        return self
+        checkpointing = Checkpointing(checkpoint, checkpoint_every)
+        return self._update(X, None, None, None, feature_names, checkpointing, discount)
 
     def evaluate(self, X: ArrayLike, y: Any = None) -> tuple[np.ndarray, float, str]:
         """The negative log probability of a token in each document, by document completion, and the perplexity."""

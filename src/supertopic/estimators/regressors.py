@@ -9,50 +9,49 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from supertopic.estimators.docs import documented, documented_fit
+from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.validation import check_level, check_number
 from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses import Gaussian, NegativeBinomial
 from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE
 from supertopic.model.responses.numbers import NumberResponse
 
 
+def number_response(posterior: Posterior) -> NumberResponse:
+    """The response of a regressor."""
+    assert isinstance(posterior.response, NumberResponse)
+    return posterior.response
+
+
+def variance_draws(posterior: Posterior) -> np.ndarray:
+    """Draws of sigma2 in the units of y squared, (chain, draw, R)."""
+    unit = number_response(posterior).unit
+    with np.errstate(over="ignore"):
+        return posterior.scale * unit * unit
+
+
 class TopicRegressor(RegressorMixin, Supervised):
     """What regressors have in common: y is one or several columns of numbers, NaN where unknown."""
 
-    @property
-    def _numbers_response(self) -> NumberResponse:
-        """The fitted response."""
-        response = self._fitted().response
-        assert isinstance(response, NumberResponse)
-        return response
-
-    @property
-    def response_names_(self) -> np.ndarray:
-        """The names of y's columns, or their numbers."""
-        return self._numbers_response.names
-
-    @property
-    def multioutput_(self) -> bool:
-        """Whether y had two dimensions."""
-        return self._numbers_response.multioutput
+    response_names_ = Fitted(lambda posterior: number_response(posterior).names)
+    multioutput_ = Fitted(lambda posterior: number_response(posterior).multioutput)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         """(n_docs, R) as y was: a vector where y was one."""
-        return values if self._numbers_response.multioutput else values[:, 0]
+        return values if self.multioutput_ else values[:, 0]
 
     def _predict(self, documents: NewDocuments, return_std: bool) -> Any:
         if not return_std:
             return self._shaped(documents.expected())
-        response = documents.posterior.response.plain()
-        assert isinstance(response, NumberResponse)
+        response: Any = number_response(documents.posterior).plain()
         std = documents.summarise(lambda omegas, scales, _: response.standard_deviation(omegas, scales))
         return self._shaped(documents.expected()), self._shaped(std)
 
     def _log_predictive(self, documents: NewDocuments, y: Any) -> np.ndarray:
-        response = documents.posterior.response.plain()
-        assert isinstance(response, NumberResponse)
+        response: Any = number_response(documents.posterior).plain()
         truth = response.truth(y, documents.counts.shape[0])
         return self._shaped(documents.summarise(
             lambda omegas, scales, docs: response.log_density_in_units(truth[docs], omegas, scales)
@@ -119,12 +118,7 @@ class SLDARegressor(TopicRegressor):
         drawn = isinstance(self.sigma2, str) and self.sigma2 == "drawn"
         return Gaussian(float(self.c), np.ones(1), drawn=drawn, fixed=known is not None, known_variance=known)
 
-    @property
-    def sigma2_draws_(self) -> np.ndarray:
-        """The draws of sigma2 that predictions use, (n_chains, n_draws, n_columns)."""
-        unit = self._numbers_response.unit
-        with np.errstate(over="ignore"):
-            return self._fitted().scale * unit * unit
+    sigma2_draws_ = Fitted(variance_draws)
 
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None
@@ -243,10 +237,7 @@ class SLDACountRegressor(TopicRegressor):
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, sample_weight, covariates, feature_names, checkpointing, discount, exposure=exposure)
 
-    @property
-    def dispersion_draws_(self) -> np.ndarray:
-        """The draws of r that predictions use, (n_chains, n_draws, n_columns)."""
-        return self._fitted().scale
+    dispersion_draws_ = Fitted(lambda posterior: posterior.scale)
 
     def _new(self, X: Any, covariates: Any = None, exposure: Any = None) -> NewDocuments:
         response = self._fitted().response

@@ -3,32 +3,25 @@
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from sklearn.utils.validation import _check_sample_weight
 
-from supertopic.corpus.source import Corpus
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
-from supertopic.estimators.validation import MOST, check_covariates, check_level, log_exposure
-from supertopic.inference.chains import Config
-from supertopic.inference.fit import Checkpointing, fit
+from supertopic.estimators.fitted import Fitted
+from supertopic.estimators.validation import check_level, log_exposure, new_covariates, no_covariates
+from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
-from supertopic.inference.weights import Learner
-from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import draw_interval
-from supertopic.model.terms import CovariateColumns
 from supertopic.report import summary
 from supertopic.report.diagnose import Diagnosis, diagnose_response
+from supertopic.report.evaluate import with_known_response
 from supertopic.report.explain import Explanation, explain_document
 from supertopic.report.topics import vocabulary_of
-from supertopic.warn import warn
 
 if TYPE_CHECKING:
     from supertopic.report.page import Page
@@ -45,7 +38,6 @@ class Supervised(TopicModel):
     words: bool
     held_out: Any
     _numbers = (*TopicModel._numbers, "nu2", "c")
-    _learners: Sequence[Learner] = ()  # of further terms of omega
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -53,13 +45,6 @@ class Supervised(TopicModel):
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_HELD_OUT
         if not number and not (isinstance(share, str) and share == "auto"):
             raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
-
-    def _config(self, n_words: int, seed: int | None) -> Config:
-        config = super()._config(n_words, seed)
-        return replace(
-            config, priors=config.priors._replace(nu2=float(self.nu2)), calibrate=bool(self.calibrate),
-            words=bool(self.words), held_out=self.held_out,
-        )  # fmt: skip
 
     @documented_fit
     def fit(
@@ -95,56 +80,6 @@ class Supervised(TopicModel):
         """
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, sample_weight, covariates, feature_names, checkpointing, discount)
-
-    def _update(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
-        discount: float, **more: Any,
-    ) -> Self:  # fmt: skip
-        previous = getattr(self, "posterior_", None)
-        more |= {"previous": previous, "discount": discount}
-        return self._fit(X, y, sample_weight, covariates, feature_names, checkpointing, **more)
-
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
-        previous: Posterior | None = None, **more: Any,
-    ) -> Self:  # fmt: skip
-        counts, documents = self._documents(X, previous)
-        if previous is None:
-            self._start_fit()
-        if y is None and previous is None and more.get("classes") is None:
-            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        vocabulary = self._vocabulary(feature_names, previous)
-        more |= {"sample_weight": sample_weight, "covariates": covariates, "previous": previous}
-        return self.fit_corpus(documents, counts, y, vocabulary, checkpointing, **more)
-
-    def fit_corpus(
-        self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
-        checkpointing: Checkpointing, *, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
-        classes: Any = None, previous: Posterior | None = None, discount: float = 1.0,
-    ) -> Self:  # fmt: skip
-        """Fit documents wherever they are; counts are theirs, if these are in memory."""
-        known = self._known(vocabulary, previous, discount, corpus)
-        lengths = np.diff(corpus.doc_start)
-        weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
-        if weight.max() * self.c > MOST:
-            raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * self.c:g}.")
-        response, sums = self.make_response(), None
-        if previous is None:
-            columns, Z = describe_covariates(covariates, len(lengths))
-        else:
-            term = previous.covariates
-            columns = no_covariates() if term is None else term.columns
-            Z = new_covariates(columns, covariates, len(lengths))
-            response, sums = response.like(previous.response), known.discount * previous.carryover.sums
-        logs = None if exposure is None else log_exposure(exposure, len(lengths))
-        encoded = response.encode(y, weight, logs, classes, sums)
-        target = encoded.target._replace(covariates=columns.standard(Z))
-        seed = self._seed()
-        self.posterior_ = fit(
-            corpus.with_target(target), encoded, columns, self._config(self.n_features_in_, seed), seed, known, counts,
-            checkpointing, self._learners,
-        )  # fmt: skip
-        return self
 
     # predictions
 
@@ -220,14 +155,14 @@ class Supervised(TopicModel):
         return np.argsort(-documents.surprise(truth), kind="stable")[:n]
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> tuple[np.ndarray, float, str]:
-        """The loss of each document, a score of all of them, and the name of the score.
+        """The loss of each document with a known response, a score of all of them, and the name of the score.
 
         The loss of classes and labels is -log p, of the hinge the share of errors, of ratings the squared error in
         units of the variance, and of counts the negative log density.
         """
         documents = self._new(X, **beside)
         response = documents.posterior.response
-        truth = response.truth(y, documents.counts.shape[0])
+        documents, truth = with_known_response(documents, response.truth(y, documents.counts.shape[0]))
         return documents.loss(truth), response.score(truth, documents.expected()), response.score_name
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
@@ -306,80 +241,19 @@ class Supervised(TopicModel):
 
     # weights
 
-    @property
-    def coef_draws_(self) -> np.ndarray:
-        """The draws behind `coef_`, (chain, n, column, topic), from held-out documents."""
-        posterior = self._fitted()
-        return posterior.response.in_units(posterior.reported)
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """The posterior mean of the weights in the best chain, (column, topic)."""
-        return summary.coef_draws(self._fitted()).mean(axis=0)
-
-    @property
-    def prediction_draws_(self) -> np.ndarray:
-        """The draws of eta that predictions use, (chain, draw, column, topic): see `calibrate`."""
-        posterior = self._fitted()
-        return posterior.response.in_units(posterior.prediction)
-
-    @property
-    def training_draws_(self) -> np.ndarray:
-        """The draws of eta in the chains that learned the topics, (chain, draw, column, topic): too sure."""
-        posterior = self._fitted()
-        return posterior.response.in_units(posterior.training)
-
-    @property
-    def word_coef_(self) -> np.ndarray:
-        """The mean direct weights of single words, (column, word), times a word's tf-idf; see `words`."""
-        posterior = self._fitted()
-        if posterior.words is None:
-            raise AttributeError("The model has no word_coef_: it was fitted with words=False, or without calibration.")
-        return posterior.response.in_units(posterior.words.coef(posterior.n_words))
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """omega of a document of which nothing is known, which stands for the base rate, (n_columns,)."""
-        posterior = self._fitted()
-        return posterior.response.offset_in_units(posterior.intercept.base)
-
-    @property
-    def prediction_intercept_(self) -> np.ndarray:
-        """The constant of omega in predictions, with which these are right on average, (n_columns,)."""
-        posterior = self._fitted()
-        return posterior.response.offset_in_units(posterior.intercept.level)
-
-    @property
-    def empty_intercept_(self) -> np.ndarray:
-        """omega of a document without known words, (n_columns,)."""
-        posterior = self._fitted()
-        return posterior.response.offset_in_units(posterior.intercept.empty)
-
-    @property
-    def empty_documents_(self) -> np.ndarray:
-        """The number of documents that `empty_intercept_` rests on, (n_columns,)."""
-        return self._fitted().intercept.empty_documents
-
-    @property
-    def held_out_(self) -> dict[str, Any]:
-        """Losses on held-out documents, and the shrinkage that follows from them."""
-        return self._fitted().held_out
-
-    @property
-    def covariate_names_(self) -> np.ndarray:
-        """The names of the covariates, (n_covariates,)."""
-        term = self._fitted().covariates
-        return np.zeros(0, object) if term is None else term.columns.names
-
-    @property
-    def covariate_coef_draws_(self) -> np.ndarray:
-        """The draws of the covariates' weights, (chain, n, column, covariate), for a unit of each covariate."""
-        return summary.covariate_draws(self._fitted())
-
-    @property
-    def covariate_coef_(self) -> np.ndarray:
-        """The posterior mean of the covariates' weights over all chains, (column, covariate)."""
-        return self.covariate_coef_draws_.mean(axis=(0, 1))
+    coef_draws_ = Fitted(lambda posterior: posterior.response.in_units(posterior.reported))
+    coef_ = Fitted(lambda posterior: summary.coef_draws(posterior).mean(axis=0))
+    prediction_draws_ = Fitted(lambda posterior: posterior.response.in_units(posterior.prediction))
+    training_draws_ = Fitted(lambda posterior: posterior.response.in_units(posterior.training))
+    word_coef_ = Fitted(summary.word_coef)
+    intercept_ = Fitted(lambda posterior: posterior.response.offset_in_units(posterior.intercept.base))
+    prediction_intercept_ = Fitted(lambda posterior: posterior.response.offset_in_units(posterior.intercept.level))
+    empty_intercept_ = Fitted(lambda posterior: posterior.response.offset_in_units(posterior.intercept.empty))
+    empty_documents_ = Fitted(lambda posterior: posterior.intercept.empty_documents)
+    held_out_ = Fitted(lambda posterior: posterior.held_out)
+    covariate_names_ = Fitted(summary.covariate_names)
+    covariate_coef_draws_ = Fitted(summary.covariate_draws)
+    covariate_coef_ = Fitted(lambda posterior: summary.covariate_draws(posterior).mean(axis=(0, 1)))
 
     def coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The central posterior interval of the weights in the best chain.
@@ -416,41 +290,4 @@ class Supervised(TopicModel):
     def missed_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict[str, Any]]:
         """Words that add to what topics predict: for each column the n largest direct weights, towards it and away."""
         posterior = self._fitted()
-        if posterior.words is None:
-            raise AttributeError("The model has no weights of words: it was fitted with words=False.")
         return summary.missed_words(posterior, vocabulary_of(posterior, feature_names), n)
-
-
-def no_covariates() -> CovariateColumns:
-    return CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
-
-
-def describe_covariates(covariates: Any, n_docs: int) -> tuple[CovariateColumns, np.ndarray]:
-    """How covariates are standardised, and their values, (n_docs, P)."""
-    if covariates is None:
-        return no_covariates(), np.zeros((n_docs, 0))
-    Z = check_covariates(covariates, n_docs)
-    names = getattr(covariates, "columns", range(Z.shape[1]))
-    sd = Z.std(axis=0)
-    columns = CovariateColumns(
-        np.array([str(name) for name in names], dtype=object), Z.mean(axis=0), np.where(sd > 0, sd, 1.0)
-    )
-    for name in columns.names[sd == 0]:
-        warn(
-            f"The covariate {name!r} is the same for all documents: its weight stays at its prior. There is an "
-            "intercept already; leave the covariate out."
-        )
-    return columns, Z
-
-
-def new_covariates(columns: CovariateColumns, covariates: Any, n_docs: int) -> np.ndarray:
-    """Covariates of documents for a fitted model, (n_docs, P)."""
-    n = len(columns.names)
-    if covariates is None and n == 0:
-        return np.zeros((n_docs, 0))
-    if covariates is None:
-        raise ValueError(f"The model was fitted with {n} covariates; pass covariates= here, too.")
-    Z = check_covariates(covariates, n_docs)
-    if Z.shape[1] != n:
-        raise ValueError(f"covariates has {Z.shape[1]} columns, but the model was fitted with {n}.")
-    return Z

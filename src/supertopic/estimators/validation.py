@@ -1,13 +1,14 @@
 """Whatever a user can pass is checked here before any kernel sees it: what was given, what was expected, what to do."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from supertopic.model.responses.values import LEAST, MOST
+from supertopic.model.responses.values import LEAST, MOST, plain_value
+from supertopic.model.terms import CovariateColumns
 from supertopic.warn import warn
 
 MOST_COVARIATE = 1e100  # their squares are added up
@@ -20,12 +21,7 @@ def check_number(name: str, value: Any, words: tuple[str, ...] = (), least: floa
         return
     if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
         names = "".join(f"{word!r} or " for word in words)
-        raise ValueError(f"{name} must be {names}a number from {least:g} to {most:g}, got {value!r}.")
-
-
-def check_whole_number(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+        raise ValueError(f"{name} must be {names}a number from {least:g} to {most:g}, got {plain_value(value)!r}.")
 
 
 def check_engine(engine: Any) -> None:
@@ -120,3 +116,54 @@ def log_exposure(exposure: ArrayLike | None, n_docs: int) -> np.ndarray:
     if len(wrong):
         raise ValueError(f"exposure must be from {LEAST:g} to {MOST:g}, got {wrong[0]:g}.")
     return np.log(values)[:, None]
+
+
+def check_vocabulary(
+    feature_names: ArrayLike | None, n_words: int, known: np.ndarray | None, fixed: bool
+) -> np.ndarray | None:
+    """The words of the columns: as given, or as known; those of earlier batches are fixed."""
+    if feature_names is None:
+        return known
+    names = np.asarray(feature_names, dtype=object)
+    if names.shape != (n_words,):
+        raise ValueError(f"feature_names has {names.size} names, but X has {n_words} columns.")
+    if len(set(names)) < len(names):
+        raise ValueError("feature_names has a word twice.")
+    if fixed and known is not None and not np.array_equal(known, names):
+        raise ValueError("feature_names differ from those of earlier batches; columns must stay as they are.")
+    return names
+
+
+def no_covariates() -> CovariateColumns:
+    return CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
+
+
+def describe_covariates(covariates: Any, n_docs: int) -> tuple[CovariateColumns, np.ndarray]:
+    """How covariates are standardised, and their values, (n_docs, P)."""
+    if covariates is None:
+        return no_covariates(), np.zeros((n_docs, 0))
+    Z = check_covariates(covariates, n_docs)
+    names = getattr(covariates, "columns", range(Z.shape[1]))
+    sd = Z.std(axis=0)
+    columns = CovariateColumns(
+        np.array([str(name) for name in names], dtype=object), Z.mean(axis=0), np.where(sd > 0, sd, 1.0)
+    )
+    for name in columns.names[sd == 0]:
+        warn(
+            f"The covariate {name!r} is the same for all documents: its weight stays at its prior. There is an "
+            "intercept already; leave the covariate out."
+        )
+    return columns, Z
+
+
+def new_covariates(columns: CovariateColumns, covariates: Any, n_docs: int) -> np.ndarray:
+    """Covariates of documents for a fitted model, (n_docs, P)."""
+    n = len(columns.names)
+    if covariates is None and n == 0:
+        return np.zeros((n_docs, 0))
+    if covariates is None:
+        raise ValueError(f"The model was fitted with {n} covariates; pass covariates= here, too.")
+    Z = check_covariates(covariates, n_docs)
+    if Z.shape[1] != n:
+        raise ValueError(f"covariates has {Z.shape[1]} columns, but the model was fitted with {n}.")
+    return Z

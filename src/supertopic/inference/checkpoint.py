@@ -34,7 +34,7 @@ class Checkpoint:
     says so and the fit goes on. The file `fit` identifies the fit.
     """
 
-    def __init__(self, path: str | os.PathLike, every: float, identity: str):
+    def __init__(self, path: str | os.PathLike[str], every: float, identity: str):
         self.path, self.every, self.identity = Path(path), every, identity
         self.facts: dict[str, Any] = {}  # that the fit needs beside the chains when it continues
         self.saved: dict[str, float] = {}  # when the state of each chain was saved last
@@ -98,7 +98,7 @@ class Checkpoint:
         return header, tensors
 
 
-def stored_seed(path: str | os.PathLike) -> int | None:
+def stored_seed(path: str | os.PathLike[str]) -> int | None:
     """The seed of the fit that a checkpoint belongs to, if the checkpoint exists."""
     file = Path(path) / "fit"
     return read_file(file, WHAT)[0].get("facts", {}).get("seed") if file.is_file() else None

@@ -18,7 +18,7 @@ from supertopic.inference.held_out import choose_held_out
 from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.inference.shrinkage import every_few
-from supertopic.inference.weights import Ingredients, Learner, calibrated_terms, uncalibrated_terms
+from supertopic.inference.weights import Ingredients, Learner, PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
 from supertopic.model.posterior import Posterior, TopicSet, Traces
 from supertopic.model.priors import ChainPrior, Earlier, Prior, Seeds, chain_priors, match_words
@@ -50,7 +50,7 @@ class Known:
     previous: Posterior | None = None  # that of earlier batches
     discount: float = 1.0  # the weight of an earlier document
 
-    def earlier(self, n_words: int) -> Earlier | None:
+    def earlier(self, n_words: int, covariates: CovariateColumns) -> Earlier | None:
         """The posterior whose documents came before, if there is one."""
         if self.previous:
             return Earlier(self.previous, np.arange(n_words), self.discount, True, True)
@@ -58,7 +58,8 @@ class Known:
             return None
         theirs = self.prior.posterior
         place = match_words(self.prior.vocabulary, self.vocabulary, theirs.n_words, n_words)
-        return Earlier(theirs, place, float(self.prior.discount), bool(self.prior.weights), False)
+        discount, weights = float(self.prior.discount), bool(self.prior.weights)
+        return Earlier(theirs, place, discount, weights, False, covariates)
 
 
 def fit(
@@ -100,7 +101,7 @@ def fit(
     columns = response.column_parts(corpus.target.y.shape[1])
     priors = chain_priors(
         corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
-        known.vocabulary, known.seeds, known.earlier(config.n_words), rate.link,
+        known.vocabulary, known.seeds, known.earlier(config.n_words, covariates), rate.link,
     )  # fmt: skip
     whole = plan_of(corpus, response, config, seed)
     split = split_corpus(corpus, response, config, [seed, 1, *batch])
@@ -187,19 +188,18 @@ def assemble(made: Ingredients, plan: Plan, known: Known) -> Posterior:
     traces = trace_of(made)
     after = traces.iterations > config.burn_in
     best = int(np.argmax([values[after].mean() for values in traces.log_joint]))
-    if not plan.n_columns:
-        terms, scale, held_out, carryover = (), np.zeros((config.n_chains, config.n_draws, 0)), None, made.past
-    else:
-        terms, scale, held_out, carryover = (calibrated_terms if config.calibrate else uncalibrated_terms)(made)
+    found = PredictionTerms((), np.zeros((config.n_chains, config.n_draws, 0)), None, made.past)
+    if plan.n_columns:
+        found = calibrated_terms(made) if config.calibrate else uncalibrated_terms(made)
     names = {} if known.seeds is None else known.seeds.names(config.n_topics, len(made.topics))
     posterior = Posterior(
-        response, made.topics, terms, scale, traces, best, plan.sampler, made.seed[0], config.burn_in,
+        response, made.topics, found.terms, found.scale, traces, best, plan.sampler, made.seed[0], config.burn_in,
         n_batches=previous.n_batches + 1 if previous else 1,
         vocabulary=known.vocabulary,
         topic_names=previous.topic_names if previous else names,
-        held_out=held_out if held_out is not None else previous.held_out if previous else {"documents": 0},
+        held_out=found.held_out if found.held_out is not None else previous.held_out if previous else {"documents": 0},
         training_scale=np.concatenate([[[run.draws.scale for run in runs]] for runs in made.runs], axis=-1)[0],
-        carryover=carryover,
+        carryover=found.carryover,
     )  # fmt: skip
     return replace(posterior, doc_topic=training_shares(made, posterior))
 

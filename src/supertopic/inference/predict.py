@@ -10,10 +10,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from supertopic.corpus.tokens import Tokens, cut, make_tokens
+from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.model.posterior import Posterior, TopicSet
-from supertopic.model.state import mean_topics
+from supertopic.model.state import Topics, mean_topics
 from supertopic.model.terms import DrawPairs
 from supertopic.sampling.new_documents import (
     CHUNK_NUMBERS,
@@ -85,14 +85,18 @@ class NewDocuments:
 
     def token_topics(self, place: int, chain: int) -> np.ndarray:
         topics = frozen_topics(self.posterior.topics[place], chain, "cpu")
+        assert isinstance(topics, Topics)
         streams = content_streams(self.tokens, self.key(place, chain))
         return draw_topics(self.tokens, topics, streams, self.settings.n_sweeps)
 
     def part(self, docs: slice | np.ndarray) -> "NewDocuments":
         """Some of the documents."""
-        return replace(
+        part = replace(
             self, counts=self.counts[docs], covariates=self.covariates[docs], log_exposure=self.log_exposure[docs]
         )
+        if isinstance(docs, slice):
+            part.__dict__["tokens"] = take(self.tokens, docs)  # a view
+        return part
 
     def omega(self) -> np.ndarray:
         """omega in every draw of every chain, (n_chains n_pairs, n_docs, R)."""

@@ -54,10 +54,18 @@ Learner = Callable[[Residual], Term]  # learns one more term, after topics and w
 
 
 class ResidualDocuments(NamedTuple):
-    """Training documents, as a further term sees them."""
+    """Training documents, as a further term sees them: without draws of topics."""
 
     counts: csr_array
     covariates: np.ndarray
+    log_exposure: np.ndarray
+    pairs: DrawPairs
+
+    def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("A further term has no topics.")
+
+    def token_topics(self, place: int, chain: int) -> np.ndarray:
+        raise NotImplementedError("A further term has no topics.")
 
 
 class PredictionTerms(NamedTuple):
@@ -117,7 +125,7 @@ def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
     terms = [topics, *with_covariates(made.covariates, beside), intercept(made, made.rate.base)]
-    return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale))
+    return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, words=None))
 
 
 def with_covariates(columns: CovariateColumns, eta: np.ndarray) -> list[CovariateWeights]:
@@ -185,9 +193,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         grids[BESIDE] = list(words.fit.shrinkage.grids.values())
     if alone:
         grids[ALONE] = list(alone.grids.values())
-    carryover = carry_over(
-        made, scale, level_shift=shift, words=words.carryover() if words else made.past.words, grids=grids
-    )
+    carryover = carry_over(made, scale, level_shift=shift, words=words.carryover() if words else None, grids=grids)
     return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
 
 
@@ -355,7 +361,9 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
     if made.counts is None or not made.learners:
         return found
     omega = sum(kind.share * np.nan_to_num(kind.omega) for kind in draws)
-    documents = ResidualDocuments(made.counts[~made.split.mask], made.split.seen.target.covariates)
+    counts, config = made.counts[~made.split.mask], made.config
+    pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
+    documents = ResidualDocuments(counts, made.split.seen.target.covariates, np.zeros((counts.shape[0], 1)), pairs)
     for learner in made.learners:
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
@@ -363,21 +371,7 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
         term = learner(
             Residual(documents, target, made.response.plain(), made.config.n_chains, made.config.n_draws, previous)
         )
-        added = term.omega(FurtherDocuments.of(documents, made.config)).mean(axis=0)
+        added = term.omega(documents).mean(axis=0)
         omega = omega + added
         found.append((term, added))
     return found
-
-
-class FurtherDocuments(NamedTuple):
-    """Documents for a term that needs no draws of topics."""
-
-    counts: csr_array
-    covariates: np.ndarray
-    log_exposure: np.ndarray
-    pairs: DrawPairs
-
-    @classmethod
-    def of(cls, documents: ResidualDocuments, config: Config) -> "FurtherDocuments":
-        pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
-        return cls(documents.counts, documents.covariates, np.zeros((documents.counts.shape[0], 1)), pairs)

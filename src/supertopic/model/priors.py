@@ -16,7 +16,9 @@ from supertopic.corpus.source import Corpus
 from supertopic.kernels.moments import unpack
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.base import Response
+from supertopic.model.responses.values import plain_value
 from supertopic.model.state import Statistics, WeightPriors, add, no_statistics
+from supertopic.model.terms import CovariateColumns
 from supertopic.warn import warn
 
 NU2_PREDICTION = 100.0  # prior variance of prediction weights: label-free shares differ less between classes
@@ -118,7 +120,7 @@ class Seeds(BaseEstimator):
         names = [topic for topic, _ in self.topics]
         stray = [topic for topic in self.weights if topic not in names or not topic] if self.weights != "auto" else []
         if stray:
-            raise ValueError(f"Seeds: {stray[0]!r} in weights is not the name of a topic.")
+            raise ValueError(f"Seeds: {plain_value(stray[0])!r} in weights is not the name of a topic.")
         return response.seed_means(self.weights, names, n_topics, n_columns)
 
 
@@ -202,6 +204,7 @@ class Earlier:
     discount: float
     with_weights: bool
     updates: bool  # whether this model goes on from there, so that seeds are in it already
+    covariates: CovariateColumns | None = None  # how covariates are standardised here
 
 
 class ChainPrior(NamedTuple):
@@ -253,8 +256,8 @@ def chain_priors(
 
 
 def set_of(posterior: Posterior, place: int) -> TopicSet:
-    """The set of topics that a set of another model is like."""
-    return posterior.topics[place if len(posterior.topics) > 1 else 0]
+    """The set of topics that a set of another model, which may have more of them, starts from."""
+    return posterior.topics[place % len(posterior.topics)]
 
 
 def match_words(theirs: np.ndarray | None, ours: np.ndarray | None, n_theirs: int, n_ours: int) -> np.ndarray:
@@ -336,11 +339,31 @@ def carried_weights(
     )
     scale, shift = old_unit / unit, (old - new) / unit
     at = np.r_[:n_theirs, n_topics : n_topics + n_covariates]
-    chains = carryover.weights[place if len(theirs.topics) > 1 else 0]
+    chains = carryover.weights[place]
+    known = chains[chain % len(chains)]
+    if theirs.covariates and earlier.covariates:
+        known = WeightPriors(*(
+            standardise_again(part, n_theirs, theirs.covariates.columns, earlier.covariates) for part in known
+        ))  # fmt: skip
     return WeightPriors(*(
-        move_statistics(known, none, at, n_theirs, scale, shift, earlier.discount)
-        for known, none in zip(chains[chain % len(chains)], nothing, strict=True)
+        move_statistics(part, none, at, n_theirs, scale, shift, earlier.discount)
+        for part, none in zip(known, nothing, strict=True)
     ))  # fmt: skip
+
+
+def standardise_again(known: Statistics, n_topics: int, old: CovariateColumns, new: CovariateColumns) -> Statistics:
+    """Statistics of the same documents, their covariates standardised otherwise."""
+    if np.array_equal(old.mean, new.mean) and np.array_equal(old.scale, new.scale):
+        return known
+    width = len(known.shift)
+    change = np.eye(width)  # from the old (zbar, covariates) to the new ones; zbar sums to 1
+    change[n_topics:, :n_topics] = ((old.mean - new.mean) / new.scale)[:, None]
+    change[range(n_topics, width), range(n_topics, width)] = old.scale / new.scale
+    precision = np.empty_like(known.precision)
+    for r in range(precision.shape[1]):
+        lower = unpack(known.precision, r, width)
+        precision[:, r] = (change @ (lower + np.tril(lower, -1).T) @ change.T)[np.tril_indices(width)]
+    return Statistics(precision, change @ known.shift)
 
 
 def move_statistics(

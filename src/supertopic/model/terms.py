@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
+from supertopic.corpus.source import Target
 from supertopic.kernels.moments import omegas
 from supertopic.model.responses.base import Response
 
@@ -147,7 +148,7 @@ class TopicWeights(Term):
                     np.add.at(found[chain, pair], place, added)
             sets.append(found)
         through = np.concatenate(sets, axis=3)
-        return Parts(through.reshape(-1, *through.shape[2:]), {})
+        return Parts(through.reshape(n_chains * len(pairs), *through.shape[2:]), {})
 
     def by_topic(self, document: Documents, chain: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """For each set the mean of what each of its topics adds in one chain, (K, R), and its mean share, (K,)."""
@@ -340,8 +341,8 @@ class Residual:
     The offset of the target is what the other terms say.
     """
 
-    documents: Any  # with `counts` and `covariates`
-    target: Any
+    documents: Documents
+    target: Target
     response: Response
     n_chains: int
     n_draws: int

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from supertopic.inference.predict import NewDocuments, Settings
 from supertopic.model.posterior import Posterior, Traces
 from supertopic.report.diagnostics import ess, rhat
+from supertopic.report.evaluate import with_known_response
 from supertopic.report.topics import perplexity
 from supertopic.warn import warn
 
@@ -88,7 +89,7 @@ def diagnose_response(
             "ess": float(np.nanmedian([ess(values) for values in omega])),
         }
         if truth is not None:
-            quantities["held-out loss"], scores = losses(documents, truth)
+            quantities["held-out loss"], scores = losses(*with_known_response(documents, truth))
             figures["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
     return finish(posterior, figures, quantities)
 

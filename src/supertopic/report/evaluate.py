@@ -12,6 +12,14 @@ MOST_MARKS = 1000  # in a plot of points
 Z90 = 1.645
 
 
+def with_known_response(documents: NewDocuments, truth: np.ndarray) -> tuple[NewDocuments, np.ndarray]:
+    """The documents whose responses are known, and these."""
+    known = np.flatnonzero(~np.isnan(truth).any(axis=1))
+    if not len(known):
+        raise ValueError("No response in y is known; at least some must be.")
+    return (documents, truth) if len(known) == len(truth) else (documents.part(known), truth[known])
+
+
 def evaluate(
     documents: NewDocuments, truth: np.ndarray, unseen: bool, rival: dict[str, Any] | None
 ) -> dict[str, Any] | None:

@@ -22,6 +22,18 @@ def covariate_draws(posterior: Posterior) -> np.ndarray:
     return draws if term is None else draws / term.columns.scale
 
 
+def covariate_names(posterior: Posterior) -> np.ndarray:
+    """The names of the covariates, (P,)."""
+    return np.zeros(0, object) if posterior.covariates is None else posterior.covariates.columns.names
+
+
+def word_coef(posterior: Posterior) -> np.ndarray:
+    """The mean direct weights of single words, (R, V), in the units of y; an AttributeError if words have none."""
+    if posterior.words is None:
+        raise AttributeError("Words have no weights: the model was fitted with words=False, or without calibration.")
+    return posterior.response.in_units(posterior.words.coef(posterior.n_words))
+
+
 def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...]:
     """What more of a topic does to predictions: before (C,), then after, change and its interval, (K, C).
 

@@ -1,6 +1,7 @@
 """What topics are about: their words, their matches across chains, and how well they describe documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from numbers import Integral
 from typing import Any
 
@@ -179,7 +180,7 @@ def perplexity(
 
 def typical_documents(posterior: Posterior, counts: csr_array, topic: Any, n: int, settings: Settings) -> np.ndarray:
     """The rows in which a topic has the largest share, the largest first; short documents count for less."""
-    if not isinstance(topic, Integral) or not 0 <= topic < posterior.n_topics:
+    if not isinstance(topic, Integral) or not 0 <= int(topic) < posterior.n_topics:
         raise ValueError(f"topic must be a whole number from 0 to {posterior.n_topics - 1}, got {topic!r}.")
     lengths, alpha = np.asarray(counts.sum(axis=1)).ravel(), posterior.alpha(posterior.best_chain)
     shares = topic_shares(posterior, make_tokens(counts), [posterior.best_chain], settings)[0][:, topic]
@@ -192,10 +193,31 @@ def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
     import pandas
 
     words = [" ".join(map(str, row)) for row in top_words(posterior, names, n)]
-    columns = {"topic": np.arange(len(words)), "name": topic_names(posterior)}
+    columns: dict[str, Any] = {"topic": np.arange(len(words)), "name": topic_names(posterior)}
     columns |= {
         "share": posterior.shares[posterior.best_chain],
         "exclusivity": exclusivity(posterior, n),
         "words": words,
     }
     return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)
+
+
+def to_pyldavis(posterior: Posterior, counts: csr_array, names: np.ndarray, settings: Settings) -> Any:
+    """The topics of the best chain for pyLDAvis, in their own order."""
+    import pyLDAvis
+
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    counts, lengths = counts[lengths > 0], lengths[lengths > 0]
+    topics, chains = topic_word(posterior), [posterior.best_chain]
+    return pyLDAvis.prepare(
+        topics / topics.sum(axis=1, keepdims=True), topic_shares(posterior, make_tokens(counts), chains, settings)[0],
+        lengths, names, np.asarray(counts.sum(axis=0)).ravel(), sort_topics=False,
+    )  # fmt: skip
+
+
+def topics_html(posterior: Posterior) -> str:
+    """The topics as an HTML table, the largest first."""
+    words, shares = top_words(posterior, vocabulary_of(posterior), 8), posterior.shares[posterior.best_chain]
+    cells = ((f"{k} {topic_name(posterior, k)}", f"{shares[k]:.1%}", " ".join(words[k])) for k in np.argsort(-shares))
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
+    return f"<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"

@@ -161,7 +161,7 @@ class RayEnginePool:
     def places(self) -> list[Place]:
         """One place for each machine, for each n_threads of its cores, or for each of its GPUs."""
         found = []
-        for node in ray.nodes():  # type: ignore[no-untyped-call]
+        for node in ray.nodes():
             resources = node["Resources"]
             cores, gpus = int(resources.get("CPU", 0)), int(resources.get("GPU", 0))
             if not node["Alive"] or not cores or (self.device == "cuda" and not gpus):

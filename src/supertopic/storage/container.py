@@ -21,7 +21,7 @@ SUM = re.compile(rb'"sha256":"([0-9a-f]{64})"')  # elsewhere in the header such 
 MAX_HEADER = 2**26  # bytes
 
 
-def write_file(path: str | os.PathLike, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+def write_file(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """All or nothing: a file beside the final place, synced, then renamed. A reader never sees half a file."""
     path = Path(path)
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
@@ -43,7 +43,7 @@ def write_file(path: str | os.PathLike, header: dict[str, Any], tensors: dict[st
         raise
 
 
-def read_file(path: str | os.PathLike, what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read_file(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays of a file; a ValueError says why it is not a `what`."""
     data = bytearray(Path(path).read_bytes())
     if len(data) < 8:

@@ -23,7 +23,7 @@ MOST_SETS = 2**16
 def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     """Facts and arrays; no training document is among them."""
     words = posterior.carryover.words
-    facts = {
+    facts: dict[str, Any] = {
         "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
         "seed": posterior.seed, "burn_in": posterior.burn_in, "n_batches": posterior.n_batches,
         "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
@@ -70,6 +70,7 @@ def write_carryover(carryover: Carryover) -> Tensors:
 
 def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) -> Posterior:
     """The posterior of a file whose contents may be anything; `response` has its parameters, but is not fitted."""
+    expect(facts.keys() <= {*FACTS, "response"}, f"the facts {sorted(facts)}")
     for name, kind in FACTS.items():
         value = facts[name]
         expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
@@ -80,9 +81,14 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     for part in topics:
         expect(part.word_topic.shape == first.word_topic.shape, "the sizes of topics")
     n_columns = sum(part.training.shape[2] for part in topics)
-    learned = {name: tensors[f"response.{name}"] for name in response.learned if f"response.{name}" in tensors}
+    learned: dict[str, Any] = {
+        name: tensors[f"response.{name}"] for name in response.learned if f"response.{name}" in tensors
+    }
     learned |= {name: value for name, value in facts["response"].items() if name in response.learned}
     expect(set(learned) == set(response.learned), "the response")
+    for name in facts["response"].keys() & learned.keys():
+        usual = getattr(response, name)
+        expect(usual is None or isinstance(learned[name], type(usual)), f"the response's {name}")
     response = replace(response, **learned)
     response.check_fitted(n_columns)
     columns = response.column_parts(n_columns)
@@ -104,7 +110,8 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         expect(name != "scale" or (array > 0).all(), "the response's parameter")
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
-    traces = Traces(*(tensors[f"traces.{name}"] for name in ("kept", "log_joint", "iterations")), facts["timings"])
+    kept, log_joint, iterations = (tensors[f"traces.{name}"] for name in ("kept", "log_joint", "iterations"))
+    traces = Traces(kept, log_joint, iterations, facts["timings"])
     words = next((term for term in terms if isinstance(term, WordWeights)), None)
     carryover = read_carryover(tensors, facts["penalty"], topics, n_columns, len(words.dictionary.word) if words else 0)
     for name, array in tensors.items():
@@ -171,8 +178,10 @@ def read_carryover(
     expect(all(set(parts) == {0, 1, 2} for parts in grids.values()), "the shrinkage")
     words = None
     if "carryover.words.documents" in tensors:
-        arrays = (tensors[f"carryover.words.{name}"] for name in ("documents", "theta", "precision"))
-        words = WordCarryover(*arrays, float(penalty))
+        documents, theta, precision = (
+            tensors[f"carryover.words.{name}"] for name in ("documents", "theta", "precision")
+        )
+        words = WordCarryover(documents, theta, precision, float(penalty))
     return Carryover(
         tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
         tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], words,

@@ -128,13 +128,14 @@ def modern_terms(
         shares = tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1.0)
         of_empty = np.einsum("cdrk,ck->r", eta[..., : shares.shape[1]], shares) / (eta.shape[0] * eta.shape[1])
         level, empty = base, base + of_empty
-    expect(empty is not None and level.shape == empty.shape == base.shape == unit.shape, "the intercepts")
+    if empty is None or not level.shape == empty.shape == base.shape == unit.shape:
+        raise ValueError("The intercepts cannot be right.")
     centre = base if "unit_" in old else 0.0
     for name, value in (("level", level), ("base", base), ("empty", empty)):
         tensors[f"terms.intercept.{name}"] = (value - centre) / unit
     tensors["terms.intercept.empty_documents"] = old.get("empty_documents_", np.zeros(eta.shape[2]))
     theta = old.get("standard_theta")
-    if theta is None and "theta" in old:
+    if theta is None and "theta" in old and old["theta"].size:  # without words it has no columns
         expect(old["theta"].ndim == 3, "theta's shape")
         theta = old["theta"] / np.reshape(unit, (-1, 1))  # float64: the same to the bit
     if theta is not None and theta.size:

@@ -51,8 +51,7 @@ class Encoded(NamedTuple):
 class Response(ABC):
     """The part of the model that differs from response to response.
 
-    A subclass must say how lam is drawn (`draw_lam`, `mean_lam`), what kappa is, and its `log_density`; see
-    `ClassResponse` and `NumberResponse` for what follows from there.
+    A subclass of `ClassResponse` or `NumberResponse` says how lam is drawn, what kappa is, and its `log_density`.
     """
 
     c: float
@@ -130,8 +129,7 @@ class Response(ABC):
     def start_lam(self, target: Target) -> np.ndarray:
         """lam before the first iteration: its mean where nothing is known of eta.
 
-        The paper starts from 1. At large c its first eta, which rests on random topics, is so large that the chain
-        may not recover; the mean, c / 4, avoids that.
+        The paper starts from 1: at large c the first eta is then so large that the chain may not recover.
         """
         if self.paper_start:
             return (target.weight > 0).astype(float)
@@ -160,7 +158,7 @@ class Response(ABC):
     def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The negative second derivative of log psi in omega, (n_docs, R).
 
-        The default, the mean of lam, is an upper bound: the information if lam had been observed.
+        The default, the mean of lam, is an upper bound.
         """
         return self.mean_lam(target, omega)
 
@@ -208,10 +206,7 @@ class Response(ABC):
         return 0.0
 
     def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "Response":
-        """The same response, with a prior of its own parameter from earlier documents.
-
-        draws (n, R) are draws of the parameter, n_docs (R,) is the discounted number of documents behind them.
-        """
+        """The same response, with a prior of its own parameter from draws (n, R) of n_docs (R,) earlier documents."""
         return self
 
     # level: the mean of y and omega
@@ -345,8 +340,8 @@ class KernelResponse(Response):
     def scalar_form(self) -> ScalarForm:
         return ScalarForm(self.formula, self.own)
 
-    def own_columns(self, n_columns: int) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n_columns,)))
+    def own_columns(self, n: int) -> np.ndarray:
+        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n,)))
 
     def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         own = self.own_columns(omega.shape[1])

@@ -104,9 +104,8 @@ class ClassResponse(Response):
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
             raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
         if y.ndim == 2:
-            if fixed is None:
-                fixed = np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
-            response, columns, weights = self._encode_labels(y, known, unknown, weight, fixed)
+            labels = self.classes if fitted else label_names(y, names, classes)
+            response, columns, weights = self._encode_labels(y, known, unknown, weight, labels)
         else:
             response, columns, weights = self._encode_classes(y, known, unknown, weight, fixed)
         if weights.max() * self.c > MOST:
@@ -128,7 +127,7 @@ class ClassResponse(Response):
         self, y: np.ndarray, known: np.ndarray, unknown: np.ndarray, weight: np.ndarray, fixed: np.ndarray | None
     ) -> tuple[Self, np.ndarray, np.ndarray]:
         labels, index = y[~unknown], np.zeros(len(y), int)
-        if not len(labels):
+        if not len(labels) and fixed is not None:
             response = replace(self, classes=fixed)
             return response, *response.class_columns(index, np.zeros(len(y)))
         if labels.dtype == object and not all(isinstance(label, str) for label in labels):
@@ -168,7 +167,9 @@ class ClassResponse(Response):
             weights = {topic: topic for topic in topics if topic in labels}
         stray = [label for label in weights.values() if str(label) not in labels]
         if stray:
-            raise ValueError(f"Seeds: {stray[0]!r} in weights is not one of the classes {list(labels)[:5]} ...")
+            raise ValueError(
+                f"Seeds: {plain_value(stray[0])!r} in weights is not one of the classes {list(labels)[:5]} ..."
+            )
         means = np.zeros((2, n_columns, n_topics))
         for topic, label in weights.items():
             j, pull = labels[str(label)], np.zeros(n_columns)
@@ -227,6 +228,16 @@ class ClassResponse(Response):
     def check_fitted(self, n_columns: int) -> None:
         if self.classes.ndim != 1 or not len(self.classes) or n_columns != self.n_columns:
             raise ValueError("The number of classes cannot be right.")
+
+
+def label_names(y: np.ndarray, names: Any, classes: Any) -> np.ndarray:
+    """The names of labels in the order of y's columns: those of a DataFrame, those given, or numbers."""
+    if classes is None:
+        return np.arange(y.shape[1]) if names is None else np.array(list(map(str, names)), dtype=object)
+    given = np.array(list(classes) if names is None else list(map(str, names)), dtype=object)
+    if len(given) != y.shape[1] or set(map(str, given)) != set(map(str, classes)):
+        raise ValueError(f"y has {y.shape[1]} labels, which must be those of classes, got {list(classes)}.")
+    return given
 
 
 def balanced(columns: np.ndarray, known: np.ndarray, class_weight: Any) -> np.ndarray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betainc, expit, gammaincinv, gammaln
+from scipy.special import betainc, expit, gammainc, gammaincinv, gammaln
 
 from supertopic.corpus.source import Target
 from supertopic.kernels.draws import make_key, uniforms
@@ -24,7 +24,7 @@ from supertopic.model.responses.numbers import NumberResponse
 from supertopic.model.responses.values import MOST
 
 BATCH, BATCHES = 8, 64  # points of a density that are evaluated at a time; how often, at most
-MOST_COUNT, MOST_LOG, DOUBLINGS = 1e300, 700.0, 1024
+MOST_COUNT, MOST_LOG, DOUBLINGS, LARGE_MEAN = 1e300, 700.0, 1024, 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +61,8 @@ class NegativeBinomial(KernelResponse, NumberResponse):
     ) -> Encoded:  # fmt: skip
         if self.exposed and exposure is None:
             raise ValueError("Earlier batches had an exposure; pass exposure= here, too (1 for each document).")
-        return replace(self, exposed=exposure is not None)._encode(y, weight, exposure, sums)
-
-    def _encode(self, y: Any, weight: np.ndarray, exposure: np.ndarray | None, sums: np.ndarray | None) -> Encoded:
-        return super().encode(y, weight, exposure, None, sums)
+        response = replace(self, exposed=exposure is not None)
+        return NumberResponse.encode(response, y, weight, exposure, None, sums)
 
     def standardise(
         self, y: np.ndarray, weight: np.ndarray, sums: np.ndarray | None
@@ -96,7 +94,10 @@ class NegativeBinomial(KernelResponse, NumberResponse):
             return mean + mean * mean / self.r
 
     def cdf(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
-        return betainc(self.r, y + 1.0, self.r / (self.r + self.mean(omega)))
+        mean = self.mean(omega)
+        # beyond whole numbers a count is its gamma-distributed mean; there betainc loses all digits
+        large = gammainc(self.r, self.r * (np.maximum(y, 0.0) / mean))
+        return np.where(mean > LARGE_MEAN, large, betainc(self.r, y + 1.0, self.r / (self.r + mean)))
 
     def quantile(self, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The smallest counts; where these are too large for whole numbers, the nearest that there are."""

@@ -40,10 +40,9 @@ class Gaussian(KernelResponse, NumberResponse):
             unit = np.asarray(response.unit)
             sigma2 = self.known_variance / unit / unit
             if not ((sigma2 >= LEAST_SCALE) & (sigma2 <= MOST_SCALE)).all():
-                least, most = LEAST_SCALE * unit.max() ** 2, MOST_SCALE * unit.min() ** 2
                 raise ValueError(
-                    f"sigma2 is in y's units squared. y has a standard deviation of {unit.max():.4g}, so sigma2 must "
-                    f"be from {least:.4g} to {most:.4g}, got {self.known_variance!r}."
+                    f"sigma2 is in y's units squared, and must be from {LEAST_SCALE:g} to {MOST_SCALE:g} times the "
+                    f"variance of y, whose standard deviation is {unit.max():.4g}; got {self.known_variance!r}."
                 )
         return replace(response, sigma2=sigma2), y, sums
 

@@ -39,4 +39,4 @@ class NoResponse(Response):
     def refuse(self, *_: Any) -> Any:
         raise AttributeError("The model has no response that topics could explain or predict.")
 
-    expected = interval = truth = draw_losses = loss = score = surprise = doubt = refuse
+    expected = interval = truth = draw_losses = loss = score = surprise = doubt = refuse  # type: ignore[assignment]

@@ -50,7 +50,7 @@ class NumberResponse(Response):
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         fitted = len(self.names) > 0
         if y is None:
-            return self, *(np.zeros((len(weight), len(self.names))) for _ in range(2))
+            return self, np.zeros((len(weight), len(self.names))), np.zeros((len(weight), len(self.names)))
         names = getattr(y, "columns", [getattr(y, "name", None)])
         values = check_numbers(y, len(weight))
         if fitted and (self.multioutput, len(self.names)) != (

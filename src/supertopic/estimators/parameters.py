@@ -1,0 +1,81 @@
+"""Parameters of estimators as `inference.fit` wants them."""
+
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from supertopic.inference.chains import Config
+from supertopic.model.priors import as_seeds
+from supertopic.model.responses.values import LEAST, MOST
+from supertopic.model.state import Priors
+
+ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
+MOST_TOPICS = 2**16 - 1
+ELSEWHERE = ("n_jobs", "engine", "verbose", "n_draws", "random_state", "prior")  # do not tell a checkpoint from another
+
+
+class HasNumbers(Protocol):
+    """Parameters that are whole numbers."""
+
+    n_topics: int
+    burn_in: int
+    n_draws: int
+    n_chains: int
+    predict_sweeps: int
+    n_jobs: int | None
+
+
+def check_whole_numbers(model: HasNumbers) -> None:
+    """Refuse what is not a whole number, or too small or large."""
+    least = {"n_topics": 1, "burn_in": 0, "n_draws": 1, "n_chains": 1, "predict_sweeps": 1}
+    for name, smallest in least.items():
+        value = getattr(model, name)
+        if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < smallest:
+            raise ValueError(f"{name} must be a whole number >= {smallest}, got {value!r}.")
+    if model.n_topics > MOST_TOPICS:
+        raise ValueError(f"n_topics must be at most {MOST_TOPICS:,}, got {model.n_topics:,}.")
+    n_jobs = model.n_jobs
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
+
+
+def make_priors(n_topics: int, alpha: Any, beta: float, nu2: float = 1.0) -> Priors:
+    """The Dirichlet priors, and the prior variance of weights."""
+    each = np.asarray(ALPHA_EACH * n_topics if alpha is None else alpha, dtype=float)
+    if each.shape not in ((), (n_topics,)):
+        raise ValueError(f"alpha must be a number or have n_topics = {n_topics} entries, got {each.shape}.")
+    if not ((each >= LEAST) & (each <= MOST)).all():
+        raise ValueError(f"alpha must be from {LEAST:g} to {MOST:g}, got {alpha!r}.")
+    if each.ndim == 0:
+        each = np.full(n_topics, each / n_topics)
+    return Priors(each, float(beta), float(nu2))
+
+
+def make_seed(random_state: Any) -> int | None:
+    """The seed, or None for fresh entropy."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, bool | np.bool_):
+        raise ValueError(f"random_state must be a whole number, a RandomState or None, got {random_state!r}.")
+    if isinstance(random_state, Integral):
+        if not 0 <= int(random_state) < 2**63:
+            raise ValueError(f"random_state must be in 0 .. 2**63 - 1, got {random_state}.")
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def make_config(kind: str, parameters: dict[str, Any], n_words: int, seed: int | None) -> Config:
+    """How an estimator of this kind, with these parameters, is fitted."""
+    seeds = as_seeds(parameters["seeds"])
+    identity = {name: value for name, value in parameters.items() if name not in ELSEWHERE}
+    identity |= {"kind": kind, "seed": seed, "seeds": seeds and seeds.get_params()}
+    same = ["n_topics", "burn_in", "n_draws", "n_chains", "sampler", "predict_sweeps", "n_jobs", "device", "engine"]
+    same += ["calibrate", "words", "held_out"] if "held_out" in parameters else []
+    priors = make_priors(parameters["n_topics"], parameters["alpha"], parameters["beta"], parameters.get("nu2", 1.0))
+    return Config(
+        n_words=n_words, priors=priors, learn_priors=bool(parameters["optimize_priors"]),
+        verbose=bool(parameters["verbose"]), title=kind, identity=identity,
+        **{name: parameters[name] for name in same},
+    )  # fmt: skip
