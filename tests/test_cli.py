@@ -505,7 +505,7 @@ def test_seeds_and_a_prior(command, tmp_path):
     for text, message in (
         ("topic,words\na,b\n", "word"),
         ("topic,word\na,\n", "Row 1 of"),
-        ("topic,word,class\na,goal,sport\na,vote,politics\n", "pull to"),
+        ("topic,word,class\na,goal,sport\na,vote,politics\n", "pulls to"),
         ("topic,word\n", "no rows"),
         ("topic,word\na,goal\nb,goal\nc,goal\nd,goal\n", "more than n_topics=3"),
     ):

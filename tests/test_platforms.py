@@ -8,9 +8,9 @@ import time
 import pytest
 
 from supertopic.command import cli, steps
-from supertopic.estimators.validation import free_memory
 from supertopic.inference.checkpoint import temporary_folder
-from supertopic.sampling import pool as crew
+from supertopic.inference.memory import free_memory
+from supertopic.sampling import pool
 
 
 def test_pipes_are_utf8_with_plain_line_ends(monkeypatch):
@@ -40,15 +40,15 @@ def test_a_pattern_is_not_expanded_by_click(monkeypatch):
 
 def test_a_wait_for_threads_ends_by_itself(monkeypatch):
     """No signal ends one on Windows, so that Ctrl-C would be heard when the first chain is finished."""
-    waits, real = [], crew.wait
+    waits, real = [], pool.wait
 
     def wait(futures, timeout, return_when):
         waits.append(timeout)
         return real(futures, timeout, return_when)
 
-    monkeypatch.setattr(crew, "wait", wait)
-    monkeypatch.setattr(crew, "LISTEN", 0.01)
-    assert crew.each(lambda i: time.sleep(0.1) or i, 3, 2, threading.Event()) == [0, 1, 2]
+    monkeypatch.setattr(pool, "wait", wait)
+    monkeypatch.setattr(pool, "LISTEN", 0.01)
+    assert pool.each(lambda i: time.sleep(0.1) or i, 3, 2, threading.Event()) == [0, 1, 2]
     assert len(waits) > 3 and set(waits) == {0.01}
 
 
@@ -61,7 +61,7 @@ def test_the_first_error_of_a_thread_stops_the_others():
         assert stop.wait(10)
 
     with pytest.raises(ValueError, match="broken"):
-        crew.each(verb, 2, 2, stop)
+        pool.each(verb, 2, 2, stop)
     assert stop.is_set()
 
 
@@ -72,7 +72,7 @@ def test_a_folder_that_cannot_be_removed_hides_no_error(monkeypatch):
         raise ValueError("the fit's own")
 
 
-def test_memory_is_infinite_where_linux_does_not_tell(monkeypatch):
+def test_memory_is_infinite_where_linux_is_silent(monkeypatch):
     assert 0 < free_memory() <= float("inf")
     monkeypatch.setattr("builtins.open", lambda *args, **options: (_ for _ in ()).throw(FileNotFoundError()))
     assert free_memory() == float("inf")

@@ -1,22 +1,24 @@
 """From the cells of a table to y: what kind of response a column holds, and its values."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-RESPONSES = ("class", "labels", "rating", "count")
 FEW = 20  # whole numbers with at most this many different values are taken for classes
 YEARS = 1000, 2100  # what numbers that look like years are between
 # share of the cells that may be different from each other, in a small table and in a large one; above, they are ids
 MOST_DIFFERENT, MOST_OF_MANY, MANY = 0.9, 0.5, 1000
+WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be taken for lists of labels
 
 
 class Column(NamedTuple):
     """A column of the table as a response."""
 
-    response: str  # one of RESPONSES
+    response: str  # "class", "labels", "rating" or "count"
     why: str
     y: np.ndarray  # (n_docs,), or (n_docs, n_labels)
     known: np.ndarray  # (n_docs,) bool
@@ -29,11 +31,12 @@ class Column(NamedTuple):
         return NamedColumns(self.y, self.names) if self.names else self.y
 
 
+@dataclass(frozen=True)
 class NamedColumns:
     """Columns of numbers with names, which estimators read as they read those of a DataFrame."""
 
-    def __init__(self, values: np.ndarray, columns: list[str]):
-        self.values, self.columns = values, columns
+    values: np.ndarray
+    columns: list[str]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype) if copy else np.asarray(self.values, dtype)
@@ -46,16 +49,10 @@ class NamedColumns:
 
 
 def read_response(cells: list, response: str, separator: str, missing: Sequence[str] = ("NA",)) -> Column:
-    """The response that is asked for, or with "auto" the one that the cells look like.
-
-    `missing` are words that mean unknown.
-    """
-    is_missing = [isinstance(cell, str) and cell.strip() in missing for cell in cells]
-    cells = [None if gone else cell for cell, gone in zip(cells, is_missing, strict=True)]
-    why = "asked for"
-    if response == "auto":
-        response, why = guess(cells, separator)
-    known = np.array([cell is not None for cell in cells])
+    """The response that is asked for, or with "auto" the one that the cells look like; `missing` words are unknown."""
+    unknown = [isinstance(cell, str) and cell.strip() in missing for cell in cells]
+    cells = [None if gone else cell for cell, gone in zip(cells, unknown, strict=True)]
+    response, why = guess(cells, separator) if response == "auto" else (str(response), "asked for")
     names: list[str] = []
     if response == "labels":
         y, names = as_labels(cells, separator)
@@ -63,7 +60,7 @@ def read_response(cells: list, response: str, separator: str, missing: Sequence[
         y = as_classes(cells)
     else:
         y = as_numbers(cells, "the response", f"--response {response}")
-    return Column(str(response), why, y, known, names, sum(is_missing))
+    return Column(response, why, y, np.array([cell is not None for cell in cells]), names, sum(unknown))
 
 
 def guess(cells: list, separator: str) -> tuple[str, str]:
@@ -72,33 +69,39 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
     if any(isinstance(cell, list) for cell in known):
         return "labels", "the cells are lists"
     numbers = [number for cell in known if (number := as_number(cell)) is not None]
-    if len(numbers) < len(known) or not known or any(isinstance(cell, bool) for cell in known):
-        held = sum(separator in str(cell) for cell in known)
-        if known and held >= MANY_SEPARATORS * len(known):
-            return "labels", f"{held} of {len(known)} cells contain the separator {separator!r}"
-        different = len(set(map(str, known)))
-        if are_ids(different, len(known)):
-            raise ValueError(
-                f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}, so they "
-                "are not classes. Is it the right column? --response class accepts it."
-            )
-        return "class", "the cells are text"
-    different = len(set(numbers))
-    if all(YEARS[0] <= number <= YEARS[1] for number in numbers) and different > FEW:
+    if known and len(numbers) == len(known) and not any(isinstance(cell, bool) for cell in known):
+        return guess_numbers(numbers)
+    held = sum(separator in str(cell) for cell in known)
+    if known and held >= MANY_SEPARATORS * len(known):
+        return "labels", f"{held} of {len(known)} cells contain the separator {separator!r}"
+    different = len(set(map(str, known)))
+    if are_ids(different, len(known)):
         raise ValueError(
-            f"The numbers look like years ({min(numbers):.0f} to {max(numbers):.0f}), which are neither classes nor "
-            "counts; choose with --response rating (or class, count)."
+            f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}, so they are not "
+            "classes. Is it the right column? --response class accepts it."
         )
-    if are_ids(different, len(known)) and all(number == int(number) for number in numbers):
+    return "class", "the cells are text"
+
+
+def guess_numbers(numbers: list[float]) -> tuple[str, str]:
+    """What numbers look like, and why."""
+    different, low, high = len(set(numbers)), min(numbers), max(numbers)
+    whole = all(number == int(number) for number in numbers)
+    if YEARS[0] <= low and high <= YEARS[1] and different > FEW:
         raise ValueError(
-            f"The {len(known):,} cells hold {different:,} different whole numbers, as ids do; if they are the "
+            f"The numbers look like years ({low:.0f} to {high:.0f}), which are neither classes nor counts; choose with "
+            "--response rating (or class, count)."
+        )
+    if are_ids(different, len(numbers)) and whole:
+        raise ValueError(
+            f"The {len(numbers):,} cells hold {different:,} different whole numbers, as ids do; if they are the "
             "response, use --response count or rating."
         )
-    if any(number != int(number) for number in numbers):
+    if not whole:
         return "rating", "the cells are numbers, not all of them whole"
     if different <= FEW:
         return "class", f"the cells are whole numbers with {different} different values"
-    if min(numbers) < 0:
+    if low < 0:
         return "rating", "the cells are whole numbers, some of them negative"
     return "count", f"the cells are whole numbers >= 0 with {different} different values"
 
@@ -135,30 +138,28 @@ def as_classes(cells: list) -> np.ndarray:
     """Classes as an object array: whole numbers where every cell is one, else text; None where the cell is empty."""
     if any(isinstance(cell, list) for cell in cells):
         raise ValueError("The cells are lists; use --response labels.")
-    known = [cell for cell in cells if cell is not None]
-    try:
-        if all(isinstance(cell, str) and str(int(cell)) == cell for cell in known):
-            cells = [None if cell is None else int(cell) for cell in cells]
-    except ValueError:
-        pass
+    if all(cell is None or (isinstance(cell, str) and WHOLE.fullmatch(cell)) for cell in cells):
+        cells = [None if cell is None else int(cell) for cell in cells]
     return np.array(cells, dtype=object)
 
 
-def as_labels(cells: list, separator: str, least: int = 2) -> tuple[np.ndarray, list[str]]:
+def as_labels(cells: list, separator: str) -> tuple[np.ndarray, list[str]]:
     """A 0/1 indicator matrix, NaN where the cell is empty, and the names of its columns. An empty list has no label."""
-    sets: list[set[str] | None] = []
-    for cell in cells:
-        parts = cell if isinstance(cell, list) or cell is None else str(cell).split(separator)
-        sets.append(None if parts is None else {str(part).strip() for part in parts} - {"", "None"})
-    names = sorted(set().union(*(labels for labels in sets if labels)))
-    if len(names) < least:
-        raise ValueError(f"The column has {len(names)} different labels; at least {least} are needed.")
-    y = np.full((len(cells), len(names)), np.nan)
-    for row, labels in zip(y, sets, strict=True):
-        if labels is not None:
-            row[:] = [name in labels for name in names]
-    return y, names
+    sets = [split_labels(cell, separator) for cell in cells]
+    names = sorted(set().union(*filter(None, sets)))
+    if len(names) < 2:
+        raise ValueError(f"The column has {len(names)} different labels; at least two are needed.")
+    return indicators(sets, names), names
 
 
-def as_text(cell: Any) -> str:
-    return "" if cell is None else str(cell)
+def split_labels(cell: Any, separator: str) -> set[str] | None:
+    """The labels of a cell; None if it is empty."""
+    if cell is None:
+        return None
+    parts = cell if isinstance(cell, list) else str(cell).split(separator)
+    return {str(part).strip() for part in parts} - {"", "None"}
+
+
+def indicators(sets: list[set[str] | None], names: Iterable[str]) -> np.ndarray:
+    """Sets of labels as columns of 0 and 1, (n_docs, n_labels); NaN where there is none."""
+    return np.array([[np.nan if labels is None else name in labels for name in names] for labels in sets], dtype=float)

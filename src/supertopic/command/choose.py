@@ -2,18 +2,16 @@
 
 import json
 
-from rich.table import Table as Rows
-
 from supertopic.command import options as opt
 from supertopic.command.cells import read_response
 from supertopic.command.models import make_model, make_vectorizer
 from supertopic.command.steps import Table, out, plain_warnings
-from supertopic.estimators.choose import Choice, choose_topics
+from supertopic.estimators.choose import choose_topics
 
 
 def choose(
     data: opt.Data, text: opt.Text, label: opt.Label, topics: opt.TopicNumbers = "5,10,20,40,80",
-    response: opt.Response = opt.Kind.AUTO, separator: opt.Separator = ";", words: opt.Words = True,
+    response: opt.Response = opt.Kind.auto, separator: opt.Separator = ";", words: opt.Words = True,
     hold_out: opt.HoldOut = 0.2, burn_in: opt.BurnIn = 20, draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
     token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None, seed: opt.Seed = 0, jobs: opt.Jobs = -1,
@@ -41,22 +39,9 @@ def choose(
     if as_json:
         print(json.dumps({"chosen": found.chosen, "best": found.best, "score": found.score, "rows": found.rows}))
     else:
-        show_choice(found)
-
-
-def show_choice(found: Choice) -> None:
-    """Print a row for each number of topics, and the chosen one."""
-    names = "topics", "held-out loss", "beyond the best", found.score, "coherence", "exclusivity", "seconds"
-    shown = Rows(*names, title=f"{found.n_docs} held-out documents")
-    for row in found.rows:
-        cells = [
-            str(row["n_topics"]), f"{row['loss']:.4f}", f"{row['loss_more']:.4f} +- {row['loss_se']:.4f}",
-            f"{row['score']:.4f}", f"{row['coherence']:.3f}", f"{row['exclusivity']:.3f}", f"{row['seconds']:.1f}",
-        ]  # fmt: skip
-        shown.add_row(*cells, style="bold green" if row["n_topics"] == found.chosen else None)
-    out.print(shown)
-    out.print(
-        f"{found.chosen} topics are the fewest whose loss is within one standard error of the best ({found.best}). "
-        f"Next: [bold]supertopic fit ... --topics {found.chosen}[/bold]",
-        highlight=False,
-    )
+        out.print(repr(found), highlight=False, soft_wrap=True)
+        out.print(
+            f"{found.chosen} topics are the fewest whose loss is within one standard error of the best ({found.best}). "
+            f"Next: [bold]supertopic fit ... --topics {found.chosen}[/bold]",
+            highlight=False,
+        )

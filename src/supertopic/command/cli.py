@@ -19,7 +19,7 @@ import supertopic
 from supertopic.command import options as opt
 from supertopic.command.choose import choose
 from supertopic.command.fit import fit
-from supertopic.command.models import check_exposure, known_response, need_response, read_beside
+from supertopic.command.models import known_response, need_response, read_beside
 from supertopic.command.predict import explain, predict
 from supertopic.command.show import show_model, topic_table
 from supertopic.command.steps import Table, err, load, note, out, use_utf8, write_page
@@ -101,10 +101,8 @@ def report(
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
     vectorizer, estimator = load(model)
-    check_exposure(need_response(estimator), model, exposure)
-    table, response = Table(data), estimator.posterior_.response
-    beside = read_beside(estimator, table, None, exposure, covariate)
-    y = None
+    table, response, y = Table(data), need_response(estimator).posterior_.response, None
+    beside = read_beside(estimator, model, table, exposure, covariate, None)
     if label:
         y, n_strange = known_response(response, table[label], label, ";", skip_unknown=True)
         if n_strange:
@@ -114,7 +112,7 @@ def report(
 
 
 def topics(
-    model: opt.Model, n: opt.TopWords = 10, by: opt.By = opt.Order.FREX, as_csv: opt.AsCsv = False,
+    model: opt.Model, n: opt.TopWords = 10, by: opt.By = opt.Order.frex, as_csv: opt.AsCsv = False,
     as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""

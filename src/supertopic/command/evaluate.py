@@ -50,10 +50,10 @@ def evaluate_classes(response: ClassResponse, scores: np.ndarray, y: np.ndarray,
     if response.has_probabilities:
         facts["held_out_log_loss"] = mean_log_loss(truth, scores, labels)
         facts["base_rate_log_loss"] = mean_log_loss(truth, base, labels)
-    precision, recall, f1_of, support = precision_recall_fscore_support(truth, chosen, average=None, zero_division=0.0)
-    figures = zip(response.labels, support.tolist(), precision.tolist(), recall.tolist(), f1_of.tolist(), strict=True)
-    keys = ("class", "documents", "precision", "recall", "f1")
-    return facts | {"held_out_classes": [dict(zip(keys, row, strict=True)) for row in figures]}
+    figures = precision_recall_fscore_support(truth, chosen, average=None, zero_division=0.0)
+    rows = zip(response.labels, *(figure.tolist() for figure in figures), strict=True)
+    keys = ("class", "precision", "recall", "f1", "documents")
+    return facts | {"held_out_classes": [dict(zip(keys, row, strict=True)) for row in rows]}
 
 
 def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:

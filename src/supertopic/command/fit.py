@@ -26,8 +26,8 @@ from supertopic.report.summary import describe_covariates, describe_topics, miss
 
 def fit(
     context: typer.Context, data: opt.Data, text: opt.Text, label: opt.Label, output: opt.ModelFile,
-    response: opt.Response = opt.Kind.AUTO, n_topics: opt.NTopics = 20, c: opt.C = None,
-    loss: opt.Loss = opt.LossName.LOGISTIC, multiclass: opt.Multiclass = opt.MulticlassName.SHARED,
+    response: opt.Response = opt.Kind.auto, n_topics: opt.NTopics = 20, c: opt.C = None,
+    loss: opt.Loss = opt.LossName.logistic, multiclass: opt.Multiclass = opt.MulticlassName.shared,
     balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
     weight: opt.Weight = None, exposure: opt.Exposure = None, covariate: opt.Covariate = None,
     checkpoint: opt.Checkpoint = None, burn_in: opt.BurnIn = 60, draws: opt.Draws = 20, chains: opt.Chains = 4,
@@ -35,7 +35,7 @@ def fit(
     ngrams: opt.Ngrams = 1, token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
     seed_strength: opt.SeedStrength = 1.0, prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
     discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", hold_out: opt.HoldOut = 0.0, seed: opt.Seed = 0,
-    jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.CPU, engine: opt.Engine = "threads",
+    jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads",
     folder: opt.Folder = None, report: opt.Report = None, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Learn topics from texts and what is known about each, and write one model file.
@@ -45,8 +45,11 @@ def fit(
     Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
     """
     check_engine(engine)
-    if is_many(data):
-        refuse_test(report, hold_out)
+    if is_many(data) and (report or hold_out):
+        raise ValueError(
+            "--hold-out and --report are for one table; with many files leave files out of the pattern, and give these "
+            "to supertopic predict or report."
+        )
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     names = [label, *filter(None, (weight, exposure)), *(covariate or ())]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
@@ -93,25 +96,15 @@ class Documents(NamedTuple):
 
     def write_page(self, model: Supervised, vectorizer: CountVectorizer, path: Path, title: str) -> None:
         """The page of the test documents, or of all documents if there are none."""
-        rival, unseen, y = None, len(self.test) > 0, self.column.y
+        unseen, rival, texts = len(self.test) > 0, None, self.source.texts
         rows = self.test if unseen else self.train
-        if self.column.response == "class":
-            labels = model.posterior_.response.labels or []  # a class may have no document in the training part
-            y_page = np.array([value if value in labels else None for value in y[rows].tolist()], dtype=object)
-            rival = evaluate_logistic(self.source.texts, y, self.train, self.test) if unseen else None
-        else:
-            y_page = y[rows]
-        beside = self.known_beside(rows)
-        texts = self.source.texts[rows]
-        write_page(model, vectorizer, texts, y_page, path, beside, title=title, unseen=unseen, rival=rival)
-
-
-def refuse_test(report: Path | None, hold_out: float) -> None:
-    """Refuse what needs the texts in memory, if they are in many files."""
-    if report:
-        raise ValueError("--report is for one table; supertopic report takes the model and a table of some documents.")
-    if hold_out:
-        raise ValueError("--hold-out is for one table; leave files out of the pattern, and predict these.")
+        y = self.column.y[rows]
+        if unseen and self.column.response == "class":
+            rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
+            classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
+            y = np.where(np.isin(y, classes), y, None)
+        facts = {"title": title, "unseen": unseen, "rival": rival}
+        write_page(model, vectorizer, texts[rows], y, path, self.known_beside(rows), **facts)
 
 
 def split(column: Column, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +136,8 @@ def learn(
     began = time.perf_counter()
     try:
         with plain_warnings():
-            vectorizer = documents.source.fit(model, vectorizer, train, column.target, documents.beside, checkpoint)
+            known = {"y": column.target} | documents.beside
+            vectorizer = documents.source.fit(model, vectorizer, train, known, checkpoint)
     except KeyboardInterrupt:
         if checkpoint:
             note(f"Stopped. The same command resumes from {escape(str(checkpoint))}.")
@@ -164,10 +158,8 @@ def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: b
     posterior = model.posterior_
     topics = describe_topics(posterior, names)
     if as_json:
-        missed = missed_words(posterior, names, MISSED)
-        print(
-            json.dumps(facts | {"topics": topics, "covariates": describe_covariates(posterior), "missed_words": missed})
-        )
+        facts |= {"topics": topics, "covariates": describe_covariates(posterior)}
+        print(json.dumps(facts | {"missed_words": missed_words(posterior, names, MISSED)}))
         return
     if "held_out_documents" in facts:
         note(

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from supertopic.command.cells import as_labels, as_numbers
-from supertopic.command.steps import Table, load, read_numbers, shorten
+from supertopic.command.cells import as_numbers, indicators, split_labels
+from supertopic.command.steps import Table, load, read_numbers
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
@@ -17,6 +17,7 @@ from supertopic.model.priors import Prior, Seeds
 from supertopic.model.responses import NegativeBinomial, Response
 
 MISSING = ("", "NA")  # cells of a class that are unknown
+MANY = 8  # classes that a message names
 
 
 def make_model(
@@ -42,21 +43,16 @@ def make_model(
 
 
 def make_vectorizer(stop_words: str, min_df: int, max_df: float, ngrams: int, token_pattern: str) -> CountVectorizer:
-    return CountVectorizer(
-        stop_words=read_stop_words(stop_words), min_df=min_df, max_df=max_df, ngram_range=(1, ngrams),
-        token_pattern=token_pattern,
-    )  # fmt: skip
-
-
-def read_stop_words(value: str) -> str | list[str] | None:
-    """The words to drop, as a vectorizer takes them."""
-    if value in ("english", "none"):
-        return "english" if value == "english" else None
-    if not Path(value).is_file():
-        raise ValueError(
-            f"--stop-words is english, none, or a file with a word in each line; there is no file {value}."
-        )
-    return sorted(set(Path(value).read_text(encoding="utf-8").lower().split()))
+    """The vectorizer; stop words are "english", "none" or a file of them."""
+    words: Any = {"english": "english", "none": None}.get(stop_words, Path(stop_words))
+    if isinstance(words, Path):
+        if not words.is_file():
+            raise ValueError(
+                f"--stop-words is english, none, or a file with a word in each line; there is no file {words}."
+            )
+        words = sorted(set(words.read_text(encoding="utf-8").lower().split()))
+    parts = {"ngram_range": (1, ngrams), "token_pattern": token_pattern}
+    return CountVectorizer(stop_words=words, min_df=min_df, max_df=max_df, **parts)
 
 
 def read_priors(
@@ -94,20 +90,15 @@ def need_response(model: TopicModel) -> Supervised:
     return model
 
 
-def check_exposure(model: TopicModel, path: Path, exposure: str | None) -> None:
-    """Refuse an exposure that the model cannot use, and ask for one that it needs."""
-    response = model.posterior_.response
+def read_beside(
+    model: TopicModel, path: Path, table: Table, exposure: str | None, covariate: list[str] | None, weight: str | None
+) -> dict[str, Any]:
+    """Columns of numbers for the model of a file; its covariates have their own names or those given."""
+    response, term = model.posterior_.response, model.posterior_.covariates
     if exposure is not None and response.kind != "count":
         raise ValueError(f"--exposure goes with a model of counts, but {path} is a {type(model).__name__}.")
     if exposure is None and isinstance(response, NegativeBinomial) and response.exposed:
         raise ValueError(f"{path} was fitted with an exposure; --exposure names its column here.")
-
-
-def read_beside(
-    model: TopicModel, table: Table, weight: str | None, exposure: str | None, covariate: list[str] | None
-) -> dict[str, Any]:
-    """Columns of numbers for a fitted model; its covariates have their own names or those given."""
-    term = model.posterior_.covariates
     own = [] if term is None else [str(name) for name in term.columns.names]
     return read_numbers(table.__getitem__, weight, exposure, covariate or own)
 
@@ -121,23 +112,19 @@ def known_response(
     """
     if response.labels is None:
         return as_numbers(cells, label, "the response"), 0
-    known = {str(value): value for value in response.labels}
-    multilabel = response.kind == "labels"
+    known, multilabel = {str(value): value for value in response.labels}, response.kind == "labels"
     if multilabel:
-        y, names = as_labels(cells, separator, 0)
-        rows = [[name for name, has in zip(names, row, strict=True) if has == 1.0] for row in y]
+        rows = [split_labels(cell, separator) for cell in cells]
     else:
-        rows = [[] if cell is None or str(cell) in MISSING else [str(cell)] for cell in cells]
-    strange = [[name for name in row if name not in known] for row in rows]
-    n_strange = sum(map(bool, strange))
-    if n_strange and not skip_unknown:
+        rows = [None if cell is None or str(cell) in MISSING else {str(cell)} for cell in cells]
+    strange = [row - known.keys() for row in rows if row and row - known.keys()]
+    if strange and not skip_unknown:
+        more = f" and {len(known) - MANY} more" if len(known) > MANY else ""
         raise ValueError(
-            f"{n_strange:,} of {len(cells):,} rows have a class that the model does not know, such as "
-            f"{next(filter(None, strange))[0]!r}; it knows {shorten(known)}. --skip-unknown-classes uses their texts "
-            "alone. To add a class, fit documents of all classes with --prior and this model: its topics are the start."
+            f"{len(strange):,} of {len(cells):,} rows have a class that the model does not know, such as "
+            f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(known)[:MANY]))}{more}. --skip-unknown-classes "
+            "uses their texts alone. To add a class, fit documents of all classes with --prior and this model."
         )
-    if not multilabel:
-        return np.array([known[row[0]] if row and row[0] in known else None for row in rows], dtype=object), n_strange
-    indicators = np.array([[name in row for name in known] for row in rows], dtype=float).reshape(len(rows), -1)
-    indicators[[cell is None for cell in cells]] = np.nan
-    return indicators, n_strange
+    if multilabel:
+        return indicators(rows, known), len(strange)
+    return np.array([known.get(min(row)) if row else None for row in rows], dtype=object), len(strange)

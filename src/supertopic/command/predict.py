@@ -3,29 +3,30 @@
 import csv
 import json
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rich.markup import escape
-from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.command import options as opt
 from supertopic.command.evaluate import class_scores
-from supertopic.command.models import check_exposure, need_response, read_beside
+from supertopic.command.models import need_response, read_beside
 from supertopic.command.steps import Table, check_place, load, note, out
 from supertopic.command.texts import is_many
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
 from supertopic.model.responses.classes import ClassResponse
 
+Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last the predictions; and numbers
+
 
 def predict(
     model: opt.Model, data: opt.Data, text: opt.Text, exposure: opt.Exposure = None,
     covariate: opt.KnownCovariate = None, keep: opt.Keep = None, shares: opt.Shares = False,
-    output: opt.PredictionFile = None, device: opt.Device = opt.DeviceName.CPU, as_json: opt.JsonLines = False,
+    output: opt.PredictionFile = None, device: opt.Device = opt.DeviceName.cpu, as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
     """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
 
@@ -38,59 +39,36 @@ def predict(
     if not many:
         check_place(output)
     vectorizer, estimator = load(model)
-    check_exposure(estimator, model, exposure)
     estimator.set_params(device=str(device))
-    predictor = Predictor(vectorizer, estimator, text, exposure, covariate, keep or [], shares)
-    if many and output:
-        predict_files(predictor, data, output)
-    else:
-        write(predictor.predict(data), output, as_json)
 
-
-class Predictions(NamedTuple):
-    """Predictions with columns beside them."""
-
-    kept: dict[str, list[Any]]
-    predicted: list[Any]
-    numbers: dict[str, np.ndarray]
-
-    @property
-    def names(self) -> list[str]:
-        return [*self.kept, "prediction", *self.numbers]
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """A model, and the columns of a table that it needs."""
-
-    vectorizer: CountVectorizer
-    model: Any
-    text: str
-    exposure: str | None
-    covariate: list[str] | None
-    keep: list[str]
-    shares: bool
-
-    def predict(self, path: Path) -> Predictions:
-        """The predictions of a table."""
+    def predict_table(path: Path) -> Columns:
         table = Table(path)
-        kept = {name: table[name] for name in (table.names if self.keep == ["all"] else self.keep)}
-        X = self.vectorizer.transform(table.texts(self.text))
-        beside = read_beside(self.model, table, None, self.exposure, self.covariate)
-        n_empty = int((np.diff(X.indptr) == 0).sum())
-        if n_empty:
-            note(
-                f"{n_empty:,} of {X.shape[0]:,} texts of {escape(str(path))} have no word that the model knows; they "
-                "get the prediction of an empty text."
-            )
-        predicted, numbers = answers(self.model, X, beside)
-        if self.shares:
-            numbers |= {f"topic {k}": share for k, share in enumerate(self.model.transform(X).T)}
-        found = Predictions(kept, predicted, numbers)
+        kept = {name: table[name] for name in (table.names if keep == ["all"] else keep or ())}
+        beside = read_beside(estimator, model, table, exposure, covariate, None)
+        X = vectorizer.transform(table.texts(text))
+        note_empty(X, path)
+        predicted, numbers = answers(estimator, X, beside)
+        if shares:
+            numbers |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
         for name in kept:
-            if found.names.count(name) > 1:
+            if name in ("prediction", *numbers):
                 raise ValueError(f"--keep {name} would be a second column of that name.")
-        return found
+        return kept | {"prediction": predicted}, numbers
+
+    if many and output:
+        predict_files(predict_table, data, output)
+    else:
+        write(*predict_table(data), output, as_json)
+
+
+def note_empty(X: Any, path: Path) -> None:
+    """Say how many texts of a file have no known words."""
+    n_empty = int((np.diff(X.indptr) == 0).sum())
+    if n_empty:
+        note(
+            f"{n_empty:,} of {X.shape[0]:,} texts of {escape(str(path))} have no word that the model knows; they get "
+            "the prediction of an empty text."
+        )
 
 
 def answers(model: Any, X: Any, beside: dict[str, Any]) -> tuple[list[Any], dict[str, np.ndarray]]:
@@ -112,23 +90,24 @@ def answers(model: Any, X: Any, beside: dict[str, Any]) -> tuple[list[Any], dict
     return predicted, {f"{what}({name})": column for name, column in zip(response.answers, scores.T, strict=True)}
 
 
-def write(found: Predictions, output: Path | None, as_json: bool) -> None:
-    """Write predictions as CSV or JSON lines, to a file or to the screen."""
+def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: Path | None, as_json: bool) -> None:
+    """Write columns as CSV or JSON lines, to a file or to the screen."""
+    names, values = [*cells, *numbers], [column.tolist() for column in numbers.values()]
     place = open(output, "w", encoding="utf-8", newline="") if output else nullcontext(sys.stdout)  # noqa: SIM115
     with place as file:
-        numbers = [column.tolist() for column in found.numbers.values()]
         if as_json:
-            for row in zip(*found.kept.values(), found.predicted, *numbers, strict=True):
-                file.write(json.dumps(dict(zip(found.names, row, strict=True)), default=str) + "\n")
+            for row in zip(*cells.values(), *values, strict=True):
+                file.write(json.dumps(dict(zip(names, row, strict=True)), default=str) + "\n")
             return
         writer = csv.writer(file)
-        writer.writerow(found.names)
-        shown = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in found.predicted]
-        columns = ([f"{number:.6f}" for number in column] for column in numbers)
-        writer.writerows(zip(*found.kept.values(), shown, *columns, strict=True))
+        writer.writerow(names)
+        *kept, predicted = cells.values()
+        shown = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in predicted]
+        columns = ([f"{number:.6f}" for number in column] for column in values)
+        writer.writerows(zip(*kept, shown, *columns, strict=True))
 
 
-def predict_files(predictor: Predictor, data: Path, output: Path) -> None:
+def predict_files(predict_table: Callable[[Path], Columns], data: Path, output: Path) -> None:
     """Write the predictions of each file to a folder; those that are there already are not made again."""
     output.mkdir(parents=True, exist_ok=True)
     places: dict[Path, Path] = {}
@@ -144,9 +123,9 @@ def predict_files(predictor: Predictor, data: Path, output: Path) -> None:
         if place.exists():
             note(f"{escape(str(place))} exists already.")
             continue
-        found = predictor.predict(path)
-        write_parquet(found.names, [*found.kept.values(), found.predicted, *found.numbers.values()], place)
-        note(f"{escape(str(place))}: {len(found.predicted):,} documents")
+        cells, numbers = predict_table(path)
+        write_parquet([*cells, *numbers], [*cells.values(), *numbers.values()], place)
+        note(f"{escape(str(place))}: {len(cells['prediction']):,} documents")
 
 
 def explain(

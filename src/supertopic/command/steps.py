@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 
 import supertopic
-from supertopic.command.cells import NamedColumns, as_numbers, as_text
+from supertopic.command.cells import NamedColumns, as_numbers
 from supertopic.corpus.tables import column, read_table
 from supertopic.estimators.base import TopicModel
 
@@ -81,7 +81,7 @@ class Table:
 
     def texts(self, name: str) -> np.ndarray:
         """A column as texts; an empty cell is an empty text."""
-        return np.array([as_text(cell) for cell in self[name]], dtype=object)
+        return np.array(["" if cell is None else str(cell) for cell in self[name]], dtype=object)
 
 
 def read_numbers(
@@ -124,9 +124,3 @@ def write_page(
     """Write the page of a model and of some documents."""
     model.report(texts, y, path, vectorizer=vectorizer, **facts, **beside)
     note(f"The page is in {escape(str(path))}.")
-
-
-def shorten(names: Any, most: int = 8) -> str:
-    """Some names, for a message."""
-    names = list(names)
-    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,9 +1,9 @@
 """Where the documents of a fit are: in one table, or in many files."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
@@ -22,39 +22,40 @@ def is_many(path: Path) -> bool:
 
 
 class OneTable:
-    """A table in memory; `cells` are those of a column."""
+    """A table in memory."""
 
     def __init__(self, path: Path, text: str):
-        self.table = Table(path)
-        self.texts, self.cells = self.table.texts(text), self.table.__getitem__
+        table = Table(path)
+        self.texts, self.cells = table.texts(text), table.__getitem__
 
     def fit(
-        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, y: Any, beside: dict[str, Any],
+        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, known: dict[str, Any],
         checkpoint: Path | None,
     ) -> CountVectorizer:  # fmt: skip
-        """Fit some rows; returns the fitted vectorizer."""
+        """Fit some rows, of which `known` has y and more; returns the fitted vectorizer."""
         X = vectorizer.fit_transform(self.texts[rows])
-        beside = {name: values[rows] for name, values in beside.items()}
-        model.fit(X, y[rows], feature_names=vectorizer.get_feature_names_out(), checkpoint=checkpoint, **beside)
+        known = {name: values[rows] for name, values in known.items()}
+        model.fit(X, feature_names=vectorizer.get_feature_names_out(), checkpoint=checkpoint, **known)
         return vectorizer
 
 
-class ManyFiles:
-    """Files of which no process holds all; `cells` are those of a column."""
+class ManyFiles(NamedTuple):
+    """Files of which no process holds all."""
 
-    texts = np.zeros(0, object)  # not in memory
-
-    def __init__(self, library: Library, each: Each, folder: Path):
-        self.library, self.each, self.folder, self.cells = library, each, folder, library.columns.__getitem__
+    library: Library
+    each: Each
+    folder: Path
+    cells: Callable[[str], list[Any]]
+    texts: np.ndarray = np.zeros(0, object)  # they are not in memory
 
     def fit(
-        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, y: Any, beside: dict[str, Any],
+        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, known: dict[str, Any],
         checkpoint: Path | None,
     ) -> CountVectorizer:  # fmt: skip
         """Fit all rows; returns the fitted vectorizer."""
         model.check_parameters()
         documents = self.library.spool(self.folder, self.each)
-        fit_library(model, self.library, documents, y, beside, Checkpointing(checkpoint))
+        fit_library(model, self.library, documents, known.pop("y"), known, Checkpointing(checkpoint))
         return self.library.vectorizer
 
 
@@ -72,4 +73,4 @@ def open_texts(
         library = open_library(path, text, dict.fromkeys(names), vectorizer, each)
         place = folder or Path(inside.enter_context(temporary_folder()))
         place.mkdir(parents=True, exist_ok=True)
-        yield ManyFiles(library, each, place)
+        yield ManyFiles(library, each, place, library.columns.__getitem__)

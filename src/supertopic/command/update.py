@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from supertopic.command import options as opt
-from supertopic.command.models import check_exposure, known_response, read_beside
+from supertopic.command.models import known_response, read_beside
 from supertopic.command.show import show_facts
 from supertopic.command.steps import Table, err, load, plain_warnings, save_somewhere
 
@@ -23,9 +23,8 @@ def update(
     --label queue -o tickets.model
     """
     vectorizer, estimator = load(model)
-    check_exposure(estimator, model, exposure)
     table, response = Table(data), estimator.posterior_.response
-    beside = read_beside(estimator, table, weight, exposure, covariate)
+    beside = read_beside(estimator, model, table, exposure, covariate, weight)
     y, n_strange = None, 0
     if label:
         y, n_strange = known_response(response, table[label], label, separator, skip_unknown_classes)
