@@ -355,7 +355,9 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
     if made.counts is None or not made.learners:
         return found
     omega = sum(kind.share * np.nan_to_num(kind.omega) for kind in draws)
-    documents = ResidualDocuments(made.counts[~made.split.mask], made.split.seen.target.covariates)
+    columns = made.covariates
+    covariates = columns.mean + columns.scale * made.split.seen.target.covariates  # as those of new documents are
+    documents = ResidualDocuments(made.counts[~made.split.mask], covariates)
     for learner in made.learners:
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
