@@ -39,12 +39,12 @@ def fit_from_files(
         model.n_features_in_ = len(library.vectorizer.vocabulary_)
         model.__dict__.pop("feature_names_in_", None)
         counts, n_tokens = None, int(documents.doc_start[-1])
-        if getattr(model, "words", False) and n_tokens <= IN_MEMORY:
+        if n_tokens <= IN_MEMORY and (getattr(model, "words", False) or getattr(model, "_learners", ())):
             counts = documents.matrix(model.n_features_in_)
-        elif getattr(model, "words", False):
+        elif getattr(model, "words", False) or getattr(model, "_learners", ()):
             warn(
-                f"The files have {n_tokens:,} tokens: words beside topics need all documents in one process, and are "
-                f"left out beyond {IN_MEMORY:,} tokens. words=False says the same."
+                f"The files have {n_tokens:,} tokens: words beside topics and further terms need all documents in one "
+                f"process, and are left out beyond {IN_MEMORY:,} tokens. words=False says the same of words."
             )
         y = read_label(model, library, columns["label"])
         vocabulary = library.vectorizer.get_feature_names_out()
