@@ -378,7 +378,8 @@ def test_a_wrong_term_in_a_file_is_refused(lengths, tmp_path):
         write_file(tmp_path / "w", header, tensors | {"terms.length.weight": np.ascontiguousarray(wrong)})
         with pytest.raises(ValueError, match="not a sound supertopic model"):
             load(tmp_path / "w")
-    for stray in (["topics", "intercept", "width"], ["intercept", "length"]):
+    strays = [[*names, "width"], names[1:], [names[0], names[2]], [*names, "topics"]]
+    for stray in strays:
         write_file(tmp_path / "w", header | {"posterior": header["posterior"] | {"terms": stray}}, tensors)
         with pytest.raises(ValueError, match="not a sound supertopic model"):
             load(tmp_path / "w")
