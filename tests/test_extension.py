@@ -18,7 +18,7 @@ from supertopic.datasets import make_corpus
 from supertopic.estimators.files import register
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals
 from supertopic.model.responses.numbers import NumberResponse
-from supertopic.model.terms import TERMS, CovariateWeights, Parts, Term, expect
+from supertopic.model.terms import TERMS, Parts, Term, expect
 from supertopic.sampling import plan as plans
 from supertopic.storage.container import read_file, write_file
 
@@ -345,7 +345,7 @@ class Looks:
 
 
 def test_what_a_learner_is_given():
-    """Documents that no chain was denied, covariates as the user gave them, and what the other terms say of omega."""
+    """Documents that were not held out, covariates as the user gave them, and what the other terms say of omega."""
     corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
     Z = np.random.default_rng(0).normal(7.0, 3.0, (200, 2))
     y = corpus.doc_topic @ [1.0, 2.0, 3.0] + Z[:, 0]
@@ -360,8 +360,7 @@ def test_what_a_learner_is_given():
     np.testing.assert_allclose(residual.documents.covariates, Z)
     assert residual.previous is None and residual.response.c == 1.0
     np.testing.assert_allclose(residual.target.y[:, 0], (y - y.mean()) / y.std())
-    by_covariate = model.posterior_.term(CovariateWeights).omega(model._new(corpus.X, Z)).mean(axis=0)[:, 0]
-    assert np.corrcoef(residual.target.offset[:, 0], y)[0, 1] > 0.9 > 0.5 < np.corrcoef(by_covariate, y)[0, 1]
+    assert np.corrcoef(residual.target.offset[:, 0], y)[0, 1] > 0.9
     term = model.posterior_.term(LengthWeight)
     model.partial_fit(corpus.X, y, covariates=Z)
     assert learner.seen[1].previous is term
@@ -378,8 +377,7 @@ def test_a_wrong_term_in_a_file_is_refused(lengths, tmp_path):
         write_file(tmp_path / "w", header, tensors | {"terms.length.weight": np.ascontiguousarray(wrong)})
         with pytest.raises(ValueError, match="not a sound supertopic model"):
             load(tmp_path / "w")
-    strays = [[*names, "width"], names[1:], [names[0], names[2]], [*names, "topics"]]
-    for stray in strays:
+    for stray in ([*names, "width"], names[1:], [names[0], names[2]], [*names, "topics"]):
         write_file(tmp_path / "w", header | {"posterior": header["posterior"] | {"terms": stray}}, tensors)
         with pytest.raises(ValueError, match="not a sound supertopic model"):
             load(tmp_path / "w")
