@@ -152,9 +152,8 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         axis=0,
     )
     by_covariates = split.seen.target.covariates @ beside.mean(axis=(0, 1)).T
-    words = None
+    words, mean_scale = None, response.with_scale(scale.mean(axis=(0, 1)))
     if made.config.words and made.counts is not None:
-        mean_scale = response.with_scale(scale.mean(axis=(0, 1)))
         target = seen._replace(offset=seen.offset + by_covariates)
         words = fit_words(made, evidence, mean_scale, Seen(made.counts[~split.mask], target, left_out))
     shrinkage = alone if words is None else words.fit.shrinkage or alone
@@ -167,7 +166,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         evidence.draws if evidence else [], centre,
     )  # fmt: skip
     terms: list[Term] = [topics, *with_covariates(made.covariates, beside * factors.covariates[..., None])]
-    further = learn_further(made, seen, draws)
+    further = learn_further(made, mean_scale, seen, draws)
     for _, added in further:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
     earlier = made.past.level_shift
@@ -349,7 +348,9 @@ class DrawnFactors:
         return np.concatenate(found) if found else np.zeros((0, 0, self.topics.shape[2]))
 
 
-def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> list[tuple[Term, np.ndarray]]:
+def learn_further(
+    made: Ingredients, response: Response, seen: Target, draws: list[OmegaDraws]
+) -> list[tuple[Term, np.ndarray]]:
     """Terms that are learned after topics and words, each with the mean of what it adds to the seen documents."""
     found: list[tuple[Term, np.ndarray]] = []
     if made.counts is None or not made.learners:
@@ -362,9 +363,7 @@ def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> l
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
         target = seen._replace(offset=omega)
-        term = learner(
-            Residual(documents, target, made.response.plain(), made.config.n_chains, made.config.n_draws, previous)
-        )
+        term = learner(Residual(documents, target, response, made.config.n_chains, made.config.n_draws, previous))
         added = term.omega(FurtherDocuments.of(documents, made.config)).mean(axis=0)
         omega = omega + added
         found.append((term, added))
