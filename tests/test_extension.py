@@ -22,6 +22,7 @@ from supertopic.model.terms import TERMS, Parts, Term, expect
 from supertopic.sampling import plan as plans
 from supertopic.storage.container import read_file, write_file
 
+pytestmark = pytest.mark.filterwarnings("ignore:Found no relation between topics")
 RUN = {"words": False, "burn_in": 20, "n_draws": 10, "random_state": 0}
 
 
@@ -359,6 +360,7 @@ def test_what_a_learner_is_given():
     np.testing.assert_array_equal(residual.documents.counts.toarray(), corpus.X.toarray())
     np.testing.assert_allclose(residual.documents.covariates, Z)
     assert residual.previous is None and residual.response.c == 1.0
+    np.testing.assert_allclose(residual.response.scale, model.posterior_.scale.mean(axis=(0, 1)))
     np.testing.assert_allclose(residual.target.y[:, 0], (y - y.mean()) / y.std())
     assert np.corrcoef(residual.target.offset[:, 0], y)[0, 1] > 0.9
     term = model.posterior_.term(LengthWeight)
