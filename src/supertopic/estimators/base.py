@@ -183,6 +183,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )  # fmt: skip
         return self
 
+    def needs_counts(self) -> bool:
+        """Whether a fit needs the counts of all documents in memory."""
+        return bool(self._learners)
+
     def _fitted(self) -> Posterior:
         check_is_fitted(self, "posterior_")
         return self.posterior_

@@ -31,6 +31,8 @@ class FitsCorpus(Protocol):
 
     def make_response(self) -> Response: ...
 
+    def needs_counts(self) -> bool: ...
+
     def fit_corpus(
         self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
         checkpointing: Checkpointing, **known: Any,
@@ -65,12 +67,13 @@ def fit_library(
     model.n_features_in_ = len(library.vectorizer.vocabulary_)
     model.__dict__.pop("feature_names_in_", None)
     counts, n_tokens = None, int(documents.doc_start[-1])
-    if getattr(model, "words", False) and n_tokens <= IN_MEMORY:
+    needs_counts = model.needs_counts()
+    if needs_counts and n_tokens <= IN_MEMORY:
         counts = documents.matrix(model.n_features_in_)
-    elif getattr(model, "words", False):
+    elif needs_counts:
         warn(
-            f"The files have {n_tokens:,} tokens: words beside topics need all documents in one process, and are "
-            f"left out beyond {IN_MEMORY:,} tokens. words=False says the same."
+            f"The files have {n_tokens:,} tokens: words beside topics and further terms need all documents in one "
+            f"process, and are left out beyond {IN_MEMORY:,} tokens. words=False says the same of words."
         )
     vocabulary = library.vectorizer.get_feature_names_out()
     model.fit_corpus(documents, counts, y, vocabulary, checkpointing, **known)

@@ -46,6 +46,9 @@ class Supervised(TopicModel):
         if not number and not (isinstance(share, str) and share == "auto"):
             raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
 
+    def needs_counts(self) -> bool:
+        return bool(self.words) or super().needs_counts()
+
     @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,

@@ -151,10 +151,10 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     seen = at_batch_level(made.response, split.seen.target, lengths, made.rate.batch_shift)
     left_out, by_covariates = left_out_omega(made), seen.covariates @ beside.mean(axis=(0, 1)).T
     evidence = gather_held_out(made, scale)
+    of_mean = response.with_scale(scale.mean(axis=(0, 1)))
     alone, words = shrink_alone(made, evidence), None
     if made.config.words and made.counts is not None:
         target = seen._replace(offset=seen.offset + by_covariates)
-        of_mean = response.with_scale(scale.mean(axis=(0, 1)))
         words = fit_words(made, evidence, of_mean, Seen(made.counts[~split.mask], target, left_out))
     shrinkage = alone if words is None else words.fit.shrinkage or alone
     word_share = 0.0 if words is None else words.keep_copies(alone)
@@ -164,7 +164,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         seen, left_out - centre.mean(axis=0), by_covariates, words.fit.added if words else 0.0,
         evidence.draws if evidence else [], centre,
     )  # fmt: skip
-    further = learn_further(made, seen, draws)
+    further = learn_further(made, of_mean, seen, draws)
     for _, added in further:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
     shift = shift_level(response, seen, lengths, draws, earlier_shift(made), made.rng(5))
@@ -373,22 +373,23 @@ class DrawnFactors:
         return np.concatenate(found) if found else np.zeros((0, 0, self.topics.shape[2]))
 
 
-def learn_further(made: Ingredients, seen: Target, draws: list[OmegaDraws]) -> list[tuple[Term, np.ndarray]]:
+def learn_further(
+    made: Ingredients, response: Response, seen: Target, draws: list[OmegaDraws]
+) -> list[tuple[Term, np.ndarray]]:
     """Terms that are learned after topics and words, each with the mean of what it adds to the seen documents."""
     found: list[tuple[Term, np.ndarray]] = []
     if made.counts is None or not made.learners:
         return found
     omega = sum(kind.share * np.nan_to_num(kind.omega) for kind in draws)
-    counts, config = made.counts[~made.split.mask], made.config
+    counts, config, columns = made.counts[~made.split.mask], made.config, made.covariates
+    covariates = columns.mean + columns.scale * made.split.seen.target.covariates  # as those of new documents are
     pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
-    documents = ResidualDocuments(counts, made.split.seen.target.covariates, np.zeros((counts.shape[0], 1)), pairs)
+    documents = ResidualDocuments(counts, covariates, np.zeros((counts.shape[0], 1)), pairs)
     for learner in made.learners:
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
         target = seen._replace(offset=omega)
-        term = learner(
-            Residual(documents, target, made.response.plain(), made.config.n_chains, made.config.n_draws, previous)
-        )
+        term = learner(Residual(documents, target, response, config.n_chains, config.n_draws, previous))
         added = term.omega(documents).mean(axis=0)
         omega = omega + added
         found.append((term, added))

@@ -9,7 +9,7 @@ import numpy as np
 from supertopic.model.posterior import Carryover, Posterior, TopicSet, Traces, WordCarryover
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
-from supertopic.model.terms import TERMS, Shape, TopicWeights, WordWeights, expect
+from supertopic.model.terms import TERMS, Intercept, Shape, TopicWeights, WordWeights, expect
 
 Tensors = dict[str, np.ndarray]
 FACTS: dict[str, type] = {
@@ -102,7 +102,9 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         prefix = f"terms.{name}."
         own = {key.removeprefix(prefix): array for key, array in tensors.items() if key.startswith(prefix)}
         terms.append(TERMS[name].from_tensors(own, response, shape))
-    expect(not n_columns or any(isinstance(term, TopicWeights) for term in terms), "the terms")
+    kinds = [type(term) for term in terms]
+    expect(len(set(kinds)) == len(kinds), "the terms")
+    expect(not n_columns or {TopicWeights, Intercept} <= set(kinds), "the terms")
     for name in ("scale", "training_scale"):
         array = tensors[name]
         expect(array.ndim == 3 and array.shape[:2] == (n_chains, facts["n_draws"]), f"{name}'s shape")
