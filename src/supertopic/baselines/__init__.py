@@ -8,8 +8,8 @@ from sklearn.svm import LinearSVC
 
 from supertopic.baselines.disclda import DiscLDA
 from supertopic.baselines.variational import VariationalMedLDA, VariationalSLDA
-from supertopic.estimators.base import LDA
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.lda import LDA
 
 __all__ = ["SYSTEMS", "DiscLDA", "VariationalMedLDA", "VariationalSLDA", "paper_system"]
 
