@@ -47,7 +47,7 @@ def calibration_error(p: np.ndarray, right: np.ndarray, n_bins: int = 15) -> flo
     return sum(abs((confidence - right)[bins == b].sum()) for b in range(n_bins)) / len(p)
 
 
-def judge(model, data: corpora.Split) -> dict[str, float]:
+def evaluate(model, data: corpora.Split) -> dict[str, float]:
     """Accuracy and, where there are probabilities, log-loss and expected calibration error on the test documents."""
     if not hasattr(model, "predict_proba"):
         return {"accuracy": float(np.mean(model.predict(data.X_test) == data.y_test))}
@@ -57,11 +57,11 @@ def judge(model, data: corpora.Split) -> dict[str, float]:
     return {name: float(value) for name, value in (figures | {"ECE": calibration_error(p, right)}).items()}
 
 
-def seeds(systems: dict[str, Callable], data: corpora.Split, judge: Callable) -> Table:
+def seeds(systems: dict[str, Callable], data: corpora.Split, evaluate: Callable) -> Table:
     """Every system fitted with every seed, some fits at a time."""
 
     def row(make: Callable, seed: int) -> dict[str, float]:
-        return judge(make(random_state=seed, n_jobs=max(1, 2 // JOBS)).fit(data.X, data.y), data)
+        return evaluate(make(random_state=seed, n_jobs=max(1, 2 // JOBS)).fit(data.X, data.y), data)
 
     rows = Parallel(JOBS)(delayed(row)(make, seed) for make in systems.values() for seed in SEEDS)
     return {name: rows[i * len(SEEDS) : (i + 1) * len(SEEDS)] for i, name in enumerate(systems)}
@@ -85,7 +85,9 @@ def classes(data: corpora.Split) -> Table:
         "LDA + linear SVM": make_pipeline(LDA(random_state=0), LinearSVC(C=10)),
         "multinomial naive Bayes": GridSearchCV(MultinomialNB(), {"alpha": np.logspace(-3, 0, 7)}, cv=5),
     }
-    return seeds(ours, data, judge) | {name: [judge(model.fit(data.X, data.y), data)] for name, model in peers.items()}
+    return seeds(ours, data, evaluate) | {
+        name: [evaluate(model.fit(data.X, data.y), data)] for name, model in peers.items()
+    }
 
 
 def binary() -> Table:
@@ -113,7 +115,7 @@ def few_labels() -> Table:
         both = clone(model).fit(data.X, np.where(known, data.y, np.nan))
         few = clone(model).fit(data.X[known], data.y[known])
         for rows, fitted in zip(table.values(), (both, few), strict=True):
-            rows.append(judge(fitted, data))
+            rows.append(evaluate(fitted, data))
     return table
 
 

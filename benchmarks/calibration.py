@@ -1,4 +1,4 @@
-"""Can its probabilities and intervals be believed? `python -m benchmarks.calibration [PART ...]`
+"""Are its probabilities and intervals right? `python -m benchmarks.calibration [PART ...]`
 
 Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for classes of different sizes), `mixture`
 (topics with and without an effect), `coverage` (how often 90 % intervals hold the truth on corpora that were generated
@@ -26,7 +26,8 @@ from benchmarks import corpora
 from benchmarks.accuracy import tfidf
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
-from supertopic.report.diagnostics import ess, interval
+from supertopic.model.responses.base import draw_interval
+from supertopic.report.diagnostics import ess
 from supertopic.report.summary import describe_topics
 
 PLACE = Path(__file__).parents[1] / "docs" / "calibration.svg"
@@ -131,7 +132,7 @@ def cover(seed: int, c: float, length: int, n_draws: int) -> list[float] | None:
         return None  # a topic was not found: nothing to compare with
     inside = []
     for draws in (model.training_draws_, model.coef_draws_):
-        lower, upper = (model.intercept_[0] + side[0, found] for side in interval(draws[0], 0.9))
+        lower, upper = (model.intercept_[0] + side[0, found] for side in draw_interval(draws[0], 0.9))
         inside.append(float(np.mean((lower <= eta) & (eta <= upper))))
     lower, upper = model.predict_interval(corpus.X[500:])
     p = corpus.probability[500:]
@@ -199,7 +200,7 @@ def after_batches(kind: type, seed: int) -> list[float] | None:
     elif kind is SLDACountRegressor:
         eta = np.log(50.0) + 0.3 * eta
         y = rng.negative_binomial(2, 2 / (2 + np.exp(corpus.doc_topic @ eta)))
-    model = kind(N_TOPICS, random_state=seed, n_chains=1, words=False, hidden=0.3, alpha=1.0)
+    model = kind(N_TOPICS, random_state=seed, n_chains=1, words=False, held_out=0.3, alpha=1.0)
     inside = []
     for batch in range(21):
         docs = slice(0, 800) if batch == 0 else slice(760 + 40 * batch, 800 + 40 * batch)
@@ -228,13 +229,13 @@ def count(mean: float, seed: int) -> list[float] | None:
     eta = rng.uniform(-1, 1, N_TOPICS)
     corpus = make_corpus(n_docs=1000, n_topics=N_TOPICS, random_state=seed)
     y = rng.negative_binomial(2, 2 / (2 + mean * np.exp(corpus.doc_topic @ eta)))
-    model = SLDACountRegressor(N_TOPICS, random_state=seed, n_chains=1, words=False, hidden=0.3).fit(corpus.X, y)
+    model = SLDACountRegressor(N_TOPICS, random_state=seed, n_chains=1, words=False, held_out=0.3).fit(corpus.X, y)
     found = truth_in_topics(corpus, model)
     if found is None:
         return None
     effect = eta + np.log(mean) - model.intercept_[0]
     lower, upper = (side[0, found] for side in model.coef_interval(0.9))
-    draws, weights = model.coef_draws_[0][:, 0], model.calibrated_draws_[0].mean(axis=0)[0, found]
+    draws, weights = model.coef_draws_[0][:, 0], model.prediction_draws_[0].mean(axis=0)[0, found]
     slope = np.polyfit(effect - effect.mean(), weights - weights.mean(), 1)[0]
     effective = np.median([ess(draws[None, :, k]) for k in range(N_TOPICS)])
     return [float(np.mean((lower <= effect) & (effect <= upper))), float(effective), float(slope)]

@@ -1,7 +1,7 @@
-"""What a graphics card does: `python -m benchmarks.gpu [WORK ...] [--json FILE]`.
+"""What a GPU does: `python -m benchmarks.gpu [WORK ...] [--json FILE]`.
 
 20 Newsgroups, the paper's training part, 40 times over: 58.7 M tokens, of which documents of at most 400 tokens have
-41 M. Times are medians of five iterations after a few to settle: of the sweep alone by the card's own clock, of whole
+41 M. Times are medians of five iterations after a few to settle: of the sweep alone by the GPU's own clock, of whole
 iterations (eta, z, lambda, counts) by the machine's. `docs/gpu.md` has what came out, `benchmarks/gpu.md` how it got
 there.
 """
@@ -66,7 +66,7 @@ def iterations(plan, source, n_threads=1):
             before, began = chain.engine.timings(), time.perf_counter()
             key = make_key(plan.seed, 0, i + 1)
             _, chain.statistics, _ = iterate(chain.engine, chain.statistics, None, plan.response, plan.priors, key)
-            parts.append(chain.engine.timings() - before)  # waits for the card
+            parts.append(chain.engine.timings() - before)  # waits for the GPU
             whole.append(time.perf_counter() - began)
         return (*np.median(parts[SETTLE:], axis=0).tolist(), float(np.median(whole[SETTLE:])))
 
@@ -83,7 +83,7 @@ def sweeps(news):
 
 
 def against_threads(news, n_threads=16):
-    """One column, K = 40, all documents: the card against the machine's own threads."""
+    """One column, K = 40, all documents: the GPU against the machine's own threads."""
     seconds = {}
     for device in ("cuda", "cpu"):
         plan, source = make(news, 40, 10**6, 40, 1, device=device)
@@ -157,7 +157,7 @@ def main():
     import numba
     import numba_cuda
 
-    about = {"date": str(date.today()), "card": find_device(), "python": platform.python_version()}
+    about = {"date": str(date.today()), "gpu": find_device(), "python": platform.python_version()}
     about |= {"numpy": np.__version__, "numba": numba.__version__, "numba-cuda": numba_cuda.__version__}
     print(about, flush=True)
     news, found = newsgroups(), {}

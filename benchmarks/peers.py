@@ -259,7 +259,7 @@ SYSTEMS = {
 
 
 def one(path: str, name: str, seed: int, threads: int) -> None:
-    """Fit and judge one system in this process, and print a line of JSON."""
+    """Fit and evaluate one system in this process, and print a line of JSON."""
     warnings.simplefilter("ignore")
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end with who started it

@@ -2,7 +2,7 @@
 
 python -m benchmarks.priors [seeds transfer stream drift] [--seeds 5] [--jobs 2] [--develop]
 
---develop judges a quarter of the training documents instead of the test documents: that is how settings were chosen.
+--develop evaluates on a quarter of the training documents instead of the test documents: that is how settings were chosen.
 """
 
 import argparse
@@ -98,10 +98,10 @@ def full(data: Split, seed: int) -> Figures:
 def passes(data: Split, seed: int, n: int, discount: float) -> Figures:
     """All documents in ten batches, once or several times."""
     order, began = np.random.default_rng(seed).permutation(len(data.y)), time.perf_counter()
-    model, figures = SLDAClassifier(K, discount=discount, random_state=seed), {}
+    model, figures = SLDAClassifier(K, random_state=seed), {}
     for i in range(n):
         for batch in np.array_split(order, BATCHES):
-            model.partial_fit(data.X[batch], data.y[batch], classes=np.unique(data.y))
+            model.partial_fit(data.X[batch], data.y[batch], classes=np.unique(data.y), discount=discount)
         figures[f"passes: {i + 1}, discount {discount:g}"] = model.score(data.X_test, data.y_test)
     figures[f"{n} of discount {discount:g}, seconds"] = time.perf_counter() - began
     return figures
@@ -120,9 +120,9 @@ def drift(data: Split, seed: int, discount: float) -> Figures:
     test = np.array([g in branch and place[g] % 2 == 1 for g in data.y_test])
     X_test, y_test = data.X_test[test], np.array([branch[g] for g in data.y_test[test]])
     y, figures = np.array([branch.get(g, "") for g in data.y]), {}
-    model = SLDAClassifier(K, discount=discount, random_state=seed)
+    model = SLDAClassifier(K, random_state=seed)
     for i, batch in enumerate(parts):
-        model.partial_fit(data.X[batch], y[batch], classes=branches)
+        model.partial_fit(data.X[batch], y[batch], classes=branches, discount=discount)
         if i == BATCHES // 2 - 1 and discount == 1.0:
             figures["not updated"] = model.score(X_test, y_test)
     return figures | {f"updated, discount {discount:g}": model.score(X_test, y_test)}

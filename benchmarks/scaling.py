@@ -1,7 +1,7 @@
 """Bytes and seconds of an iteration on many machines: `python -m benchmarks.scaling`.
 
 First the rates of this machine are measured: tokens a second of a thread, moves that counts follow, and the share of
-tokens that move. From these the model below foretells an iteration on two workers of this machine, which is measured,
+tokens that move. From these the model below predicts an iteration on two workers of this machine, which is measured,
 too, and on 8, 64 and 512 machines of 16 cores with 10 Gbit/s between them.
 """
 
@@ -30,14 +30,14 @@ class Rates(NamedTuple):
     moves: float  # a second and thread, that counts follow
 
 
-def foretell(rates, n_tokens, n_words, n_topics, n_columns, n_workers, n_threads, bytes_a_second):
+def predict(rates, n_tokens, n_words, n_topics, n_columns, n_workers, n_threads, bytes_a_second):
     """Seconds of an iteration by what they are for, and the bytes that a worker hears."""
     per_worker = n_tokens / n_workers
-    told = min(8 * rates.moved * per_worker, 4 * n_words * n_topics)  # by each: moves, or the change of all counts
-    heard = told * (n_workers - 1)
+    sent = min(8 * rates.moved * per_worker, 4 * n_words * n_topics)  # by each: moves, or the change of all counts
+    heard = sent * (n_workers - 1)
     statistics = 8 * n_columns * (n_topics * (n_topics + 1) // 2 + n_topics)
     follow = rates.moved * n_tokens / (rates.moves * n_threads)
-    if told < 8 * rates.moved * per_worker:
+    if sent < 8 * rates.moved * per_worker:
         follow = n_workers * n_words * n_topics / (5 * rates.moves * n_threads)  # whole rows, one after the other
     return {
         "sweep": per_worker / (rates.tokens * n_threads),
@@ -89,10 +89,10 @@ def main():
             f"{rates.tokens / 1e6:.1f} M tokens/s, {rates.moved:.0%} move, counts follow {rates.moves / 1e6:.0f} M/s"
         )
         print(f"measured: one thread {seconds:.3f} s, {n_workers} workers of one thread {theirs:.3f} s")
-        show("foretold for these", *foretell(rates, n_tokens, 53975, n_topics, n_columns, n_workers, 1, 2e9))
+        show("predicted for these", *predict(rates, n_tokens, 53975, n_topics, n_columns, n_workers, 1, 2e9))
         late = rates._replace(moved=min(rates.moved, 0.1))  # when topics have settled
         for n_workers in (8, 64, 512):
-            found = foretell(late, 10**10, 10**6, n_topics, n_columns, n_workers, 16, 1.25e9)
+            found = predict(late, 10**10, 10**6, n_topics, n_columns, n_workers, 16, 1.25e9)
             show(f"10 G tokens, 1 M words, {n_workers} machines of 16 cores", *found)
 
 

@@ -39,9 +39,9 @@ def ray_cluster():
 
 
 @pytest.fixture(scope="module")
-def crowd(ray_cluster):
+def ray_pool(ray_cluster):
     """Two workers of one thread each."""
     from supertopic.sampling.ray import RayEnginePool
 
-    with RayEnginePool("", 1, "cpu", 2) as workers:
-        yield workers
+    with RayEnginePool("", 1, "cpu", 2) as pool:
+        yield pool

@@ -14,18 +14,18 @@ from supertopic.sampling.threads import LocalShards, ThreadEngine
 from supertopic.storage.container import read_file, write_file
 
 
-def find_card() -> str:
-    """ "card" where there is a graphics card, "simulator" where Numba plays one, else nothing."""
+def find_device() -> str:
+    """ "GPU" where there is one, "simulator" where Numba simulates one, else nothing."""
     try:
-        from supertopic.kernels.cuda import device as gpu
+        from supertopic.kernels.cuda import device
 
-        gpu.find_device()
+        device.find_device()
     except (ImportError, RuntimeError):
         return ""
-    return "simulator" if gpu.SIMULATED else "card"
+    return "simulator" if device.SIMULATED else "GPU"
 
 
-CARD = find_card()
+DEVICE = find_device()
 
 # The probability with which a right program fails a test of chance, and the standard errors that it allows. Seeds are
 # fixed: it counts when something changes the random numbers. What each test still sees is what `mutants` are for.

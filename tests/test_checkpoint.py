@@ -14,8 +14,12 @@ from supertopic import LDA, SLDAClassifier, SLDARegressor
 from supertopic.corpus.source import Arrays, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference import chains
 from supertopic.inference import checkpoint as checkpoints
+from supertopic.inference.chains import Config
+from supertopic.inference.fit import plan_of
 from supertopic.model.responses import Logistic
+from supertopic.model.state import Priors
 from supertopic.sampling import threads
 from supertopic.sampling.chain import Chain
 from supertopic.storage.container import read_file
@@ -33,7 +37,8 @@ b = make_corpus(n_docs=300, n_topics=3, random_state=0)
 print("ready", flush=True)
 model = eval(sys.argv[1])
 model.fit(b.X, b.y, checkpoint=sys.argv[2] or None, checkpoint_every=float(sys.argv[3]))
-print(model._word_topic.tobytes().hex()[:4000], model._eta.tobytes().hex(), model.log_joint_.tolist())
+topics = model.posterior_.topics[0]
+print(topics.word_topic.tobytes().hex()[:4000], topics.training.tobytes().hex(), model.log_joint_.tolist())
 print(model.predict(b.X[:9]))
 """
 MODELS = [
@@ -42,6 +47,11 @@ MODELS = [
     "SLDARegressor(4, burn_in=60, n_draws=20, sigma2='drawn', c=1, optimize_priors=True, random_state=3)",
     "SLDACountRegressor(4, burn_in=60, n_draws=20, sampler='drawn', n_jobs=2, random_state=3)",
 ]
+
+
+def word_topic(model):
+    """The counts of a model with one set of topics, (chain, V, K)."""
+    return model.posterior_.topics[0].word_topic
 
 
 def run(model, path, every=0.0):
@@ -106,11 +116,13 @@ def test_a_finished_one_returns_at_once_and_more_draws_continue_it(corpus, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr(Chain, "step", None)
         again = SLDAClassifier(3, n_draws=4, n_jobs=2, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
-    np.testing.assert_array_equal(again.calibrated_draws_, first.calibrated_draws_)
+    np.testing.assert_array_equal(again.prediction_draws_, first.prediction_draws_)
     more = SLDAClassifier(3, n_draws=9, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
     whole = SLDAClassifier(3, n_draws=9, **kind).fit(corpus.X, corpus.y)
-    for name in ("coef_draws_", "calibrated_draws_", "_word_topic", "log_joint_", "log_joint_iterations_", "trace_"):
+    for name in ("coef_draws_", "prediction_draws_", "log_joint_", "log_joint_iterations_"):
         np.testing.assert_array_equal(getattr(more, name), getattr(whole, name))
+    np.testing.assert_array_equal(word_topic(more), word_topic(whole))
+    np.testing.assert_array_equal(more.posterior_.traces.kept, whole.posterior_.traces.kept)
     np.testing.assert_array_equal(more.doc_topic_, whole.doc_topic_)
     with pytest.raises(ValueError, match="already holds 9 draws"):
         SLDAClassifier(3, n_draws=4, **kind).fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
@@ -119,7 +131,7 @@ def test_a_finished_one_returns_at_once_and_more_draws_continue_it(corpus, tmp_p
 def test_without_a_seed_the_checkpoint_keeps_it(corpus, tmp_path):
     a = LDA(3, burn_in=3, n_draws=2).fit(corpus.X, checkpoint=tmp_path / "c")
     b = LDA(3, burn_in=3, n_draws=2).fit(corpus.X, checkpoint=tmp_path / "c")
-    assert a.seed_ == b.seed_ and (a._word_topic == b._word_topic).all()
+    assert a.seed_ == b.seed_ and (word_topic(a) == word_topic(b)).all()
 
 
 def test_another_fits_checkpoint_is_refused(corpus, tmp_path):
@@ -178,10 +190,9 @@ def test_identity_is_in_the_bytes(corpus, tmp_path):
 
     def identity(value):
         nonlocal plan, source
-        model = LDA(1500, alpha=value, burn_in=0, n_draws=1, random_state=0)
-        model.seed_, model.n_features_in_ = 0, corpus.X.shape[1]
+        config = Config(corpus.X.shape[1], 1500, Priors(value, 0.01, 1.0), burn_in=0, n_draws=1)
         source = source or Arrays(make_tokens(check_counts(corpus.X)), no_target(corpus.X.shape[0]))
-        plan = model._plan(source, Logistic(1.0))
+        plan = plan_of(source, Logistic(1.0), config, 0)
         return checkpoints.identify(plan, source, [None], [None], {"alpha": value})
 
     assert identity(alpha) == identity(alpha.copy()) != identity(other)
@@ -210,13 +221,13 @@ def test_control_c_without_a_checkpoint(tmp_path):
 
 
 def test_control_c_while_weights_are_calibrated(corpus, monkeypatch):
-    real = Chain.calibrate
+    real = chains.calibrate
 
-    def calibrate(self, *args):
+    def calibrate(*args):
         signal.raise_signal(signal.SIGINT)
-        return real(self, *args)
+        return real(*args)
 
-    monkeypatch.setattr(Chain, "calibrate", calibrate)
+    monkeypatch.setattr(chains, "calibrate", calibrate)
     with pytest.raises(KeyboardInterrupt, match="stopped"):
         SLDAClassifier(3, burn_in=2, n_draws=2, random_state=0).fit(corpus.X, corpus.y)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -229,4 +240,4 @@ def test_every_shard_finds_its_own_state(tmp_path, monkeypatch):
     for n_draws in (2, 5):
         model = LDA(n_draws=n_draws, **run).fit(corpus.X, checkpoint=tmp_path / "c")
     assert len(list((tmp_path / "c").glob("chain-0-*/*"))) > 3
-    np.testing.assert_array_equal(model._word_topic, LDA(n_draws=5, **run).fit(corpus.X)._word_topic)
+    np.testing.assert_array_equal(word_topic(model), word_topic(LDA(n_draws=5, **run).fit(corpus.X)))

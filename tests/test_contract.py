@@ -1,8 +1,8 @@
 """The contract of engines and shards: every verb against its definition, and bit for bit against one thread.
 
 An engine is added by naming it in ENGINES. Data that crosses the contract is pickled on its way here and comes in
-read-only, as it would from another process. A graphics card is there where there is one, or Numba's simulator of one;
-its bits are its own.
+read-only, as it would from another process. A GPU is there where the machine has one, or Numba's simulator of one; its
+bits are its own.
 """
 
 import pickle
@@ -12,7 +12,7 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import CARD, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
+from small import DEVICE, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
 from supertopic.corpus.source import make_target
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
@@ -58,12 +58,12 @@ def seal(value):
 def on_ray(plan, source, n_threads, pseudo_counts=None):
     from supertopic.sampling.ray_engine import RayEngine
 
-    return RayEngine(plan, source, CROWD[0].workers, pseudo_counts)
+    return RayEngine(plan, source, POOL[0].workers, pseudo_counts)
 
 
-CROWD = []  # the workers of this run's tests
+POOL = []  # the workers of this run's tests
 ENGINES = {"one thread": (ThreadEngine, 1), "three threads": (ThreadEngine, 3), "sealed": (Sealed, 2)}
-ENGINES |= {"card": (ThreadEngine, 1)} if CARD else {}
+ENGINES |= {"device": (ThreadEngine, 1)} if DEVICE else {}
 ENGINES |= {"ray": (on_ray, 0)}
 SAMPLERS = ["collapsed", "delayed", "drawn"]
 N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
@@ -93,10 +93,10 @@ class Problem:
         self.target = make_target(y, weight, rng.normal(size=(n_docs, 1)), rng.normal(size=(n_docs, 1)))
         self.eta = rng.normal(size=(N_COLUMNS, N_TOPICS + 1))
         n_shards = 1 if sampler == "collapsed" else 4
-        self.on_card = "card" in engine
-        device = {"device": "cuda"} if self.on_card else {}
-        if self.on_card and sampler == "collapsed":
-            pytest.skip("a card has no collapsed sampler")
+        self.on_device = "device" in engine
+        device = {"device": "cuda"} if self.on_device else {}
+        if self.on_device and sampler == "collapsed":
+            pytest.skip("a device has no collapsed sampler")
         self.plan, source = plan_of(self.docs, N_WORDS, self.response, self.target, PRIORS, sampler, n_shards, **device)
         if kind in ("hinge", "Gaussian") and n_shards == 4:  # statistics of two shards in one sum
             self.plan = self.plan._replace(groups=(slice(0, 2), slice(2, 4)))
@@ -123,7 +123,7 @@ class Problem:
     def phi(self, key):
         """The topics that the next sweep draws."""
         drawn, counts = None, self.engine.counts
-        if self.on_card:
+        if self.on_device:
             counts.draw_phi(BETA, key)
             drawn = counts.table.copy_to_host()
         elif not hasattr(counts, "draw_phi"):
@@ -143,25 +143,25 @@ def omega_of(shard):
 
 def alone(engine):
     """The engine that another must be equal to, bit for bit."""
-    return "card" if "card" in engine else "one thread"
+    return "device" if "device" in engine else "one thread"
 
 
-def card_order(n_lanes):
-    """The order in which a card adds up the topics of a document that has so many lanes."""
+def device_order(n_lanes):
+    """The order in which a device adds up the topics of a document that has so many lanes."""
     return lambda k: (k // 4 % n_lanes, k)
 
 
 @pytest.fixture(params=[pytest.param(name, marks=pytest.mark.ray if name == "ray" else ()) for name in ENGINES])
 def engine(request):
     if request.param == "ray":
-        CROWD[:] = [request.getfixturevalue("crowd")]
+        POOL[:] = [request.getfixturevalue("ray_pool")]
     return request.param
 
 
 def test_a_plan_pickles_and_holds_no_documents():
     plan = Problem().plan
     again = pickle.loads(pickle.dumps(plan))
-    assert again.slices == plan.slices and again.response == plan.response and again.sparse == plan.sparse
+    assert again.slices == plan.slices and vars(again.response) == vars(plan.response) and again.sparse == plan.sparse
     assert len(pickle.dumps(plan)) < 3000
 
 
@@ -183,7 +183,7 @@ def test_sweep(engine, sampler):
     engine = problem.engine
     count = engine.counts.word_topic[:, :N_TOPICS].copy()
     phi = problem.phi(make_key(KEY, TOPICS)) if sampler == "drawn" else None
-    if problem.on_card and sampler == "drawn":
+    if problem.on_device and sampler == "drawn":
         there = Problem(sampler=sampler).phi(make_key(KEY, TOPICS))
         np.testing.assert_allclose(phi, there, rtol=1e-4)
     kappa = problem.lam * 0.0 + problem.response.kappa(problem.target)[0]
@@ -192,7 +192,7 @@ def test_sweep(engine, sampler):
     expected = naive.sweep(
         problem.docs, problem.z, None if sampler == "drawn" else count, phi, problem.eta[:, :N_TOPICS],
         kappa - problem.lam * known, problem.lam, PRIORS.alpha, BETA, streams, sampler == "collapsed",
-        card_order(1) if problem.on_card else naive.eight_lanes,
+        device_order(1) if problem.on_device else naive.eight_lanes,
     )  # fmt: skip
     engine.sweep(problem.eta, PRIORS, KEY, True)
     assert z_of(engine).tolist() == [k for topics in expected for k in topics]
@@ -213,8 +213,8 @@ def test_sweep(engine, sampler):
 def test_smooth_is_the_sum_over_topics(engine, sampler, monkeypatch):
     if engine == "ray":
         pytest.skip("its workers do not know that few topics are many here; see the replicas below")
-    if "card" in engine:
-        pytest.skip("a card weighs all topics")
+    if "device" in engine:
+        pytest.skip("a device weighs all topics")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     monkeypatch.setattr(topics, "DENSE", 0)
     counts = Problem(engine, sampler=sampler).engine.counts
@@ -232,7 +232,7 @@ def test_augment_and_statistics(engine, kind):
     statistics = problem.engine.augment(response, KEY)
     lam = lam_of(problem.engine)
     drawn = response.draw_lam(target, problem.omegas(), make_key(KEY, LAMBDA), 0)
-    np.testing.assert_allclose(lam, drawn, rtol=1e-9 if problem.on_card else 0)
+    np.testing.assert_allclose(lam, drawn, rtol=1e-9 if problem.on_device else 0)
     constant, slope = response.kappa(target)
     kappa = constant + (slope - target.offset) * lam
     np.testing.assert_allclose(statistics.shift, x.T @ kappa, atol=1e-10)
@@ -301,10 +301,10 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
             np.testing.assert_array_equal(one, other)
         assert a[3] == pytest.approx(b[3], rel=1e-12)
 
-    if CARD == "simulator" and "card" in engine and (sampler == "drawn") == (kind in ("hinge", "negative binomial")):
+    if DEVICE == "simulator" and "device" in engine and (sampler == "drawn") == (kind in ("hinge", "negative binomial")):
         pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)
-    n, m = (1, 1) if CARD == "simulator" else (3, 2)  # the simulator is slow
+    n, m = (1, 1) if DEVICE == "simulator" else (3, 2)  # the simulator is slow
     first = run(problem.engine, problem.response, make_key(KEY, 1), n)
     same(first, run(other.engine, other.response, make_key(KEY, 1), n))
     state = states_of(problem.engine)
@@ -355,8 +355,8 @@ def test_a_loud_response_is_looked_at(sampler, monkeypatch):
     assert sweep(nothing, 14, keep=True) == 0
 
 
-@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
-def test_new_documents_on_a_card():
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+def test_new_documents_on_a_device():
     """Topics that share no word leave no doubt; what is beside a document does not matter, nor does its place."""
     rng = np.random.default_rng(2)
     docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in (3, 0, 12, 1, 9)]
@@ -376,14 +376,14 @@ def test_new_documents_on_a_card():
         np.testing.assert_array_equal(infer_shares(flat([docs[d]], [[]])[0], unsure, 4, KEY, 1)[0], together[d])
 
 
-@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
-def test_private_topics_on_a_card():
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+def test_private_topics_on_a_device():
     """The topics of a document as if it were new are those that a processor finds."""
     from supertopic.kernels.cuda import counts as gpu_counts
     from supertopic.kernels.cuda.device import empty, get, launch, put
     from supertopic.sampling.cuda_documents import wide
 
-    problem, other = Problem("card", sampler="drawn"), Problem(sampler="drawn")
+    problem, other = Problem("device", sampler="drawn"), Problem(sampler="drawn")
     problem.engine.counts.keep()
     kept = problem.engine.counts.summed_counts()
     mass = kept.tokens / kept.n_draws + N_WORDS * BETA

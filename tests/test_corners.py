@@ -10,15 +10,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 import supertopic
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic import LDA, MedLDAClassifier, Prior, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.corpus.tokens import check_counts
 from supertopic.datasets import make_corpus
-from supertopic.estimators import validation
+from supertopic.inference import chains
 from supertopic.inference.checkpoint import Checkpoint
 from supertopic.warn import warn
 
 RUN = {"burn_in": 6, "n_draws": 4, "n_chains": 2, "random_state": 0}
-pytestmark = pytest.mark.filterwarnings("ignore:.*do not show that topics")
+pytestmark = pytest.mark.filterwarnings("ignore:Found no relation between topics")
 
 
 @pytest.fixture(scope="module")
@@ -97,19 +97,19 @@ def test_a_single_draw_is_no_certainty(corpus):
         (SLDACountRegressor(3, **run), np.arange(150) % 3, np.random.default_rng(0).negative_binomial(0.3, 0.01, 150)),
     ):
         model.partial_fit(corpus.X, first)
-        before = model._calibrated[1].mean()
+        before = model.posterior_.scale.mean()
         for _ in range(4):
             model.partial_fit(corpus.X, then)
-        ratio = model._calibrated[1].mean() / before
+        ratio = model.posterior_.scale.mean() / before
         assert ratio > 3 or ratio < 1 / 3
 
 
 def test_an_exposure_is_not_forgotten(corpus):
     counts = np.arange(150) % 4
     model = SLDACountRegressor(3, **RUN).partial_fit(corpus.X, counts, exposure=np.full(150, 2.0))
-    with pytest.raises(ValueError, match="batches before had an exposure"):
+    with pytest.raises(ValueError, match="Earlier batches had an exposure"):
         model.partial_fit(corpus.X, counts)
-    assert model.exposed_
+    assert model.posterior_.response.exposed
 
 
 def test_responses_that_predictions_are_compared_with(corpus):
@@ -135,9 +135,9 @@ def test_responses_that_predictions_are_compared_with(corpus):
 
 
 def test_memory_of_many_topics_is_refused_before_it_is_taken(corpus, monkeypatch):
-    from supertopic.estimators import fitting
+    from supertopic.inference import memory
 
-    monkeypatch.setattr(fitting, "free_memory", lambda: 24.0 * 2**30)
+    monkeypatch.setattr(memory, "free_memory", lambda: 24.0 * 2**30)
     with pytest.raises(MemoryError, match="n_topics=65535"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         SLDAClassifier(65_535, **RUN).fit(corpus.X, corpus.y)
@@ -161,7 +161,7 @@ def test_warnings_point_at_the_line_that_called(corpus):
         SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y, covariates=np.ones((150, 1)))
     assert {warning.filename for warning in caught} == {here}
     texts = ["goal match team", "vote law senate"] * 30
-    with pytest.warns(UserWarning, match="do not show that topics") as caught:
+    with pytest.warns(UserWarning, match="Found no relation between topics") as caught:
         make_pipeline(CountVectorizer(), SLDAClassifier(3, **RUN)).fit(texts, np.arange(60) // 30)
     assert {warning.filename for warning in caught} == {here}
     with pytest.warns(UserWarning, match="^of a test$") as caught:
@@ -200,7 +200,7 @@ def test_coherence_of_words_that_no_text_has(corpus):
 
 def test_predictions_of_a_model_from_a_cluster_need_no_cluster(corpus, monkeypatch):
     model = SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y).set_params(engine="ray")
-    monkeypatch.setattr(validation.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(chains.importlib.util, "find_spec", lambda name: None)
     assert len(model.predict(corpus.X)) == 150
     with pytest.raises(ImportError, match="engine='ray' needs Ray"):
         model.fit(corpus.X, corpus.y)
@@ -243,14 +243,14 @@ def test_a_fit_with_a_prior_and_no_seed_goes_on(corpus, tmp_path, monkeypatch):
         if len(calls) == 2:
             raise KeyboardInterrupt
 
-    model = SLDAClassifier(4, prior=prior, discount=0.3, burn_in=5, n_draws=3, n_chains=1)
+    model = SLDAClassifier(4, prior=Prior(prior, discount=0.3), burn_in=5, n_draws=3, n_chains=1)
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "keep", stop)
         with pytest.raises(KeyboardInterrupt):
             model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
     resumed = model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
     whole = SLDAClassifier(**model.get_params(deep=False) | {"random_state": resumed.seed_}).fit(corpus.X, corpus.y)
-    np.testing.assert_array_equal(resumed.calibrated_draws_, whole.calibrated_draws_)
+    np.testing.assert_array_equal(resumed.prediction_draws_, whole.prediction_draws_)
 
 
 # --- sticks
@@ -268,7 +268,7 @@ def test_an_explanation_of_sticks_is_about_the_class_that_is_predicted():
         parts = found.constant + found.covariates + found.through_topics.sum(axis=0) + found.direct.sum(axis=0)
         np.testing.assert_allclose(parts, found.omega, atol=1e-9)
         np.testing.assert_allclose(found.topics.shape, (4, 4))
-    omega = model._foretell(lambda omegas, *_: np.moveaxis(omegas, 0, 1), corpus.X[:1])[0].mean(axis=0)
+    omega = model._new(corpus.X[:1]).omega()[:, 0].mean(axis=0)
     found = model.explain(corpus.X[:1]).omega
     expected = [omega[0], omega[1] - omega[0], omega[2] - omega[0] - omega[1], -omega.sum()]
     np.testing.assert_allclose(found, expected, atol=1e-9)
@@ -329,4 +329,4 @@ def test_files_of_the_version_before(corpus):
 
     model = supertopic.load(Path(__file__).parent / "files" / "version-0.1.model")
     model = model[-1] if hasattr(model, "steps") else model
-    np.testing.assert_array_equal(model.calibrated_intercept_, model.intercept_)
+    np.testing.assert_array_equal(model.prediction_intercept_, model.intercept_)

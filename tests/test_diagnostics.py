@@ -13,6 +13,7 @@ import supertopic
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load
 from supertopic.datasets import load_docstrings, make_corpus
 from supertopic.report.diagnostics import coherence, ess, rhat
+from supertopic.report.summary import coefficient_frame
 
 RUN = {"burn_in": 40, "n_draws": 20, "n_chains": 2, "random_state": 0}
 
@@ -45,9 +46,9 @@ def test_diagnose_and_its_advice(corpus, fitted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = fitted.diagnose(corpus.X[:50], corpus.y[:50])
-    assert set(found) == {"score", "log joint", "training loss", "omega", "held-out loss", "hidden documents"}
+    assert set(found) == {"score", "log joint", "training loss", "omega", "held-out loss", "held-out documents"}
     assert all(np.isfinite(row["rhat"]) and row["ess"] > 0 for row in found.values() if "rhat" in row)
-    assert len(found["score"]) == 2 and found["hidden documents"]["documents"] == fitted.hidden_["documents"]
+    assert len(found["score"]) == 2 and found["held-out documents"]["documents"] == fitted.held_out_["documents"]
     lines = repr(found).splitlines()
     assert len({len(line) for line in lines[:-1]}) == 1 and "rhat" in lines[0] and lines[-1].startswith("- ")
     assert found._repr_html_().count("<tr>") == len(found) + 1
@@ -93,7 +94,7 @@ def test_topics_are_matched(fitted):
     assert order.shape == (2, 4) and all(sorted(row) == [0, 1, 2, 3] for row in order.tolist())
     assert order[fitted.best_chain_].tolist() == [0, 1, 2, 3]
     best, other = fitted.best_chain_, 1 - fitted.best_chain_
-    a, b = fitted._phi(best), fitted._phi(other)[:, order[other]]
+    a, b = fitted.posterior_.phi(best), fitted.posterior_.phi(other)[:, order[other]]
     similar = np.corrcoef(a.T, b.T)[:4, 4:]
     assert (similar.argmax(axis=1) == np.arange(4)).all()
 
@@ -129,9 +130,9 @@ def test_perplexity(corpus):
     assert value < 0.8 * one.perplexity(corpus.X[200:])
     shares = np.asarray(corpus.X[:200].sum(axis=0)).ravel() + 0.01
     seen = np.random.default_rng(0).binomial(corpus.X[200:].data, 0.5)
-    hidden = corpus.X[200:].copy()
-    hidden.data = hidden.data - seen
-    words = np.asarray(hidden.sum(axis=0)).ravel()
+    rest = corpus.X[200:].copy()
+    rest.data = rest.data - seen
+    words = np.asarray(rest.sum(axis=0)).ravel()
     expected = np.exp(-np.sum(words * np.log(shares / shares.sum())) / words.sum())
     assert one.perplexity(corpus.X[200:]) == pytest.approx(expected, rel=1e-6)
     with pytest.raises(ValueError, match="some words"):
@@ -171,7 +172,8 @@ def test_a_model_without_a_response_has_diagnostics_too():
         found = model.diagnose(corpus.X, corpus.y)
     assert found["perplexity"].keys() == {"chain 0", "chain 1"} and "rhat" in found["log joint"]
     assert found["perplexity"]["chain 1"] == model.perplexity(corpus.X, chains=[1])
-    frame = model.coefficient_frame()
+    assert not hasattr(model, "coefficient_frame")
+    frame = coefficient_frame(model.posterior_)
     assert len(frame) == 0 and list(frame) == ["column", "topic", "name", "mean", "sd", "lower", "upper", "p_positive"]
 
 
@@ -184,7 +186,7 @@ def test_raw_texts_have_no_coherence():
 
 def test_wilsons_interval():
     """Its ends are the shares from which what was seen is 1.645 standard deviations away."""
-    from supertopic.report.page import wilson
+    from supertopic.report.evaluate import wilson
 
     for hits, n in ((8, 10), (0, 5), (199, 200)):
         for end in wilson(np.arange(n) < hits):

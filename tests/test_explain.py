@@ -7,9 +7,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, explain
-from supertopic.corpus.tokens import make_tokens
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference.predict import frozen_topics
 from supertopic.kernels.draws import content_streams, make_key
+from supertopic.report.summary import effect_frame
 from supertopic.sampling.new_documents import draw_topics, run_sweeps
 
 RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 20, "n_draws": 6, "predict_sweeps": 10, "random_state": 0}
@@ -51,15 +53,15 @@ def test_parts_add_up_to_the_prediction(corpus, name):
         assert found.direct.any() == (name not in ("no words", "ratings"))  # ratings of planted topics need no words
         frame = found.frame()
         assert frame["total"].sum() == pytest.approx((found.through_topics + found.direct).sum())
-        assert "in all" in repr(found) and "<table>" in found._repr_html_()
+        assert "total" in repr(found) and "<table>" in found._repr_html_()
 
 
 def test_topics_of_tokens_are_those_that_are_counted(corpus):
     """Sweep by sweep the same as all sweeps at once."""
     model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y)
     for d in range(5):
-        tokens = make_tokens(model._new_counts(corpus.X[d : d + 1]))
-        streams, topics = content_streams(tokens, make_key(3)), model._topics(0, 0)
+        tokens = make_tokens(check_counts(corpus.X[d : d + 1]))
+        streams, topics = content_streams(tokens, make_key(3)), frozen_topics(model.posterior_.topics[0], 0, "cpu")
         counts = run_sweeps(tokens, topics, streams, 10, 5)[:, 0, :4]
         z = draw_topics(tokens, topics, streams, 10)
         np.testing.assert_array_equal(counts, [np.bincount(draw, minlength=4) for draw in z])
@@ -88,7 +90,7 @@ def test_what_cannot_be_explained(corpus):
     (lower, upper), p = nothing.mean_interval, expit(model.empty_intercept_[0])
     assert lower[1] < p - 0.15 and upper[1] > p + 0.15  # no such document was seen
     np.testing.assert_allclose(nothing.mean, model.predict_proba(np.zeros((1, corpus.X.shape[1]), int))[0])
-    assert nothing.words == [] and "in all" in repr(nothing) and "without a word" in nothing._repr_html_()
+    assert nothing.words == [] and "total" in repr(nothing) and "intercept" in nothing._repr_html_()
     hostile = np.array(["<script>alert(1)</script>"] * corpus.X.shape[1])
     assert "<script>" not in model.explain(corpus.X[:1], hostile)._repr_html_()
 
@@ -133,7 +135,7 @@ def test_effects_are_those_of_a_document_with_more_of_a_topic(corpus, name):
     kind, respond = MODELS[name]
     model = kind(**RUN).fit(corpus.X, respond(corpus))
     frame = model.effect_frame(0.2)
-    shares, coef = model._topic_shares[model.best_chain_], model.coef_draws_[model.best_chain_]
+    shares, coef = model.posterior_.shares[model.best_chain_], model.coef_draws_[model.best_chain_]
     assert (frame["lower"] <= frame["upper"]).all()
     np.testing.assert_allclose(frame["after"] - frame["before"], frame["change"], atol=1e-9)
     k = 2
@@ -159,8 +161,10 @@ def test_effects_are_those_of_a_document_with_more_of_a_topic(corpus, name):
     np.testing.assert_allclose(frame[frame["topic"] == k]["after"], expected)
     with pytest.raises(ValueError, match="points must be a share from 0 to 1, got 20"):
         model.effect_frame(20)
-    with pytest.raises(AttributeError, match="LDA is not fitted, or has no response"):
-        LDA(**RUN).fit(corpus.X).effect_frame()
+    topics = LDA(**RUN).fit(corpus.X)
+    assert not hasattr(topics, "effect_frame")
+    with pytest.raises(AttributeError, match="The model has no response"):
+        effect_frame(topics.posterior_)
 
 
 @pytest.mark.parametrize("multiclass", ["shared", "separate"])
@@ -169,12 +173,12 @@ def test_what_topics_add(corpus, multiclass):
     y = corpus.doc_topic.argmax(axis=1)
     run = {"n_topics": 4, "n_chains": 1, "burn_in": 8, "n_draws": 5, "random_state": 0, "multiclass": multiclass}
     model = SLDAClassifier(**run).fit(corpus.X, y).name_topics({1: "tea"})
-    told = model.explain(corpus.X[[3]])
-    np.testing.assert_allclose(told.topics.sum(axis=0), told.through_topics.sum(axis=0), rtol=1e-9, atol=1e-12)
-    assert told.topic_shares.sum() == pytest.approx(1) and told.topic_labels[1] == "1 tea"
-    frame = told.topic_frame()
-    assert len(frame) == told.topics.size and "its topics: " in repr(told)
-    np.testing.assert_allclose(frame["adds"].to_numpy(), told.topics.ravel())
+    found = model.explain(corpus.X[[3]])
+    np.testing.assert_allclose(found.topics.sum(axis=0), found.through_topics.sum(axis=0), rtol=1e-9, atol=1e-12)
+    assert found.topic_shares.sum() == pytest.approx(1) and found.topic_labels[1] == "1 tea"
+    frame = found.topic_frame()
+    assert len(frame) == found.topics.size and "its topics: " in repr(found)
+    np.testing.assert_allclose(frame["adds"].to_numpy(), found.topics.ravel())
 
 
 def test_unsure(corpus):

@@ -1,15 +1,17 @@
-"""On a graphics card: more lanes than the simulator has, the exact posterior, the same bits, and every response.
+"""On a GPU: more lanes than the simulator has, the exact posterior, the same bits, and every response.
 
-`pytest -m gpu` where there is a card; everywhere else these are skipped.
+`pytest -m gpu` where there is one; everywhere else these are skipped.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_contract import card_order
+from test_contract import device_order
 from test_posterior import CASES, check_exactly
 
 import naive
-from small import CARD, engine_of, plan_of, z_of
+from small import DEVICE, engine_of, plan_of, z_of
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
@@ -20,11 +22,11 @@ from supertopic.sampling.plan import SWEEP
 from supertopic.sampling.threads import ThreadEngine
 
 pytestmark = pytest.mark.gpu
-needs_card = pytest.mark.skipif(CARD != "card", reason="there is no graphics card")
-LANES = [(1, 37, 70), (4, 37, 70), (8, 37, 70), (16, 132, 12), (32, 260, 6)] if CARD == "card" else [(1, 6, 5)]
+needs_gpu = pytest.mark.skipif(DEVICE != "GPU", reason="there is no GPU")
+LANES = [(1, 37, 70), (4, 37, 70), (8, 37, 70), (16, 132, 12), (32, 260, 6)] if DEVICE == "GPU" else [(1, 6, 5)]
 
 
-@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
 @pytest.mark.parametrize(("n_lanes", "n_topics", "n_docs"), LANES)
 @pytest.mark.parametrize("n_columns", [0, 1, 3])
 @pytest.mark.parametrize("loud", [1.0, 300.0])
@@ -32,12 +34,12 @@ LANES = [(1, 37, 70), (4, 37, 70), (8, 37, 70), (16, 132, 12), (32, 260, 6)] if 
 def test_any_number_of_lanes(n_lanes, n_topics, n_docs, n_columns, loud, monkeypatch):
     """z is what the definition says on the same uniforms, also where scores do not fit into float32."""
     from supertopic.sampling import cuda as gpu
-    from supertopic.sampling import cuda_documents as card
+    from supertopic.sampling import cuda_documents
 
     def make_shape(n_topics, n_columns, quick=False):
-        return card.Shape(n_topics, n_columns, n_lanes, 64 if CARD == "card" else 4)
+        return cuda_documents.Shape(n_topics, n_columns, n_lanes, 64 if DEVICE == "GPU" else 4)
 
-    monkeypatch.setattr(card, "make_shape", make_shape)
+    monkeypatch.setattr(cuda_documents, "make_shape", make_shape)
     monkeypatch.setattr(gpu, "make_shape", make_shape)
     rng, n_words = np.random.default_rng(n_lanes), 50
     lengths = rng.integers(1, 60 if n_docs == 70 else 20, n_docs)
@@ -52,7 +54,7 @@ def test_any_number_of_lanes(n_lanes, n_topics, n_docs, n_columns, loud, monkeyp
     kappa, streams = response.kappa(target)[0], document_streams(make_key(key, SWEEP), 0, n_docs)
     expected = naive.sweep(
         docs, z, engine.counts.word_topic.copy(), None, eta, kappa, lam, priors.alpha, 0.1, streams, False,
-        card_order(n_lanes),
+        device_order(n_lanes),
     )  # fmt: skip
     engine.sweep(eta, priors, key, False)
     found = np.split(z_of(engine), np.cumsum(lengths)[:-1])
@@ -60,7 +62,7 @@ def test_any_number_of_lanes(n_lanes, n_topics, n_docs, n_columns, loud, monkeyp
     assert np.mean(same) > 0.95  # a number that sits on the edge of two topics leads a document another way
 
 
-@needs_card
+@needs_gpu
 @pytest.mark.parametrize(("case", "response", "log_psi", "alpha", "more"), CASES)
 def test_exact_posterior(case, response, log_psi, alpha, more):
     check_exactly("drawn", case, response, log_psi, alpha, more, "cuda", 1000)
@@ -80,7 +82,7 @@ MODELS = {
 }
 
 
-@needs_card
+@needs_gpu
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
 def test_every_response_and_the_same_bits_twice(name, sampler):
@@ -89,27 +91,28 @@ def test_every_response_and_the_same_bits_twice(name, sampler):
     run = {"n_topics": 5, "n_chains": 2, "burn_in": 40, "n_draws": 10, "random_state": 0, "sampler": sampler}
     y = respond(corpus) if respond else None
     first, again = (kind(device="cuda", **run).fit(corpus.X, y) for _ in range(2))
-    np.testing.assert_array_equal(first._word_topic, again._word_topic)
-    np.testing.assert_array_equal(first._eta, again._eta)
+    for one, other in zip(first.posterior_.topics, again.posterior_.topics, strict=True):
+        np.testing.assert_array_equal(one.word_topic, other.word_topic)
+        np.testing.assert_array_equal(one.training, other.training)
     np.testing.assert_array_equal(first.log_joint_, again.log_joint_)
     np.testing.assert_array_equal(first.transform(corpus.X[:50]), again.transform(corpus.X[:50]))
     alone = first.transform(corpus.X[:7])
     np.testing.assert_array_equal(alone, first.transform(corpus.X[:50])[:7])  # whatever is beside it
-    on_card = first.transform(corpus.X)
+    on_device = first.transform(corpus.X)
     on_cpu = first.set_params(device="cpu").transform(corpus.X)
-    first.seed_ += 1
+    first.posterior_ = replace(first.posterior_, seed=first.seed_ + 1)
     other = first.transform(corpus.X)  # other draws of the same distribution
-    assert np.abs(on_card - on_cpu).mean() < 1.2 * np.abs(other - on_cpu).mean()
+    assert np.abs(on_device - on_cpu).mean() < 1.2 * np.abs(other - on_cpu).mean()
     if y is not None:
         cpu = kind(**run).fit(corpus.X, y).score(corpus.X, y)
         assert again.score(corpus.X, y) > cpu - 0.1
         assert again.set_params(device="cpu").score(corpus.X, y) > cpu - 0.1
 
 
-@pytest.mark.skipif(not CARD, reason="there is neither a graphics card nor Numba's simulator")
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_card_knows_pseudo_counts(sampler):
+def test_a_device_knows_pseudo_counts(sampler):
     """They are in the counts and stay, the words' density is given them, and documents start from them."""
     rng, n_words = np.random.default_rng(0), 6
     docs = [

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from small import CARD
+from small import DEVICE
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
-from supertopic.estimators import fitting
+from supertopic.inference import memory
 from supertopic.sampling.pool import one_blas_thread
 
 QUICK = {"burn_in": 3, "n_draws": 2, "predict_sweeps": 4, "random_state": 0}
@@ -60,7 +60,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     X = sp.csr_array((np.ones(2, int), ([0, 1], [0, 9_999_999])), shape=(2, 10**7))
     with pytest.raises(MemoryError, match=r"needs at least [\d,.]+ GiB.*n_topics=60000"):
         SLDAClassifier(60_000, **QUICK).fit(X, [0, 1])
-    monkeypatch.setattr(fitting, "free_memory", lambda: 100.0)
+    monkeypatch.setattr(memory, "free_memory", lambda: 100.0)
     with pytest.raises(MemoryError, match="min_df"):
         LDA(3, **QUICK).fit(ODD["documents of one word"])
 
@@ -77,7 +77,7 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(fit, range(6)))
         for a, b in zip(alone, together, strict=True):
-            np.testing.assert_array_equal(a.calibrated_draws_, b.calibrated_draws_)
+            np.testing.assert_array_equal(a.prediction_draws_, b.prediction_draws_)
         truth = alone[0].predict_proba(corpus.X)
         for p in pool.map(lambda _: alone[0].predict_proba(corpus.X), range(24)):
             np.testing.assert_array_equal(p, truth)
@@ -87,11 +87,11 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
         "from supertopic import SLDAClassifier; from supertopic.datasets import make_corpus;"
         "b = make_corpus(n_docs=80, random_state=0);"
         "m = SLDAClassifier(4, burn_in=10, n_draws=5, n_jobs=2, random_state=0).fit(b.X, b.y);"
-        "print(m.calibrated_draws_.tobytes().hex())"
+        "print(m.prediction_draws_.tobytes().hex())"
     )
     processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for process in processes:
-        assert bytes.fromhex(process.communicate()[0].strip()) == alone[0].calibrated_draws_.tobytes()
+        assert bytes.fromhex(process.communicate()[0].strip()) == alone[0].prediction_draws_.tobytes()
 
 
 def test_blas_has_one_thread_as_long_as_anyone_is_inside():
@@ -178,25 +178,25 @@ def test_random_input_through_everything(problem):
     np.testing.assert_array_equal(before, after)
 
 
-def test_a_card_that_is_not_there(monkeypatch):
-    """What is asked of a card that there is not, or that it cannot do, is told; the processor knows nothing of it."""
+def test_a_device_that_is_not_there(monkeypatch):
+    """What is asked of a GPU that is not there, or what it cannot do, is refused; the CPU needs none of it."""
     X, y = np.eye(8, dtype=int), [0, 1] * 4
     for wrong in ("gpu", 0, None):
         with pytest.raises(ValueError, match="device must be 'cpu' or 'cuda'"):
             SLDAClassifier(device=wrong).fit(X, y)
     with pytest.raises(ValueError, match="'delayed' and 'drawn', got sampler='collapsed'"):
         SLDAClassifier(device="cuda", sampler="collapsed").fit(X, y)
-    if CARD != "card":
+    if DEVICE != "GPU":
         with pytest.raises(RuntimeError, match=r"no NVIDIA GPU or driver was found. Use device='cpu'"):
             SLDAClassifier(device="cuda").fit(X, y)
-    monkeypatch.setattr("supertopic.kernels.cuda.device.find_device", lambda: "a card")
+    monkeypatch.setattr("supertopic.kernels.cuda.device.find_device", lambda: "a GPU")
     with pytest.raises(ValueError, match="at most 1,024 topics, got n_topics=1,025"):
         SLDAClassifier(1025, device="cuda").fit(X, y)
     wide = sp.csr_array(([1] * 8, ([0, 1, 2, 3] * 2, [0] * 4 + [2**22 - 1] * 4)), shape=(4, 2**22))
     with pytest.raises(ValueError, match="tables of less than 4,294,967,296 numbers, got 4,294,967,296"):
         SLDAClassifier(1000, device="cuda").fit(wide, [0, 1, 0, 1])
     monkeypatch.setattr("supertopic.kernels.cuda.device.free_bytes", lambda: 10_000)
-    with pytest.raises(MemoryError, match=r"of the card's memory, but 0\.0 GiB are free"):
+    with pytest.raises(MemoryError, match=r"of the device's memory, but 0\.0 GiB are free"):
         SLDAClassifier(device="cuda").fit(X, y)
 
 

@@ -26,7 +26,9 @@ from supertopic import (
     save,
 )
 from supertopic.datasets import make_corpus
-from supertopic.report.page import curve, make_page, reliability
+from supertopic.inference.predict import NewDocuments
+from supertopic.report.evaluate import reliability, threshold_curve
+from supertopic.report.page import make_page
 
 CORPUS = make_corpus(n_docs=240, n_topics=4, n_words=120, random_state=1)
 TEXTS = [
@@ -51,21 +53,22 @@ MODELS = {
 def page_of(name):
     kind, y, more = MODELS[name]
     pipeline = make_pipeline(CountVectorizer(), kind(**RUN, **more)).fit(TEXTS, y)
-    return pipeline, y, make_page(pipeline, TEXTS, y, title="A <page>", unseen=name == "two")
+    page = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], title="A <page>", unseen=name == "two")
+    return pipeline, y, page
 
 
 def data_of(page):
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
 
 
-@pytest.mark.filterwarnings("ignore:.*documents that the topics have not seen")
+@pytest.mark.filterwarnings("ignore:Found no relation between topics")
 @pytest.mark.parametrize("name", MODELS)
 def test_every_response_has_a_page(name):
     pipeline, y, page = page_of(name)
     data, model = data_of(page), pipeline[-1]
     assert "A &lt;page&gt;" in page and "<script>window.broken" not in page and len(page) < 2_000_000
     assert not re.search(r"(?:src|href)=.(?:https?:)?//", page)  # it asks nobody
-    assert len(data["topics"]) == model._n_features_out and data["columns"] == model._column_names()
+    assert len(data["topics"]) == model._n_features_out and data["columns"] == model.posterior_.response.column_names
     np.testing.assert_allclose([topic["weights"] for topic in data["topics"]], model.coef_.T)
     for document in data["documents"]:
         parts = document["constant"] + document["covariates"] + sum(t + d for _, t, d in document["words"])
@@ -95,16 +98,19 @@ def test_unknown_responses_and_none(tmp_path):
     with pytest.raises(ValueError, match="vectorizer is the fitted one"):
         model.report(TEXTS)
     topics = LDA(3, burn_in=2, n_draws=2).fit(vectorizer.transform(TEXTS))
-    with pytest.raises(ValueError, match="A report is about a response"):
-        make_page(make_pipeline(vectorizer, topics), TEXTS)
+    assert not hasattr(topics, "report")
+    X = vectorizer.transform(TEXTS)
+    documents = NewDocuments(topics.posterior_, X, np.zeros((len(TEXTS), 0)), np.zeros((len(TEXTS), 1)))
+    with pytest.raises(AttributeError, match="The model has no response"):
+        make_page(documents, TEXTS, None, vectorizer.get_feature_names_out(), "A page", "LDA")
 
 
 def test_figures():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
     rows = reliability(p, rng.random(4000) < p)
-    assert len(rows) == 10 and all(row["lower"] - 0.03 < row["foretold"] < row["upper"] + 0.03 for row in rows)
-    half = curve(np.array([0.1, 0.4, 0.6, 0.9]), np.array([False, True, False, True]))[24]
+    assert len(rows) == 10 and all(row["lower"] - 0.03 < row["predicted"] < row["upper"] + 0.03 for row in rows)
+    half = threshold_curve(np.array([0.1, 0.4, 0.6, 0.9]), np.array([False, True, False, True]))[24]
     assert half["threshold"] == pytest.approx(0.5) and half["found"] == half["precision"] == half["false alarms"] == 0.5
 
 
@@ -146,7 +152,9 @@ def test_displays():
     X, names = CountVectorizer().fit_transform(TEXTS), CountVectorizer().fit(TEXTS).get_feature_names_out()
     model = SLDAClassifier(**RUN).fit(X, THREE).name_topics({1: "tea"})
     weights = CoefficientDisplay.from_estimator(model, names, column="three")
-    np.testing.assert_allclose(weights.mean, np.sort(model.coef_[model._column_names().index("three")]))
+    np.testing.assert_allclose(
+        weights.mean, np.sort(model.coef_[model.posterior_.response.column_names.index("three")])
+    )
     assert any(name == "1 tea" for name in weights.names) and len(weights.ax_.get_yticks()) == 6
     with pytest.raises(ValueError, match="There is no column 'four'; they are"):
         CoefficientDisplay.from_estimator(model, names, column="four")
@@ -158,7 +166,7 @@ def test_displays():
     trace = TraceDisplay.from_estimator(model, ax=weights.ax_)
     assert trace.ax_ is weights.ax_ and trace.figure_ is weights.figure_ and trace.log_joint.shape[0] == 2
     shown = ReliabilityDisplay.from_estimator(model, X, THREE)
-    assert len(shown.foretold) == 10 and shown.name == "the chosen class" and (shown.lower <= shown.true).all()
+    assert len(shown.predicted) == 10 and shown.name == "the chosen class" and (shown.lower <= shown.observed).all()
     two = ReliabilityDisplay.from_estimator(SLDAClassifier(**RUN).fit(X, TWO), X, TWO)
     assert two.name == "yes"
     with pytest.raises(ValueError, match="of which a document has one"):

@@ -15,7 +15,8 @@ from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
-from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, slice_sample
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.responses.counts import slice_sample
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
 EFFECT = np.array([-1.0, -0.4, 0.5, 1.2])
@@ -85,9 +86,9 @@ def test_counts(corpus):
     assert 1.5 < np.median(model.dispersion_draws_) < 6  # 3 was planted
     lower, upper = model.predict_interval(corpus.X[test], 0.9, exposure=corpus.exposure[test])
     assert 0.82 < ((lower <= corpus.count[test]) & (corpus.count[test] <= upper)).mean() < 0.99
-    told = model.log_predictive(corpus.X[test], corpus.count[test], exposure=corpus.exposure[test]).mean()
+    found = model.log_predictive(corpus.X[test], corpus.count[test], exposure=corpus.exposure[test]).mean()
     rate = np.average(corpus.count[train] / corpus.exposure[train]) * corpus.exposure[test]
-    assert told > stats.nbinom.logpmf(corpus.count[test], 3, 3 / (3 + rate)).mean()
+    assert found > stats.nbinom.logpmf(corpus.count[test], 3, 3 / (3 + rate)).mean()
     large = SLDACountRegressor(4, **RUN).fit(corpus.X, 1e5 * corpus.count + 3e6)
     assert abs(large.predict(corpus.X).mean() / (1e5 * corpus.count.mean() + 3e6) - 1) < 0.2
     fixed = SLDACountRegressor(4, dispersion=2.0, **RUN).fit(corpus.X, np.column_stack([corpus.count, corpus.count]))
@@ -177,7 +178,7 @@ def test_covariates(corpus, kind):
     part = 0.05 * (Z[:, 0] - 100) - 1.0 * Z[:, 1]
     models = {"class": SLDAClassifier(4, c=1, nu2=5.0, **RUN), "rating": SLDARegressor(4, **RUN)}
     models |= {"hinge": MedLDAClassifier(4, c=1, margin=1, nu2=5.0, **RUN), "count": SLDACountRegressor(4, **RUN)}
-    model = models[kind].set_params(hidden=0.5)
+    model = models[kind].set_params(held_out=0.5)
     if kind == "rating":
         y = corpus.rating + part
     elif kind == "count":

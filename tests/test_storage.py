@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import old_models
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from safetensors.numpy import save_file
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import Pipeline, make_pipeline
 
+import old_models
 import supertopic
 from supertopic import LDA, SLDAClassifier
 from supertopic.datasets import make_corpus

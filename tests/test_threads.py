@@ -6,7 +6,7 @@ import pytest
 from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.tokens import cut
 from supertopic.datasets import make_corpus
-from supertopic.estimators import fitting
+from supertopic.inference import chains
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan
 
@@ -27,14 +27,14 @@ def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, spa
     for n_jobs in (1, 2, 7):
         slda = SLDAClassifier(6, sampler=sampler, burn_in=8, n_draws=4, n_chains=2, n_jobs=n_jobs, random_state=1)
         fits.append(slda.fit(corpus.X, corpus.y))
-    cuts = cuts[1::2]  # the first of each pair is of all documents, the second of those that are not hidden
+    cuts = cuts[1::2]  # the first of each pair is of all documents, the second of those that are not held out
     assert cuts[0] == cuts[1] == cuts[2] and (len(cuts[0]) > 10) == (sampler != "collapsed")
     for other in fits[1:]:
         np.testing.assert_array_equal(other.coef_draws_, fits[0].coef_draws_)
-        np.testing.assert_array_equal(other._word_topic, fits[0]._word_topic)
+        np.testing.assert_array_equal(*(fit.posterior_.topics[0].word_topic for fit in (other, fits[0])))
         np.testing.assert_array_equal(other.doc_topic_, fits[0].doc_topic_)
         np.testing.assert_array_equal(other.log_joint_, fits[0].log_joint_)
-        np.testing.assert_array_equal(other.calibrated_draws_, fits[0].calibrated_draws_)
+        np.testing.assert_array_equal(other.prediction_draws_, fits[0].prediction_draws_)
         np.testing.assert_array_equal(other.predict_proba(corpus.X[:40]), fits[0].predict_proba(corpus.X[:40]))
 
 
@@ -56,7 +56,7 @@ def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
 
 
 def test_auto_looks_at_the_corpus_only(corpus, monkeypatch):
-    monkeypatch.setattr(fitting, "COLLAPSED_UP_TO", 10)
+    monkeypatch.setattr(chains, "COLLAPSED_UP_TO", 10)
     chosen = {LDA(3, burn_in=1, n_draws=1, n_jobs=n).fit(corpus.X).sampler_ for n in (1, 2, -1)}
     assert chosen == {"delayed"}
 

@@ -28,8 +28,7 @@ from supertopic.kernels.cuda.device import (
 from supertopic.kernels.cuda.layout import ResponseTables, TopicTables, make_shape, row_width
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
-from supertopic.model.responses import Response
-from supertopic.model.responses.base import ScalarForm
+from supertopic.model.responses.base import Response, ScalarForm
 from supertopic.model.state import Priors, Statistics, SummedCounts, Topics
 from supertopic.sampling.cuda_documents import (
     MOVING,
