@@ -147,7 +147,7 @@ class TopicWeights(Term):
                     np.add.at(found[chain, pair], place, added)
             sets.append(found)
         through = np.concatenate(sets, axis=3)
-        return Parts(through.reshape(-1, *through.shape[2:]), {})
+        return Parts(through.reshape(document.pairs.total, *through.shape[2:]), {})
 
     def by_topic(self, document: Documents, chain: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """For each set the mean of what each of its topics adds in one chain, (K, R), and its mean share, (K,)."""
