@@ -526,7 +526,10 @@ class Made:
         posterior, self.case = model.posterior_, case
         n_known = Rates(case, batches).weight
         firm = (case.response != "hinge") * n_known / (n_known + 5.0)
-        eta = [[runs[place * case.n_chains + chain].weights for place in range(case.n_sets)] for chain in range(case.n_chains)]
+        eta = [
+            [runs[place * case.n_chains + chain].weights for place in range(case.n_sets)]
+            for chain in range(case.n_chains)
+        ]
         self.scale = np.array([np.concatenate([w.scale for w in sets], axis=1) for sets in eta])
         self.left_out = np.mean([np.concatenate([w.left_out_omega for w in sets], axis=1) for sets in eta], axis=0)
         self.raw, self.beside, self.centre = [], [], []  # [chain]: of topics, for each column; of covariates; (R,)
@@ -749,9 +752,7 @@ def check_fit(case, batches, recorder, previous, model):
     else:
         assert not split.mask.any()
     if previous is not None and alone:
-        for grid, before in zip(
-            alone[0]["earlier"].values(), previous.carryover.grids["topics alone"], strict=True
-        ):
+        for grid, before in zip(alone[0]["earlier"].values(), previous.carryover.grids["topics alone"], strict=True):
             close(grid, DISCOUNT * before)
     if previous is None and split.mask.any():
         check_omega_of_held_out(case, batches[-1], model, split.mask, alone[0]["draws"], runs)
@@ -776,7 +777,10 @@ def check_shares(case, batches, model, priors):
             tokens = shares_of(case, batches, model, place, chain, priors[place * case.n_chains + chain])
             close(posterior.shares[chain, posterior.places[place]], tokens / tokens.sum() / case.n_sets)
     close(posterior.doc_topic.sum(axis=1), 1.0)
-    close(posterior.doc_topic[batches[-1].empty], np.tile(posterior.shares[posterior.best_chain], (batches[-1].empty.sum(), 1)))
+    close(
+        posterior.doc_topic[batches[-1].empty],
+        np.tile(posterior.shares[posterior.best_chain], (batches[-1].empty.sum(), 1)),
+    )
     names = {}
     if case.known == "seeds":
         topics = [CLASSES.get(case.response, ["x", "y"])[1], "free"]
@@ -797,8 +801,10 @@ def naive_omega(case, batches, model, batch):
     if case.words:
         words = terms[WordWeights]
         rows = tf_idf(words.dictionary, batch.X)
-    empty = terms[Intercept].response.plain().draw_offsets(
-        terms[Intercept].empty, terms[Intercept].empty_documents, len(omega)
+    empty = (
+        terms[Intercept]
+        .response.plain()
+        .draw_offsets(terms[Intercept].empty, terms[Intercept].empty_documents, len(omega))
     )
     topics = [
         [[documents.part(slice(d, d + 1)).token_topics(place, chain) for d in range(len(lengths))]
