@@ -569,7 +569,7 @@ MEETINGS = [  # where two features meet
     m("model/priors", "seeded topics are named in the first set only", "for place in range(n_sets) for k, topic in topics}",
       "for place in range(1) for k, topic in topics}", "pairs:separate_seeds"),
     m("model/priors", "seeds pull in every batch", "if means is not None and not (earlier and earlier.updates):", "if means is not None:", "pairs:seeds_partial"),
-    m("model/priors", "a rating's seed in standard units", "precision - 1.0 / NU2_PREDICTION", "precision", "pairs:seeds"),
+    m("model/priors", "the prior of prediction weights twice", "precision - 1.0 / NU2_PREDICTION", "precision", "pairs:seeds"),
     m("model/responses/numbers", "the pull of ratings in the user's units", "mean = float(number) / np.broadcast_to(self.unit, (n_columns,))",
       "mean = float(number) / np.ones((n_columns,))", "pairs:seeds"),
     m("model/priors", "covariates standardised as the prior's were", "change[n_topics:, :n_topics] = ((old.mean - new.mean) / new.scale)[:, None]",
