@@ -145,7 +145,7 @@ class NewDocuments:
 
     def loss(self, truth: np.ndarray) -> np.ndarray:
         """The loss of each prediction, (n_docs,)."""
-        response = self.posterior.response.plain()
+        response = self.posterior.response.plain().compared_with(truth)
         return self.summarise(lambda omegas, scales, docs: response.loss(truth[docs], omegas, scales))
 
     def surprise(self, truth: np.ndarray) -> np.ndarray:

@@ -293,6 +293,10 @@ class Response(ABC):
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """y, checked, in the form that the methods below compare with predictions; NaN where it is unknown."""
 
+    def compared_with(self, truth: np.ndarray) -> "Response":
+        """This response, whose losses may depend on all of the responses that they compare with."""
+        return self
+
     @abstractmethod
     def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The loss of each document in each draw, (n_docs, n_draws)."""

@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
 from supertopic.corpus.source import make_target
-from supertopic.model.responses.base import Encoded, Response, average, quantile
+from supertopic.model.responses.base import TINY, Encoded, Response, average, quantile
 from supertopic.model.responses.values import without_na
 
 MOST_SEED = 1000.0  # standard deviations of y that a seeded topic may be said to add
@@ -26,6 +26,8 @@ class NumberResponse(Response):
     multioutput: bool = field(default=False, kw_only=True)  # whether y had two dimensions
     centre: np.ndarray | float = field(default=0.0, kw_only=True)  # (R,): the mean of y in all batches
     unit: np.ndarray | float = field(default=1.0, kw_only=True)  # (R,): its standard deviation in the first
+
+    spread: np.ndarray | float = field(default=1.0, kw_only=True)  # (R,): the variance that losses are divided by
 
     learned: ClassVar[tuple[str, ...]] = ("names", "multioutput", "centre", "unit")
     score_name: ClassVar[str] = "R2"
@@ -150,6 +152,9 @@ class NumberResponse(Response):
         found = self.log_predictive(np.nan_to_num(truth), omegas, scales) - np.log(self.unit)
         return np.where(np.isnan(truth), np.nan, found)
 
+    def compared_with(self, truth: np.ndarray) -> Self:
+        return replace(self, spread=np.maximum(np.nanvar(truth, axis=0), TINY))
+
     def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         pairs = zip(omegas, scales, strict=True)
         losses = [-self.with_scale(scale).log_density(truth, omega).sum(axis=1) for omega, scale in pairs]
@@ -158,7 +163,7 @@ class NumberResponse(Response):
     def loss(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The squared error in units of the variance."""
         mean = average([self.mean(omega) for omega in omegas])
-        return ((mean - truth) ** 2 / np.maximum(truth.var(axis=0), 1e-300)).mean(axis=1)
+        return ((mean - truth) ** 2 / self.spread).mean(axis=1)
 
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         return float(r2_score(truth, (expected - self.centre) / self.unit))
