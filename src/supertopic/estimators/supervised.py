@@ -223,12 +223,14 @@ class Supervised(TopicModel):
         """The loss of each document, a score of all of them, and the name of the score.
 
         The loss of classes and labels is -log p, of the hinge the share of errors, of ratings the squared error in
-        units of the variance, and of counts the negative log density.
+        units of the variance, and of counts the negative log density; NaN where y is unknown.
         """
         documents = self._new(X, **beside)
         response = documents.posterior.response
         truth = response.truth(y, documents.counts.shape[0])
-        return documents.loss(truth), response.score(truth, documents.expected()), response.score_name
+        known = ~np.isnan(truth).any(axis=1)
+        score = response.score(truth[known], documents.expected()[known])
+        return documents.loss(truth), score, response.score_name
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

@@ -55,6 +55,8 @@ def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:
 def losses(documents: NewDocuments, truth: np.ndarray) -> tuple[np.ndarray, list[float]]:
     """The mean loss of each draw, (chain, draw), and the score of each chain."""
     response, n_chains = documents.posterior.response.plain(), documents.posterior.n_chains
+    known = ~np.isnan(truth).any(axis=1)
+    documents, truth = documents.part(known), truth[known]
 
     def summary(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> tuple[np.ndarray, np.ndarray]:
         return response.draw_losses(truth[docs], omegas, scales), by_chain(response.expected(omegas), n_chains)
