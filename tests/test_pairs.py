@@ -11,6 +11,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import r2_score
 
 from supertopic import MedLDAClassifier, Prior, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.inference import calibration as calibration_room
@@ -991,6 +992,40 @@ def check_jobs(case, batches, model, other, monkeypatch, folder):
     assert_same(two.posterior_, model.posterior_, without=("timings",))
     for a, b in zip(answers(model, other), answers(two, other), strict=True):
         assert_same(a, b)
+    (losses, score, _), (again, same, _) = (m.evaluate(other.X, other.known_y(), **other.beside) for m in (model, two))
+    assert_same(losses, again)
+    assert score == same
+
+
+def check_evaluation(case, batches, model, batch):
+    """Losses and scores by their definition: a document whose response is unknown has neither."""
+    batch = replace_case(batch, replace(case, unknown=True))
+    losses, score, _ = model.evaluate(batch.X, batch.known_y(), **batch.beside)
+    known, y = ~batch.unknown.reshape(len(batch.y), -1), batch.y.reshape(len(batch.y), -1)
+    expected, rows = model._new(batch.X, **batch.beside).expected(), known.all(axis=1)
+    assert np.isnan(losses[~known.any(axis=1)]).all() and np.isfinite(losses[rows]).all()
+    if case.response in ("rating", "ratings"):
+        variance = [y[known[:, r], r].var() for r in range(y.shape[1])]
+        close(losses[rows], ((expected - y) ** 2 / variance).mean(axis=1)[rows])
+    elif case.response in ("binary", "classes"):
+        names = CLASSES[case.response]
+        close(losses[rows], [-np.log(expected[d, names.index(batch.y[d])]) for d in np.flatnonzero(rows)])
+    elif case.response == "labels":
+        p = np.where(y > 0.5, expected, 1.0 - expected)
+        close(losses[known.any(axis=1)], np.where(known, -np.log(p), 0.0).sum(axis=1)[known.any(axis=1)])
+    predicted = model.predict(batch.X, **batch.beside)
+    if case.response in CLASSES:
+        close(score, np.mean(predicted[rows] == batch.y[rows]))
+    else:
+        close(score, r2_score(batch.y[rows], predicted[rows]))
+
+
+def check_matches(case, model):
+    """Topics of a chain are matched with those of the best chain in the same set."""
+    for chain, order in enumerate(model.match_topics()):
+        assert sorted(order) == list(range(case.n_sets * K)) and (order // K == np.arange(case.n_sets * K) // K).all()
+        if chain == model.best_chain_:
+            assert order.tolist() == sorted(order)
 
 
 def check_separate(case, batches, model, other, monkeypatch, folder):
@@ -1076,6 +1111,8 @@ def test_features_in_pairs(number, monkeypatch, tmp_path):
             assert first.posterior_ is before
             check_fit(case, batches, recorder, before, model)
     check_predictions(case, batches[: 1 + case.partial], model, other)
+    check_evaluation(case, batches, model, other)
+    check_matches(case, model)
     ways = [WAYS[number % len(WAYS)]] + [check_resumed] * case.resumed + [check_loaded] * case.loaded
     ways += [check_separate] * (case.n_sets > 1) + [check_words_off] * (case.words and number % 3 == 0)
     for i, check in enumerate(ways):

@@ -185,9 +185,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         grids[BESIDE] = list(words.fit.shrinkage.grids.values())
     if alone:
         grids[ALONE] = list(alone.grids.values())
-    carryover = carry_over(
-        made, scale, level_shift=shift, words=words.carryover() if words else None, grids=grids
-    )
+    carryover = carry_over(made, scale, level_shift=shift, words=words.carryover() if words else None, grids=grids)
     return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
 
 
