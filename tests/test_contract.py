@@ -301,7 +301,11 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
             np.testing.assert_array_equal(one, other)
         assert a[3] == pytest.approx(b[3], rel=1e-12)
 
-    if DEVICE == "simulator" and "device" in engine and (sampler == "drawn") == (kind in ("hinge", "negative binomial")):
+    if (
+        DEVICE == "simulator"
+        and "device" in engine
+        and (sampler == "drawn") == (kind in ("hinge", "negative binomial"))
+    ):
         pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)
     n, m = (1, 1) if DEVICE == "simulator" else (3, 2)  # the simulator is slow

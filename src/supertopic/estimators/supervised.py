@@ -19,7 +19,7 @@ from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses.base import draw_interval
 from supertopic.report import summary
 from supertopic.report.diagnose import Diagnosis, diagnose_response
-from supertopic.report.evaluate import with_known_response
+from supertopic.report.evaluate import known_responses
 from supertopic.report.explain import Explanation, explain_document
 from supertopic.report.topics import vocabulary_of
 
@@ -158,15 +158,17 @@ class Supervised(TopicModel):
         return np.argsort(-documents.surprise(truth), kind="stable")[:n]
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> tuple[np.ndarray, float, str]:
-        """The loss of each document with a known response, a score of all of them, and the name of the score.
+        """The loss of each document, a score of all with known responses, and the name of the score.
 
         The loss of classes and labels is -log p, of the hinge the share of errors, of ratings the squared error in
-        units of the variance, and of counts the negative log density.
+        units of the variance, and of counts the negative log density; NaN where y is unknown.
         """
         documents = self._new(X, **beside)
         response = documents.posterior.response
-        documents, truth = with_known_response(documents, response.truth(y, documents.counts.shape[0]))
-        return documents.loss(truth), response.score(truth, documents.expected()), response.score_name
+        truth = response.truth(y, documents.counts.shape[0])
+        known = known_responses(truth)
+        score = response.score(truth[known], documents.expected()[known])
+        return documents.loss(truth), score, response.score_name
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

@@ -178,7 +178,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     described, n_held_out = None if made.previous else {"documents": 0}, int(split.mask.sum())
     if shrinkage and alone and n_held_out:
         described = describe_held_out(shrinkage, alone, word_share, n_held_out, made.response)
-    of_words = words.carryover() if words else made.past.words
+    of_words = words.carryover() if words else None
     carryover = carry_over(made, scale, level_shift=shift, words=of_words, grids=summed_grids(made, alone, words))
     return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from supertopic.inference.predict import NewDocuments, Settings
 from supertopic.model.posterior import Posterior, Traces
 from supertopic.report.diagnostics import ess, rhat
-from supertopic.report.evaluate import with_known_response
+from supertopic.report.evaluate import known_responses
 from supertopic.report.topics import perplexity
 from supertopic.warn import warn
 
@@ -56,6 +56,8 @@ def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:
 def losses(documents: NewDocuments, truth: np.ndarray) -> tuple[np.ndarray, list[float]]:
     """The mean loss of each draw, (chain, draw), and the score of each chain."""
     response, n_chains = documents.posterior.response.plain(), documents.posterior.n_chains
+    known = known_responses(truth)
+    documents, truth = documents.part(known), truth[known]
 
     def summary(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> tuple[np.ndarray, np.ndarray]:
         return response.draw_losses(truth[docs], omegas, scales), by_chain(response.expected(omegas), n_chains)
@@ -89,7 +91,7 @@ def diagnose_response(
             "ess": float(np.nanmedian([ess(values) for values in omega])),
         }
         if truth is not None:
-            quantities["held-out loss"], scores = losses(*with_known_response(documents, truth))
+            quantities["held-out loss"], scores = losses(documents, truth)
             figures["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
     return finish(posterior, figures, quantities)
 

@@ -12,12 +12,12 @@ MOST_MARKS = 1000  # in a plot of points
 Z90 = 1.645
 
 
-def with_known_response(documents: NewDocuments, truth: np.ndarray) -> tuple[NewDocuments, np.ndarray]:
-    """The documents whose responses are known, and these."""
+def known_responses(truth: np.ndarray) -> np.ndarray:
+    """The numbers of the documents whose responses are known; truth is as from `Response.truth`."""
     known = np.flatnonzero(~np.isnan(truth).any(axis=1))
     if not len(known):
         raise ValueError("No response in y is known; at least some must be.")
-    return (documents, truth) if len(known) == len(truth) else (documents.part(known), truth[known])
+    return known
 
 
 def evaluate(

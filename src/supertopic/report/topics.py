@@ -99,12 +99,13 @@ def label_topics(posterior: Posterior, names: np.ndarray) -> list[str]:
 
 def match_topics(posterior: Posterior) -> np.ndarray:
     """For each chain the topics that are most like those of the best chain, in its order: (n_chains, K)."""
-    best = np.sqrt(posterior.phi(posterior.best_chain))
     order = np.tile(np.arange(posterior.n_topics), (posterior.n_chains, 1))
-    for chain in range(posterior.n_chains):
-        if chain != posterior.best_chain:
-            alike = best.T @ np.sqrt(posterior.phi(chain))  # Bhattacharyya's coefficient
-            order[chain] = linear_sum_assignment(-alike)[1]
+    for topics, places in zip(posterior.topics, posterior.places, strict=True):  # a class has its own topics
+        best = np.sqrt(topics.phi(posterior.best_chain))
+        for chain in range(posterior.n_chains):
+            if chain != posterior.best_chain:
+                alike = best.T @ np.sqrt(topics.phi(chain))  # Bhattacharyya's coefficient
+                order[chain, places] = places.start + linear_sum_assignment(-alike)[1]
     return order
 
 

@@ -84,7 +84,9 @@ class Hinge(KernelResponse, ClassResponse):
 
     def loss(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The share of errors: a hinge has no probabilities."""
-        return (~self.right(truth, average(omegas))).mean(axis=1)
+        wrong = ~self.right(truth, average(omegas))
+        n_known = np.maximum((~np.isnan(truth)).sum(axis=1), 1) if self.multilabel else 1
+        return sum_known(wrong.astype(float), truth) / n_known
 
     def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         score = average(omegas)
