@@ -337,7 +337,7 @@ ABOVE = [
     m("estimators/base", "seeds are part of what was seen", "- n_draws * imagined.reshape(len(word_topic), -1)", "", "priors:pseudo"),
     m("estimators/choosing", "the standard error of all", "more = losses[row[\"n_topics\"]] - losses[self.best]",
       "more = losses[row[\"n_topics\"]] - losses[self.best].mean()", "priors:standard"),
-    m("command/show", "the base rate of the test documents", 'base = np.mean(known.astype(float) if labels else known[:, None] == model.classes_, axis=0)',
+    m("command/evaluate", "the base rate of the test documents", 'base = np.mean(train_y if labels else train_y[:, None] == classes, axis=0)',
       'base = np.mean(truth, axis=0)', "cli"),
     m("baselines/disclda", "no class prior", "self._log_prior = np.log(np.bincount(index) / len(index))",
       "self._log_prior = np.zeros(len(np.bincount(index)))", "baselines"),
