@@ -210,7 +210,11 @@ def clean_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, l
 
 def skip_foreign(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Methods that scikit-learn gives every estimator are described there; attributes are in the class's own list."""
-    if isinstance(obj, property) or not (getattr(obj, "__module__", None) or "").startswith("supertopic"):
+    if (
+        isinstance(obj, property)
+        or parameters.internal(obj)
+        or not (getattr(obj, "__module__", None) or "").startswith("supertopic")
+    ):
         return True
     return None
 

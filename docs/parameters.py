@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from typing import Any
 
 SHARED = {
@@ -59,8 +60,30 @@ SHARED = {
     "ChoiceDisplay.columns": ("dict", "The columns of the table."),
     "ChoiceDisplay.chosen": ("int", "The number of topics that is marked."),
     "Explanation.column": ("int", "The number of the column."),
+    "chain": ("int", "The number of the chain."),
+    "kind": ("class", "A class of terms; for `register`, one of estimators."),
+    "response": ("Response", "The response of the model."),
+    "documents": ("Documents", "New documents, such as `inference.predict.NewDocuments`."),
+    "document": ("Documents", "The same with a single document."),
+    "factor": ("ndarray of shape (n_chains, n_draws, n_columns)", "What each draw of the weights is multiplied by."),
+    "centre": ("ndarray of shape (n_chains, n_columns)", "omega of the usual mixture of topics."),
+    "tensors": ("dict of ndarray", "The arrays of a file."),
+    "shape": ("Shape", "The sizes that the arrays must fit."),
+    "n_topics": ("int", "The number of topics of a set."),
+    "Posterior.weights": ("list of ndarray", "Weights of the topics of each set."),
 }
 SECTIONS = {"Parameters", "Attributes"}
+# methods that the library itself calls, or that estimators of one's own override: CONTRIBUTING describes them
+INTERNAL = {
+    "make_response", "check_parameters", "fit_corpus", "Seeds.check", "Seeds.counts", "Seeds.means", "Seeds.names",
+    "Prior.check",
+}  # fmt: skip
+
+
+def internal(function: Any) -> bool:
+    """Whether a method is not part of the reference."""
+    name = getattr(function, "__qualname__", "")
+    return name in INTERNAL or name.rpartition(".")[2] in INTERNAL
 
 
 def undescribed(function: Callable) -> list[str]:
@@ -78,7 +101,7 @@ def complete(obj: Any, what: str, lines: list[str]) -> None:
     """Add the list of parameters, in numpydoc's style, to a docstring that has none."""
     if what not in ("class", "method", "function"):
         return
-    if isinstance(obj, type) and issubclass(obj, tuple):
+    if isinstance(obj, type) and (issubclass(obj, tuple) or is_dataclass(obj)):
         lines += ["", "Attributes", "----------", *fields(obj), ""]
         return
     own, entries = getattr(obj, "__qualname__", "").split(".")[0], []
@@ -89,10 +112,10 @@ def complete(obj: Any, what: str, lines: list[str]) -> None:
         lines += ["", "Parameters", "----------", *entries, ""]
 
 
-FIELD = re.compile(r"^    (\w+): ([^#\n=]+?)(?:  # (.*))?$", re.MULTILINE)
+FIELD = re.compile(r"^    (\w+): (?!ClassVar)([^#\n=]+?)(?: = [^#\n]+?)?(?:  # (.*))?$", re.MULTILINE)
 
 
 def fields(kind: type) -> list[str]:
-    """The fields of a named tuple, with the comments beside them."""
-    head = inspect.getsource(kind).partition("    def ")[0]
+    """The fields of a named tuple or a dataclass, with the comments beside them."""
+    head = re.split(r"\n    (?:def |@)", inspect.getsource(kind))[0]
     return [line for name, type_, comment in FIELD.findall(head) for line in (f"{name} : {type_}", f"    {comment}")]

@@ -64,8 +64,8 @@ print(f"always the larger class:      {max(np.mean(y_test == name) for name in m
 # %%
 # What the topics are, and what they do
 # -------------------------------------
-# Each topic has a weight. It compares the log-odds of "urgent" of a ticket that is all this topic with those of a ticket
-# of which nothing is known. The line is a 90 % interval.
+# Each topic has a weight. It compares the log-odds of "urgent" of a ticket that is all this topic with those of a
+# ticket of which nothing is known. The line is a 90 % interval.
 
 display = CoefficientDisplay.from_estimator(model, words, n_words=4)
 _ = display.ax_.set_xlabel("log-odds of urgent, against the base rate")

@@ -17,9 +17,9 @@ makes up a few reviews, and says so.
 # %%
 # Reviews, ratings, covariates
 # ----------------------------
-# A review belongs to a genre if it contains the name of the genre. Genres and critics become columns of numbers, and the
-# names of the genres are removed from the vocabulary. One critic has no column, so that the others are compared with
-# this one. 1,500 reviews are enough here.
+# A review belongs to a genre if it contains the name of the genre. Genres and critics become columns of numbers, and
+# the names of the genres are removed from the vocabulary. One critic has no column, so that the others are compared
+# with this one. 1,500 reviews are enough here.
 
 import gzip
 import json

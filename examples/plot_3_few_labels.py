@@ -96,7 +96,7 @@ for i in unlabelled[model.unsure(X[unlabelled], 5)]:
 # %%
 # What next
 # ---------
-# Label those, fit again, and stop when the accuracy on test documents no longer rises. Keep some labelled documents
-# out of this loop, to evaluate the final model. On 20 Newsgroups with a tenth of the labels, :doc:`the page on responses </responses>` has the
-# same comparison. Labels of several people that contradict each other are the subject of :doc:`the next tutorial
-# </auto_examples/plot_4_wrong_labels>`.
+# Label those, fit again, and stop when the accuracy on test documents no longer rises. Keep some labelled documents out
+# of this loop, to evaluate the final model. On 20 Newsgroups with a tenth of the labels, :doc:`the page on responses
+# </responses>` has the same comparison. Labels of several people that contradict each other are the subject of
+# :doc:`the next tutorial </auto_examples/plot_4_wrong_labels>`.

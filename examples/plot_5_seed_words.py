@@ -12,8 +12,8 @@ The corpus is one that every installation has, the docstrings of SciPy; the clas
 # %%
 # A few words for a few topics
 # ----------------------------
-# ``seeds`` is a dict of lists of words. The first topics are the seeded ones, in every chain. Words are matched with the
-# names of the columns, so ``fit`` needs ``feature_names``.
+# ``seeds`` is a dict of lists of words. The first topics are the seeded ones, in every chain. Words are matched with
+# the names of the columns, so ``fit`` needs ``feature_names``.
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer

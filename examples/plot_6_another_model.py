@@ -35,8 +35,9 @@ archive = make_pipeline(vectorizer(), LDA(n_topics=30, n_chains=2, n_jobs=-1, ra
 # %%
 # Sixty documents with a label
 # ----------------------------
-# They have a smaller vocabulary. Words are matched by name. The word counts of the archive's topics become pseudo-counts
-# of the new topics. So "eigenvalue" and "matrix" can share a topic although none of the sixty documents has both.
+# They have a smaller vocabulary. Words are matched by name. The word counts of the archive's topics become
+# pseudo-counts of the new topics. So "eigenvalue" and "matrix" can share a topic although none of the sixty documents
+# has both.
 
 some, _ = train_test_split(np.arange(len(y)), train_size=60, random_state=0, stratify=y)
 few_texts, few_labels = [texts[i] for i in some], y[some]
@@ -56,8 +57,8 @@ for name, more in {
     print(f"sixty documents {name:<18} accuracy {model.score(X_new, y_new):.3f}")
 
 # %%
-# The vocabulary of the archive is larger. A model with the archive's vectorizer can also use words of new documents that
-# no labelled document has, through their topics. Such words have no direct weights. Try both.
+# The vocabulary of the archive is larger. A model with the archive's vectorizer can also use words of new documents
+# that no labelled document has, through their topics. Such words have no direct weights. Try both.
 
 X, X_new = archive[0].transform(few_texts), archive[0].transform(new_texts)
 model = SLDAClassifier(prior=archive, **options).fit(X, few_labels, feature_names=archive[0].get_feature_names_out())
@@ -65,8 +66,9 @@ print(f"with the archive's vocabulary      accuracy {model.score(X_new, y_new):.
 
 # %%
 # ``Prior(archive, discount=0.5)`` gives each document of the archive half of the weight of a new document. A small
-# discount helps where the archive is of another kind of text. ``Prior(archive, weights=True)`` also takes the weights of
-# the archive's model as a prior, if both have the same response. On the command line: ``supertopic fit few.csv ... --prior archive.model --discount 0.5``.
+# discount helps where the archive is of another kind of text. ``Prior(archive, weights=True)`` also takes the weights
+# of the archive's model as a prior, if both have the same response. On the command line: ``supertopic fit few.csv ...
+# --prior archive.model --discount 0.5``.
 #
 # What next
 # ---------

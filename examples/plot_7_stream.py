@@ -48,8 +48,9 @@ print(f"all at once:{'':27} accuracy {SLDAClassifier(**options).fit(X, y).score(
 #
 # What changes
 # ------------
-# Here the classes exchange their names in the second half of the stream. ``partial_fit(..., discount=0.3)`` gives earlier
-# documents less weight: those of the previous batch count 0.3 times, and those of the batch before it 0.09 times.
+# Here the classes exchange their names in the second half of the stream. ``partial_fit(..., discount=0.3)`` gives
+# earlier documents less weight: those of the previous batch count 0.3 times, and those of the batch before it 0.09
+# times.
 
 names = np.unique(y)
 later = dict(zip(names, np.roll(names, 1), strict=True))
@@ -67,5 +68,6 @@ for discount in (1.0, 0.3):
 # %%
 # What next
 # ---------
-# Without a change, ``discount=1`` is best. With a change, compare a few values by how well each batch is predicted before
-# the model is updated with it.
+# In this short stream both values adapt to the change within a batch. In a stream of your own, keep ``discount=1`` as
+# long as nothing changes. Otherwise compare a few values by how well each batch is predicted before the model is
+# updated with it.

@@ -105,7 +105,7 @@ def make_corpus(
     doc_length : float, default=80
         Mean length of a document (Poisson).
     alpha, beta : float
-        Dirichlet priors: alpha in all for a document, beta for each word of a topic.
+        Dirichlet priors: alpha is the total for a document, beta is for each word of a topic.
     eta : array-like of shape (n_topics,) or (n_columns, n_topics), optional
         The weights; by default n_topics numbers from -6 to 6.
     random_state : int, RandomState or None

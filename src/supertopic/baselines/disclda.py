@@ -2,8 +2,8 @@
 
 A document of class y draws proportions theta ~ Dir(alpha) over L places, and each word a place l, then a topic from
 column l of the class's map T^y (K, L), then the word from that topic: for class y it is LDA with the L distributions
-Psi^y = Phi T^y. Columns of T^y start as "my class's own topic" or "a shared topic", and are then learned to tell the
-classes apart, by gradient ascent on
+Psi^y = Phi T^y. Columns of T^y start as "a topic of this class" or "a shared topic", and are then learned, so that they
+separate the classes, by gradient ascent on
 
     J(T) = mean_d log p(y_d | w_d),    p(y | w) proportional to pi_y exp(F(w, y)),
 
@@ -100,9 +100,10 @@ class DiscLDA(ClassifierMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_topics : int, default=20
-        Topics K in all. Half of them belong to the classes, at least one each; the others are shared, at least one.
+        The total number of topics K. Half of them belong to the classes, at least one each; the others are shared, at
+        least one.
     alpha : float, default=1.0
-        Dirichlet prior of a document's places, in all.
+        Dirichlet prior of a document's places, the total.
     beta : float, default=0.01
         Smooths the topics.
     max_iter : int, default=50

@@ -18,8 +18,8 @@ class_weight : "balanced", dict or None, default=None
     "balanced" does so for having and not having each label.
 calibrate : bool, default=True
     Predict with weights that are drawn again, with c = 1, on the topic shares that training documents would have if
-    they were new, and that are shrunk as held-out documents say: see `prediction_draws_`. Otherwise predict with, and
-    report, the chain's own weights, `training_draws_`, which are too sure; nothing is held out then.
+    they were new, and that are shrunk with the help of held-out documents: see `prediction_draws_`. Otherwise predict
+    with, and report, the chain's own weights, `training_draws_`, which are too certain; nothing is held out then.
 words : bool, default=True
     Add direct weights of single words (tf-idf, ridge regression) for what the topics miss: see `word_coef_`. Topics and
     `coef_` are the same without. Needs `calibrate`.
@@ -34,7 +34,7 @@ alpha : float, array-like of shape (n_topics,) or None, default=None
 beta : float, default=0.01
     Dirichlet prior of a topic's words, for each word.
 optimize_priors : bool, default=False
-    Learn alpha, for each topic its own, and beta from the data during the burn-in; the given ones are the start.
+    Learn alpha, for each topic its own, and beta from the data during the burn-in; the given values are the start.
 nu2 : float, default=1.0
     Prior variance of the weights eta.
 seeds : Seeds, dict of lists of str, or list of them, optional
@@ -50,24 +50,24 @@ start : {"mean", "paper"}, default="mean"
 burn_in, n_draws : int, default=60 and 20
     A chain runs burn_in + n_draws iterations; the last n_draws are kept.
 n_chains : int, default=4
-    Independent chains. Predictions average over all; the topics of the one with the highest log joint are shown.
+    Independent chains. Predictions average over all; tables show the topics of the one with the highest log joint.
 sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
-    Which sampler runs; "auto" looks at the corpus, and `sampler_` says what it chose.
+    Which sampler runs; "auto" depends on the corpus, and `sampler_` is the sampler that ran.
 predict_sweeps : int, default=40
     Sweeps over a new document; the second half is averaged.
 missing_label : object, optional
     The value of y that means "unknown", for example -1. NaN, None and pandas' NA always do. Such a document adds
     its words only.
 n_jobs : int, optional
-    Threads, in scikit-learn's sense. They serve chains first, then shards; the result does not depend on them.
+    Threads, in scikit-learn's sense. Chains get threads first, then shards; the result does not depend on them.
 device : {"cpu", "cuda"}, default="cpu"
     Where topics are sampled: "cuda" is an NVIDIA GPU, and needs `pip install "supertopic[gpu]"`. All chains run on it
     at once, with the sampler "delayed" or "drawn". It may be changed for predictions, and is not part of a model file.
 engine : {"threads", "ray", "ray:ADDRESS"}, default="threads"
-    Who fits: threads of this process, or the machines of a Ray cluster, which needs `pip install "supertopic[ray]"`.
-    Without an address and RAY_ADDRESS a cluster of this machine alone is started, and stopped at the end. There n_jobs
-    is the number of threads of a worker; None is one worker for each machine, with all its cores. The model is the
-    same, bit for bit, and predictions are made by threads.
+    What runs the fit: threads of this process, or the machines of a Ray cluster, which needs `pip install
+    "supertopic[ray]"`. Without an address and RAY_ADDRESS a cluster of this machine alone is started, and stopped at
+    the end. There n_jobs is the number of threads of a worker; None is one worker for each machine, with all its
+    cores. The model is the same, bit for bit, and predictions are made by threads.
 random_state : int, RandomState or None
     The seed; None takes fresh entropy, and `seed_` keeps what was used.
 verbose : bool, default=False
@@ -107,12 +107,12 @@ topic_word_ : ndarray of shape (n_topics, n_words)
     The topics: rows sum to 1.
 doc_topic_ : ndarray of shape (n_docs, n_topics)
     The mean zbar of the training documents. It depends on the response, except for held-out documents; `transform`
-    does not.
+    does not. A loaded model has none.
 log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
     The log joint density, and the iterations at which it was taken: every tenth, and all that are kept.
 best_chain_, sampler_, seed_, timings_ : int, str, int, dict
-    The chain that is shown, the sampler that ran, the seed, and the seconds spent on eta, z and lambda by all threads
-    or by the GPU; on a cluster also seconds and bytes of exchange.
+    The chain whose topics are reported, the sampler that ran, the seed, and the seconds spent on eta, z and lambda by
+    all threads or by the GPU; on a cluster also seconds and bytes of exchange.
 n_batches_ : int
     The number of batches that `partial_fit` has learned from, or 1.
 vocabulary_ : ndarray of shape (n_words,)
@@ -139,10 +139,10 @@ discount : float, default=1.0
     The weight of an earlier document beside one of this batch: 1 is as much, 0 is nothing.
 feature_names : array-like of str, optional
     The words of X's columns, such as `vectorizer.get_feature_names_out()`: for seeds, for a prior with another
-    vocabulary, and wherever words are shown. A DataFrame has them already.
+    vocabulary, and for all tables with words. A DataFrame has them already.
 checkpoint, checkpoint_every : path and seconds, optional
-    The folder to which the state of the chains is written, and how often. The same call goes on from there after it
-    was stopped or killed, and ends in the same model, bit for bit; with a larger n_draws it continues a fit.
+    The folder to which the state of the chains is written, and how often. The same call resumes from there after it
+    was stopped or killed, and gives the same model, bit for bit; with a larger n_draws it continues a fit.
 """
 LDA_HAS_NOT = (
     "coef_", "prediction_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "held_out_",

@@ -149,52 +149,70 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     response, split = made.response.plain(), made.split
     lengths = np.diff(split.seen.doc_start)
     seen = at_batch_level(made.response, split.seen.target, lengths, made.rate.batch_shift)
+    left_out, by_covariates = left_out_omega(made), seen.covariates @ beside.mean(axis=(0, 1)).T
     evidence = gather_held_out(made, scale)
-    alone = None
-    if evidence:
-        alone = estimate_shrinkage(
-            response, evidence.target, evidence.draws, evidence.scales, earlier=discounted(made, ALONE)
-        )
-    left_out = np.mean(
-        [np.concatenate([run.weights.left_out_omega for run in runs], axis=1) for runs in zip(*made.runs, strict=True)],
-        axis=0,
-    )
-    by_covariates = split.seen.target.covariates @ beside.mean(axis=(0, 1)).T
-    words = None
+    alone, words = shrink_alone(made, evidence), None
     if made.config.words and made.counts is not None:
-        mean_scale = response.with_scale(scale.mean(axis=(0, 1)))
         target = seen._replace(offset=seen.offset + by_covariates)
-        words = fit_words(made, evidence, mean_scale, Seen(made.counts[~split.mask], target, left_out))
+        of_mean = response.with_scale(scale.mean(axis=(0, 1)))
+        words = fit_words(made, evidence, of_mean, Seen(made.counts[~split.mask], target, left_out))
     shrinkage = alone if words is None else words.fit.shrinkage or alone
     word_share = 0.0 if words is None else words.keep_copies(alone)
     factors = DrawnFactors.draw(shrinkage, alone, word_share, scale.shape[:2], seen.y.shape[1], made.rng(2))
     centre = usual_omega(made, topics)
-    topics = topics.centred(centre).scaled(factors.topics)
     draws = factors.omega_draws(
         seen, left_out - centre.mean(axis=0), by_covariates, words.fit.added if words else 0.0,
         evidence.draws if evidence else [], centre,
     )  # fmt: skip
-    terms: list[Term] = [topics, *with_covariates(made.covariates, beside * factors.covariates[..., None])]
     further = learn_further(made, seen, draws)
     for _, added in further:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
-    earlier = made.past.level_shift
-    earlier = np.zeros((3, seen.y.shape[1])) if earlier is None else earlier.copy()
-    earlier[:2] *= made.discount
-    shift = shift_level(response, seen, lengths, draws, earlier, made.rng(5))
-    terms += [intercept(made, made.rate.base + level_of(shift)), *(words.terms() if words else [])]
-    terms += [term for term, _ in further]
-    n_held_out = int(split.mask.sum())
-    described = {"documents": 0} if not made.previous else None
+    shift = shift_level(response, seen, lengths, draws, earlier_shift(made), made.rng(5))
+    terms = [
+        topics.centred(centre).scaled(factors.topics),
+        *with_covariates(made.covariates, beside * factors.covariates[..., None]),
+        intercept(made, made.rate.base + level_of(shift)),
+        *(words.terms() if words else []),
+        *(term for term, _ in further),
+    ]
+    described, n_held_out = None if made.previous else {"documents": 0}, int(split.mask.sum())
     if shrinkage and alone and n_held_out:
         described = describe_held_out(shrinkage, alone, word_share, n_held_out, made.response)
+    of_words = words.carryover() if words else made.past.words
+    carryover = carry_over(made, scale, level_shift=shift, words=of_words, grids=summed_grids(made, alone, words))
+    return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
+
+
+def left_out_omega(made: Ingredients) -> np.ndarray:
+    """The topics' part of omega of the seen documents from left-out shares, averaged over chains: (n_docs, R)."""
+    chains = zip(*made.runs, strict=True)
+    return np.mean([np.concatenate([run.weights.left_out_omega for run in runs], axis=1) for runs in chains], axis=0)
+
+
+def shrink_alone(made: Ingredients, evidence: "Evidence | None") -> Shrinkage | None:
+    """The shrinkage of topics without words beside them."""
+    if evidence is None:
+        return None
+    response, earlier = made.response.plain(), discounted(made, ALONE)
+    return estimate_shrinkage(response, evidence.target, evidence.draws, evidence.scales, earlier=earlier)
+
+
+def earlier_shift(made: Ingredients) -> np.ndarray:
+    """What `shift_level` found in earlier batches, discounted, (3, R)."""
+    known = made.past.level_shift
+    earlier = np.zeros((3, len(made.rate.link))) if known is None else known.copy()
+    earlier[:2] *= made.discount
+    return earlier
+
+
+def summed_grids(made: Ingredients, alone: Shrinkage | None, words: "Words | None") -> dict[str, list[np.ndarray]]:
+    """Log-likelihoods of the factors on all held-out documents so far."""
     grids = dict(made.past.grids)
     if words and words.fit.shrinkage and alone:
         grids[BESIDE] = list(words.fit.shrinkage.grids.values())
     if alone:
         grids[ALONE] = list(alone.grids.values())
-    carryover = carry_over(made, scale, level_shift=shift, words=words.carryover() if words else None, grids=grids)
-    return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
+    return grids
 
 
 def discounted(made: Ingredients, name: str) -> dict[str, np.ndarray] | None:
