@@ -89,6 +89,18 @@ def test_report(command, tmp_path):
     assert "has no column 'nothing'" in command("report", model, data, "--text", "nothing", "-o", page, code=1)
 
 
+def test_a_class_of_the_test_documents_alone_is_wrong_and_not_on_the_page(command, tmp_path):
+    data, model, page = write(tmp_path, "csv", [*ROWS, ("goal senate", "rare")]), tmp_path / "m", tmp_path / "p.html"
+    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model, *FAST, "--hold-out", "0.6", "--json"]
+    for seed in range(6):  # until the split puts the document there
+        found = json.loads(command(*fit, "--seed", seed, "--report", page))
+        if "rare" not in found["classes"]:
+            break
+    assert found["classes"] == ["politics", "sport"] and found["held_out_accuracy"] < 1
+    assert sum(row["documents"] for row in found["held_out_classes"]) == found["held_out_documents"] - 1
+    assert "How well it predicts" in page.read_text(encoding="utf-8")
+
+
 def test_many_files(command, tmp_path):
     """The model of one table, and predictions file by file, which go on where they stopped."""
     data, parts = write(tmp_path, "csv"), tmp_path / "parts"
