@@ -77,7 +77,7 @@ def test_fit_predict_topics(command, tmp_path, kind):
 def test_report(command, tmp_path):
     data, model, page = write(tmp_path, "csv"), tmp_path / "my.model", tmp_path / "page.html"
     more = "--text", "text", "--label", "label"
-    command("fit", data, *more, "-o", model, *FAST, "--hold-out", "0.25", "--report", page)
+    command("fit", data, *more, "-o", model, *FAST, "--test-size", "0.25", "--report", page)
     assert "that the model has not learned from" in page.read_text(encoding="utf-8")
     assert "Logistic regression on tf-idf" in page.read_text(encoding="utf-8")
     command("fit", data, *more, "-o", model, *FAST, "--report", page)
@@ -91,13 +91,13 @@ def test_report(command, tmp_path):
 
 def test_a_class_of_the_test_documents_alone_is_wrong_and_not_on_the_page(command, tmp_path):
     data, model, page = write(tmp_path, "csv", [*ROWS, ("goal senate", "rare")]), tmp_path / "m", tmp_path / "p.html"
-    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model, *FAST, "--hold-out", "0.6", "--json"]
+    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model, *FAST, "--test-size", "0.6", "--json"]
     for seed in range(6):  # until the split puts the document there
         found = json.loads(command(*fit, "--seed", seed, "--report", page))
         if "rare" not in found["classes"]:
             break
-    assert found["classes"] == ["politics", "sport"] and found["held_out_accuracy"] < 1
-    assert sum(row["documents"] for row in found["held_out_classes"]) == found["held_out_documents"] - 1
+    assert found["classes"] == ["politics", "sport"] and found["test_accuracy"] < 1
+    assert sum(row["documents"] for row in found["test_classes"]) == found["test_documents"] - 1
     assert "How well it predicts" in page.read_text(encoding="utf-8")
 
 
@@ -124,7 +124,7 @@ def test_many_files(command, tmp_path):
     assert pq.read_table(tmp_path / "found" / "0.parquet").num_rows == 8
     assert (tmp_path / "found" / "1.parquet").read_bytes() == b"mine"
     wrong = "fit", parts, "--text", "text", "--label", "label", "-o", tmp_path / "m"
-    assert "leave files out of the pattern" in command(*wrong, "--hold-out", "0.2", code=1)
+    assert "leave files out of the pattern" in command(*wrong, "--test-size", "0.2", code=1)
     assert "There is no file" in command("fit", parts / "x*.csv", *wrong[2:], code=1)
     assert "engine must be 'threads', 'ray' or 'ray:ADDRESS'" in command(*wrong, "--engine", "dask", code=1)
 
@@ -132,10 +132,10 @@ def test_many_files(command, tmp_path):
 def test_whole_numbers_empty_cells_and_a_held_out_part(command, tmp_path):
     rows = [(text, {"sport": "1", "politics": "0"}[label] if i % 5 else "") for i, (text, label) in enumerate(ROWS)]
     data, model = write(tmp_path, "csv", rows), tmp_path / "m"
-    arguments = ["fit", data, "--text", "text", "--label", "label", "-o", model, "--hold-out", "0.25", "--json", *FAST]
+    arguments = ["fit", data, "--text", "text", "--label", "label", "-o", model, "--test-size", "0.25", "--json", *FAST]
     summary = json.loads(command(*arguments))
     assert summary["classes"] == [0, 1] and summary["unlabelled"] == 5
-    assert 0 <= summary["held_out_accuracy"] <= 1
+    assert 0 <= summary["test_accuracy"] <= 1
 
 
 def test_the_same_seed_writes_the_same_file_but_for_the_seconds(command, tmp_path):
@@ -159,19 +159,19 @@ def test_auto_says_what_it_chose(command, tmp_path, case):
     cells, kind, why = RESPONSES[case]
     rows = [(text, cells[i % 4]) for i, (text, _) in enumerate(ROWS)]
     data, model = write(tmp_path, "jsonl" if case == "lists" else "csv", rows), tmp_path / "m"
-    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model, "--hold-out", "0.2", *FAST]
+    fit = ["fit", data, "--text", "text", "--label", "label", "-o", model, "--test-size", "0.2", *FAST]
     summary = json.loads(command(*fit, "--json"))
     assert summary["response"] == kind and why in summary["why"]
     lines = command("predict", model, data, "--text", "text").splitlines()
     first = next(csv.DictReader(lines))
     if kind == "labels":
-        assert summary["classes"][0] == "ball" and "p(ball)" in first and "held_out_micro_f1" in summary
+        assert summary["classes"][0] == "ball" and "p(ball)" in first and "test_micro_f1" in summary
         assert set(first["prediction"].split(";")) <= {"", *summary["classes"]}
         hinge = json.loads(command(*fit, "--json", "--loss", "hinge"))
         assert hinge["estimator"] == "MedLDAClassifier"
         assert "score(ball)" in command("predict", model, data, "--text", "text").splitlines()[0]
     elif kind == "rating":
-        assert 1 < float(first["prediction"]) < 5 and float(first["std"]) > 0 and "held_out_r2" in summary
+        assert 1 < float(first["prediction"]) < 5 and float(first["std"]) > 0 and "test_r2" in summary
     assert "weight" in command("topics", model)
 
 
@@ -311,7 +311,7 @@ def test_held_out_documents_follow_the_seed(command, tmp_path, monkeypatch):
 
     monkeypatch.setattr(SLDAClassifier, "fit", fit_and_see)
     for seed in (0, 0, 1, 2, 3):
-        command(*fit, "--hold-out", "0.25", "--seed", seed, "--json")
+        command(*fit, "--test-size", "0.25", "--seed", seed, "--json")
     assert seen[0] == seen[1] and len(set(seen)) > 1
 
 
@@ -332,15 +332,15 @@ def tickets(tmp_path_factory):
 
 def test_held_out_documents_are_evaluated_beside_the_base_rate(command, tickets, tmp_path):
     """The figures by their definitions, from the predictions; classes keep their shares."""
-    fit = ["fit", tickets, "--text", "text", "-o", tmp_path / "m", "--hold-out", "0.25", "--topics", "3"]
+    fit = ["fit", tickets, "--text", "text", "-o", tmp_path / "m", "--test-size", "0.25", "--topics", "3"]
     found = json.loads(command(*fit, "--label", "team", "--json"))
-    assert found["held_out_documents"] == 100 and found["held_out_accuracy"] > found["base_rate_accuracy"] + 0.1
+    assert found["test_documents"] == 100 and found["test_accuracy"] > found["base_rate_accuracy"] + 0.1
     lower, upper = found["interval"]
-    assert lower < found["held_out_accuracy"] < upper and upper - lower < 0.2
-    assert found["held_out_log_loss"] < found["base_rate_log_loss"] - 0.1
+    assert lower < found["test_accuracy"] < upper and upper - lower < 0.2
+    assert found["test_log_loss"] < found["base_rate_log_loss"] - 0.1
     rows = list(csv.DictReader(tickets.read_text(encoding="utf-8").splitlines()))
     share = np.mean([row["team"] == "b" for row in rows])
-    counts = [row["documents"] for row in found["held_out_classes"]]
+    counts = [row["documents"] for row in found["test_classes"]]
     np.testing.assert_allclose(counts, [100 * (1 - share), 100 * share], atol=1)
     entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
     assert found["base_rate_log_loss"] == pytest.approx(entropy, abs=0.01)
@@ -348,7 +348,7 @@ def test_held_out_documents_are_evaluated_beside_the_base_rate(command, tickets,
     assert "by class" in shown and "held-out documents, which no topic has seen" in " ".join(shown.split())
     predicted = list(csv.DictReader(command("predict", tmp_path / "m", tickets, "--text", "text").splitlines()))
     right = np.mean([a["prediction"] == b["team"] for a, b in zip(predicted, rows, strict=True)])
-    assert right == pytest.approx(found["held_out_accuracy"], abs=0.1)
+    assert right == pytest.approx(found["test_accuracy"], abs=0.1)
 
 
 def test_a_warning_says_that_a_coin_has_no_relation_to_topics(command, tickets, tmp_path):
@@ -584,6 +584,6 @@ def test_options_are_named_as_they_are(command, tmp_path):
     given = ("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST)
     message = command(*given, "--covariate", "author", code=1)
     assert "Row 1 of author holds 'author 0', which is not a number; --covariate needs numbers" in message
-    assert "--hold-out is a share from 0 to 1, such as 0.2 for a fifth of the documents, got 20" in command(
-        *given, "--hold-out", "20", code=1
+    assert "--test-size is a share from 0 to 1, such as 0.2 for a fifth of the documents, got 20" in command(
+        *given, "--test-size", "20", code=1
     )

@@ -46,7 +46,7 @@ def test_diagnose_and_its_advice(corpus, fitted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         found = fitted.diagnose(corpus.X[:50], corpus.y[:50])
-    assert set(found) == {"score", "log joint", "training loss", "omega", "held-out loss", "held-out documents"}
+    assert set(found) == {"score", "log joint", "training loss", "omega", "test loss", "held-out documents"}
     assert all(np.isfinite(row["rhat"]) and row["ess"] > 0 for row in found.values() if "rhat" in row)
     assert len(found["score"]) == 2 and found["held-out documents"]["documents"] == fitted.held_out_["documents"]
     lines = repr(found).splitlines()
@@ -81,7 +81,7 @@ def test_every_model_can_be_diagnosed(corpus):
             model.fit(corpus.X, target, **known)
             found = model.diagnose(corpus.X, target, **known)
             score = np.mean(list(found["score"].values()))
-            assert found["held-out loss"]["ess"] > 0
+            assert found["test loss"]["ess"] > 0
             if not isinstance(model, SLDACountRegressor):
                 assert score > 0.4
             if isinstance(model, SLDAClassifier) and target is not labels:  # both by the definition

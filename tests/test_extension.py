@@ -214,7 +214,7 @@ def check_page(model, counts, y, path):
     """The page is one file that evaluates and explains documents."""
     texts, vectorizer = texts_of(counts)
     np.testing.assert_array_equal(vectorizer.transform(texts).toarray(), counts.toarray())
-    page = model.report(texts, y, path, vectorizer=vectorizer, unseen=True)
+    page = model.report(texts, y, path, vectorizer=vectorizer, test=True)
     assert path.read_text(encoding="utf-8") == page and type(model).__name__ in page and len(page) > 10_000
     return page
 

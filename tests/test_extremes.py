@@ -61,7 +61,7 @@ def test_unknown_responses_are_left_out_of_a_diagnosis(kind):
     some = np.arange(200) % 2 == 0
     partly = np.where(some, y.astype(float), np.nan)
     whole, known = model.diagnose(X, partly), model.diagnose(X[some], y[some])
-    assert whole["score"] == known["score"] and whole["held-out loss"] == known["held-out loss"]
+    assert whole["score"] == known["score"] and whole["test loss"] == known["test loss"]
     (losses, score, _), (own, own_score, _) = model.evaluate(X, partly), model.evaluate(X[some], y[some])
     assert score == own_score and np.array_equal(losses[some], own) and np.isnan(losses[~some]).all()
     with pytest.raises(ValueError, match="No response in y is known"):

@@ -275,7 +275,7 @@ def test_a_warning_where_nothing_is_found(texts):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good = SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y)
-    assert good.held_out_["loss"] < good.held_out_["base_loss"] and good.held_out_["nothing"][0] < 0.1
+    assert good.held_out_["loss"] < good.held_out_["base_loss"] and good.held_out_["p_no_effect"][0] < 0.1
     two = np.column_stack([corpus.doc_topic[:, 0], np.random.default_rng(8).normal(size=500)])
     with pytest.warns(UserWarning, match="no relation between topics and columns 1: on"):
         SLDARegressor(3, **RUN).fit(corpus.X, two)

@@ -53,7 +53,7 @@ MODELS = {
 def page_of(name):
     kind, y, more = MODELS[name]
     pipeline = make_pipeline(CountVectorizer(), kind(**RUN, **more)).fit(TEXTS, y)
-    page = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], title="A <page>", unseen=name == "two")
+    page = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], title="A <page>", test=name == "two")
     return pipeline, y, page
 
 
@@ -77,7 +77,7 @@ def test_every_response_has_a_page(name):
     explained = explain(pipeline, TEXTS[one["number"]])
     assert one["omega"] == pytest.approx(explained.omega[explained.column], rel=1e-9)
     judged = data["judged"]
-    assert judged["documents"] == 240 and judged["unseen"] == (name == "two")
+    assert judged["documents"] == 240 and judged["test"] == (name == "two")
     X = pipeline[0].transform(TEXTS)
     if judged["kind"] == "classes":
         assert judged["accuracy"] == pytest.approx(model.score(X, y), abs=0.02)

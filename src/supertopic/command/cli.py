@@ -83,7 +83,7 @@ def demo(
     topics = describe_topics(ours.posterior_, words.get_feature_names_out())
     if report:
         title = "Which subpackage of SciPy does a docstring belong to?"
-        write_page(ours, words, test, y_test, report, {}, title=title, unseen=True)
+        write_page(ours, words, test, y_test, report, {}, title=title, test=True)
     if as_json:
         print(json.dumps({"results": results, "topics": topics}))
         return
@@ -96,7 +96,7 @@ def demo(
 
 def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
-    unseen: opt.Unseen = False, covariate: opt.KnownCovariate = None, exposure: opt.Exposure = None,
+    test: opt.Test = False, covariate: opt.KnownCovariate = None, exposure: opt.Exposure = None,
     title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
@@ -108,7 +108,7 @@ def report(
         if n_strange:
             note(f"{n_strange:,} rows have a class that the model does not know; they are not evaluated.")
     title = title or f"{model.stem}: {data.stem}"
-    write_page(estimator, vectorizer, table.texts(text), y, output, beside, title=title, unseen=unseen)
+    write_page(estimator, vectorizer, table.texts(text), y, output, beside, title=title, test=test)
 
 
 def topics(

@@ -36,24 +36,24 @@ def evaluate_classes(response: ClassResponse, scores: np.ndarray, y: np.ndarray,
     base = np.mean(train_y if labels else train_y[:, None] == classes, axis=0)
     chosen = response.chosen(scores)
     chosen = chosen.astype(bool) if labels else chosen[:, None] == np.arange(len(classes))
-    facts: dict[str, Any] = {"held_out_documents": len(y)}
+    facts: dict[str, Any] = {"test_documents": len(y)}
     if labels:
 
         def f1(docs: Any) -> float:
             return f1_score(truth[docs], chosen[docs], average="micro", zero_division=0.0)
 
-        facts |= {"held_out_micro_f1": float(f1(slice(None))), "interval": resampled(f1, len(y))}
+        facts |= {"test_micro_f1": float(f1(slice(None))), "interval": resampled(f1, len(y))}
     else:
         right = (truth & chosen).any(axis=1)
-        facts |= {"held_out_accuracy": float(right.mean()), "interval": wilson(right)}
+        facts |= {"test_accuracy": float(right.mean()), "interval": wilson(right)}
         facts["base_rate_accuracy"] = float(np.mean(truth[:, base.argmax()]))
     if response.has_probabilities:
-        facts["held_out_log_loss"] = mean_log_loss(truth, scores, labels)
+        facts["test_log_loss"] = mean_log_loss(truth, scores, labels)
         facts["base_rate_log_loss"] = mean_log_loss(truth, base, labels)
     figures = precision_recall_fscore_support(truth, chosen, average=None, zero_division=0.0)
     rows = zip(response.labels, *(figure.tolist() for figure in figures), strict=True)
     keys = ("class", "precision", "recall", "f1", "documents")
-    return facts | {"held_out_classes": [dict(zip(keys, row, strict=True)) for row in rows]}
+    return facts | {"test_classes": [dict(zip(keys, row, strict=True)) for row in rows]}
 
 
 def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:
@@ -63,10 +63,10 @@ def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) 
         return r2_score(y[docs], predicted[docs])
 
     return {
-        "held_out_documents": len(y),
-        "held_out_r2": float(r2(slice(None))),
+        "test_documents": len(y),
+        "test_r2": float(r2(slice(None))),
         "interval": resampled(r2, len(y)),
-        "held_out_mean_error": float(np.mean(np.abs(predicted - y))),
+        "test_mean_error": float(np.mean(np.abs(predicted - y))),
         "base_rate_mean_error": float(np.mean(np.abs(train_y.mean() - y))),
     }
 

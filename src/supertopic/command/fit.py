@@ -34,7 +34,8 @@ def fit(
     stop_words: opt.StopWords = "english", words: opt.Words = True, min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0,
     ngrams: opt.Ngrams = 1, token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
     seed_strength: opt.SeedStrength = 1.0, prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
-    discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", hold_out: opt.HoldOut = 0.0, seed: opt.Seed = 0,
+    discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", test_size: opt.TestSize = 0.0,
+    seed: opt.Seed = 0,
     jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads",
     folder: opt.Folder = None, report: opt.Report = None, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
@@ -45,17 +46,17 @@ def fit(
     Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
     """
     check_engine(engine)
-    if is_many(data) and (report or hold_out):
+    if is_many(data) and (report or test_size):
         raise ValueError(
-            "--hold-out and --report are for one table; with many files leave files out of the pattern, and give these "
-            "to supertopic predict or report."
+            "--test-size and --report are for one table; with many files leave files out of the pattern, and give "
+            "these to supertopic predict or report."
         )
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     names = [label, *filter(None, (weight, exposure)), *(covariate or ())]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells(label), response, separator, ["NA"] if missing is None else missing)
     beside = read_numbers(source.cells, weight, exposure, covariate)
-    documents = Documents(source, column, beside, *split(column, hold_out, seed))
+    documents = Documents(source, column, beside, *split(column, test_size, seed))
     share = as_number(held_out)
     options = {
         "n_topics": n_topics, "burn_in": burn_in, "n_draws": draws, "n_chains": chains, "words": words,
@@ -67,7 +68,7 @@ def fit(
     if not as_json:
         show_column(column, missing is None)
     vectorizer, facts = learn(model, vectorizer, documents, checkpoint)
-    if hold_out:
+    if test_size:
         facts |= documents.evaluate(model, vectorizer)
     save_somewhere(make_pipeline(vectorizer, model), output)
     if report:
@@ -96,14 +97,14 @@ class Documents(NamedTuple):
 
     def write_page(self, model: Supervised, vectorizer: CountVectorizer, path: Path, title: str) -> None:
         """The page of the test documents, or of all documents if there are none."""
-        unseen, rival, texts = len(self.test) > 0, None, self.source.texts
-        rows = self.test if unseen else self.train
+        tested, rival, texts = len(self.test) > 0, None, self.source.texts
+        rows = self.test if tested else self.train
         y = self.column.y[rows]
-        if unseen and self.column.response == "class":
+        if tested and self.column.response == "class":
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
             y = np.where(np.isin(y, classes), y, None)
-        facts = {"title": title, "unseen": unseen, "rival": rival}
+        facts = {"title": title, "test": tested, "rival": rival}
         write_page(model, vectorizer, texts[rows], y, path, self.known_beside(rows), **facts)
 
 
@@ -161,12 +162,12 @@ def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: b
         facts |= {"topics": topics, "covariates": describe_covariates(posterior)}
         print(json.dumps(facts | {"missed_words": missed_words(posterior, names, MISSED)}))
         return
-    if "held_out_documents" in facts:
+    if "test_documents" in facts:
         note(
-            f"The model is the one that was tested: the {facts['held_out_documents']} test documents are not in it. "
-            "Without --hold-out it learns from all documents."
+            f"The model is the one that was tested: the {facts['test_documents']} test documents are not in it. "
+            "Without --test-size it learns from all documents."
         )
     show_facts(facts)
-    if "held_out_classes" in facts:
-        out.print(class_table(facts["held_out_classes"]))
+    if "test_classes" in facts:
+        out.print(class_table(facts["test_classes"]))
     show_model(posterior, topics, names)

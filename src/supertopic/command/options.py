@@ -39,7 +39,7 @@ Weight = Annotated[str | None, Option(help="The column with the weight of each d
 Exposure = Annotated[str | None, Option(help="For counts: the column with the exposure.")]
 Covariate = Annotated[list[str] | None, Option(help="A column of numbers that helps to predict; may be repeated.")]
 KnownCovariate = Annotated[list[str] | None, Option(help="Covariates in the fit's order, if they have other names.")]
-HoldOut = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
+TestSize = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
 Folder = Annotated[Path | None, Option(help="For many files: where tokens are stored, a folder that all machines see.")]
 
 # words
@@ -83,7 +83,7 @@ Report = Annotated[
     Path | None, Option(help="Write a page here, about the test documents if any.", callback=check_place)
 ]
 Title = Annotated[str, Option(help="The heading of the page.")]
-Unseen = Annotated[bool, Option("--unseen", help="The model has not learned from these documents.")]
+Test = Annotated[bool, Option("--test", help="The model has not learned from these documents.")]
 Keep = Annotated[list[str] | None, Option(help="A column to copy; may be repeated. all copies every column.")]
 Shares = Annotated[bool, Option("--shares", help="Add the share of each topic in each document.")]
 PredictionFile = Annotated[Path | None, Option("--output", "-o", help="Write here instead of the screen.")]

@@ -12,7 +12,7 @@ from supertopic.report.summary import describe_covariates, missed_words
 
 MOST_COLUMNS = 20  # of a table of words
 MISSED = 8  # words to show for each column
-NOT_SHOWN = ("response", "why", "held_out_classes", "held_out")  # facts that are shown elsewhere, or only as JSON
+NOT_SHOWN = ("response", "why", "test_classes", "held_out")  # facts that are shown elsewhere, or only as JSON
 
 
 def show_facts(facts: dict[str, Any]) -> None:

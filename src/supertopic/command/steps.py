@@ -48,7 +48,9 @@ def plain_warnings() -> Iterator[None]:
 def check_share(share: float) -> float:
     """Refuse what is not a share of documents to test on."""
     if not 0 <= share < 1:
-        raise ValueError(f"--hold-out is a share from 0 to 1, such as 0.2 for a fifth of the documents, got {share:g}.")
+        raise ValueError(
+            f"--test-size is a share from 0 to 1, such as 0.2 for a fifth of the documents, got {share:g}."
+        )
     return share
 
 

@@ -184,7 +184,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self
 
     def needs_counts(self) -> bool:
-        """Whether a fit needs the counts of all documents in memory."""
+        """Whether a fit needs all counts in memory."""
         return bool(self._learners)
 
     def _fitted(self) -> Posterior:
@@ -331,8 +331,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def topic_agreement(self) -> np.ndarray:
         """For each topic of the best chain the share of all chains that have one like it, (n_topics,).
 
-        Two topics are alike if their words overlap by 0.6 or more (Bhattacharyya's coefficient), after `match_topics`.
-        With one chain the answer is NaN.
+        Two topics are alike if their words overlap by 0.6 or more (Bhattacharyya's coefficient). One chain gives NaN.
         """
         return topics_report.topic_agreement(self._fitted())
 
@@ -372,8 +371,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.
 
-        X are the documents whose topics are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0.
-        """
+        X are the documents that are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0."""
         posterior = self._fitted()
         names = topics_report.vocabulary_of(posterior, feature_names)
         return topics_report.to_pyldavis(posterior, self._counts(X), names, self._settings())
@@ -387,8 +385,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return to_xarray(self._fitted())
 
     @abstractmethod
-    def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Diagnosis:
-        """Whether the chains have settled, and how much they differ."""
+    def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Diagnosis: ...
 
     def _repr_html_inner(self) -> str:
         """For notebooks: scikit-learn's own, and the topics once they are there."""

@@ -95,8 +95,9 @@ empty_documents_ : ndarray of shape (n_columns,)
     The number of documents that `empty_intercept_` rests on; intervals of a document without known words depend on it.
 held_out_ : dict
     The number of held-out documents, the loss of the predictions and of the base rate on them, the standard error of
-    the difference, the shrinkage factor of the weights, and the probability that topics explain nothing, for each
-    column. With words also the loss of topics alone and of words alone, and the share of topics in what is explained.
+    the difference, the shrinkage factor of the weights, and the probability that topics explain nothing
+    (`p_no_effect`), for each column. With words also the loss of topics alone and of words alone, and the share of
+    topics in what is explained.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each; the mean is over all chains.
 covariate_names_ : ndarray of shape (n_covariates,)

@@ -200,7 +200,7 @@ class Supervised(TopicModel):
 
     def report(
         self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
-        vectorizer: Any = None, title: str = "", unseen: bool = False, rival: dict[str, Any] | None = None,
+        vectorizer: Any = None, title: str = "", test: bool = False, rival: dict[str, Any] | None = None,
         **beside: Any,
     ) -> "Page":  # fmt: skip
         """One page, in one file, that shows the fit, its topics, how well it predicts, and why.
@@ -217,8 +217,8 @@ class Supervised(TopicModel):
             The fitted vectorizer; `vectorizer_` by default, which `fit_files` sets.
         title : str
             The heading.
-        unseen : bool
-            Whether these documents are new to the model, so that they show how well it predicts.
+        test : bool
+            Whether these are test documents, which the model has not learned from.
         rival : dict, optional
             Figures of another model on the same documents: {"name": ..., "accuracy": ..., "log_loss": ...}.
         **beside
@@ -239,7 +239,7 @@ class Supervised(TopicModel):
         title = title or f"{type(self).__name__} on {len(texts):,} documents"
         truth = None if y is None else posterior.response.truth(y, len(texts))
         kind, names = type(self).__name__, vocabulary_of(posterior, names)
-        page = make_page(documents, texts, truth, names, title, kind, unseen, rival)
+        page = make_page(documents, texts, truth, names, title, kind, test, rival)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return Page(page, path)

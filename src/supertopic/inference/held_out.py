@@ -49,8 +49,8 @@ def describe_held_out(
     found |= {name: float((weight * loss).sum() / n) for name, loss in parts.items()}
     found |= {
         "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference of loss and base_loss
-        "factor": (factors @ both).tolist(),
-        "nothing": mass[0].tolist(),
+        "shrinkage": (factors @ both).tolist(),
+        "p_no_effect": mass[0].tolist(),
     }
     if shrinkage is not alone and found["loss"] < found["base_loss"]:
         base, topics, words, all_terms = (found[f"{name}loss"] for name in ("base_", "topics_", "words_", ""))
@@ -59,11 +59,14 @@ def describe_held_out(
     better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
     lost = np.flatnonzero(~better | (mass[0] > 0.5))
     if len(lost):
-        warn_of_no_relation(lost, len(better), response, found)
+        loss, base = ((weight * part)[:, lost].sum() / weight[:, lost].sum() for part in (alone.loss, alone.base_loss))
+        warn_of_no_relation(lost, len(better), response, n_held_out, loss, base)
     return found
 
 
-def warn_of_no_relation(lost: np.ndarray, n_judged: int, response: Response, found: dict[str, Any]) -> None:
+def warn_of_no_relation(
+    lost: np.ndarray, n_judged: int, response: Response, n_held_out: int, loss: float, base: float
+) -> None:
     """Say that topics do not predict some columns on held-out documents."""
     what = "the response"
     if n_judged > 1:
@@ -71,8 +74,7 @@ def warn_of_no_relation(lost: np.ndarray, n_judged: int, response: Response, fou
         what = "columns " + ", ".join(names[i] for i in lost[:NAMED])
         what += f" and {len(lost) - NAMED} more of {n_judged}" if len(lost) > NAMED else ""
     warn(
-        f"Found no relation between topics and {what}: on {found['documents']} held-out documents topics do not "
-        f"predict better than the base rate (loss {found.get('topics_loss', found['loss']):.4g}, that of the base rate "
-        f"{found['base_loss']:.4g}). Predictions leave the topics out. Is there a relation to be found, and are there "
-        "enough documents to find it?"
+        f"Found no relation between topics and {what}: on {n_held_out} held-out documents topics do not predict "
+        f"clearly better than the base rate (loss {loss:.4g}, that of the base rate {base:.4g}). Predictions leave the "
+        "topics out. Is there a relation to be found, and are there enough documents to find it?"
     )

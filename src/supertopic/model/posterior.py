@@ -85,7 +85,7 @@ class Carryover:
     grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
     """A fitted model."""
 
@@ -105,6 +105,11 @@ class Posterior:
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
     carryover: Carryover = field(default_factory=Carryover)
+
+    def __repr__(self) -> str:
+        """A line: the arrays are large."""
+        names = ", ".join(term.name for term in self.terms) or "no response"
+        return f"<Posterior: {self.n_topics} topics, {self.n_chains} chains of {self.n_draws} draws; {names}>"
 
     @property
     def n_chains(self) -> int:

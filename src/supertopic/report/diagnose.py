@@ -91,7 +91,7 @@ def diagnose_response(
             "ess": float(np.nanmedian([ess(values) for values in omega])),
         }
         if truth is not None:
-            quantities["held-out loss"], scores = losses(documents, truth)
+            quantities["test loss"], scores = losses(documents, truth)
             figures["score"] = {f"chain {i}": float(score) for i, score in enumerate(scores)}
     return finish(posterior, figures, quantities)
 

@@ -21,7 +21,7 @@ def known_responses(truth: np.ndarray) -> np.ndarray:
 
 
 def evaluate(
-    documents: NewDocuments, truth: np.ndarray, unseen: bool, rival: dict[str, Any] | None
+    documents: NewDocuments, truth: np.ndarray, test: bool, rival: dict[str, Any] | None
 ) -> dict[str, Any] | None:
     """Figures for a page; truth is as from `Response.truth`. None if no response is known."""
     known = np.flatnonzero(~np.isnan(truth).any(axis=1))
@@ -29,7 +29,7 @@ def evaluate(
     if not len(known):
         return None
     documents, truth, response = documents.part(known), truth[known], documents.posterior.response
-    found: dict[str, Any] = {"documents": len(known), "unseen": unseen, "rival": rival}
+    found: dict[str, Any] = {"documents": len(known), "test": test, "rival": rival}
     if response.labels is None:
         return found | evaluate_numbers(documents, truth)
     expected = documents.expected()

@@ -50,7 +50,7 @@ class Page(str):
 
 def make_page(
     documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray, title: str, model: str,
-    unseen: bool = False, rival: dict[str, Any] | None = None,
+    test: bool = False, rival: dict[str, Any] | None = None,
 ) -> str:  # fmt: skip
     """The page of a posterior and of some documents.
 
@@ -66,8 +66,8 @@ def make_page(
         The vocabulary.
     title, model : str
         The page's heading, and the name of the model.
-    unseen : bool
-        Whether the model has not learned from these documents, so that they show how well it predicts.
+    test : bool
+        Whether these are test documents, which the model has not learned from.
     rival : dict, optional
         Figures of another model on the same documents, {"name": ..., "accuracy": ..., "log_loss": ...}.
     """
@@ -85,7 +85,7 @@ def make_page(
         "topics": describe(documents, texts, names),
         "covariates": describe_covariates(posterior),
         "missed": missed_words(posterior, names, 12),
-        "judged": None if truth is None else evaluate(documents, truth, unseen, rival),
+        "judged": None if truth is None else evaluate(documents, truth, test, rival),
         "documents": explain_some(documents, texts, truth, names),
         "numbers": posterior.response.labels is None,
         "scores": not posterior.response.has_probabilities,

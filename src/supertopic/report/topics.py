@@ -154,9 +154,9 @@ def complete(
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """The log probability of half of the tokens of each document, given the other half, and how many they are."""
     counts = counts.astype(np.int64)
-    seen, hidden = counts.copy(), counts.copy()
+    seen, predicted = counts.copy(), counts.copy()
     seen.data = np.random.default_rng(random_state).binomial(counts.data, 0.5)
-    hidden.data = counts.data - seen.data
+    predicted.data = counts.data - seen.data
     doc, word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices
     lengths, p = np.asarray(seen.sum(axis=1)).reshape(-1, 1), np.zeros(len(word))
     chains = range(posterior.n_chains) if chains is None else chains
@@ -164,8 +164,8 @@ def complete(
         alpha = posterior.alpha(chain)
         theta = (zbar * lengths + alpha) / (lengths + alpha.sum())
         p += np.einsum("ik,ik->i", theta[doc], posterior.phi(chain)[word]) / len(chains)
-    n_docs, logs = counts.shape[0], np.where(hidden.data > 0, hidden.data * np.log(np.maximum(p, 1e-300)), 0.0)
-    return np.bincount(doc, logs, n_docs), np.bincount(doc, hidden.data, n_docs)
+    n_docs, logs = counts.shape[0], np.where(predicted.data > 0, predicted.data * np.log(np.maximum(p, 1e-300)), 0.0)
+    return np.bincount(doc, logs, n_docs), np.bincount(doc, predicted.data, n_docs)
 
 
 def perplexity(

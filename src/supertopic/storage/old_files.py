@@ -14,6 +14,7 @@ from supertopic.model.terms import expect
 
 Tensors = dict[str, np.ndarray]
 WEIGHTS = {"eta": "training", "weights": "prediction", "shown": "reported"}
+KEYS = {"factor": "shrinkage", "nothing": "p_no_effect"}  # of what is known from held-out documents
 GRIDS = {"alone": "topics alone", "beside": "topics beside words"}
 
 
@@ -39,7 +40,7 @@ def modern_posterior(fitted: dict[str, Any], old: Tensors, burn_in: int) -> tupl
     supervised = eta.shape[2] > 0
     n_sets, n_chains = fitted.get("n_blocks_", 1), len(counts)
     expect(n_sets == 1 or (n_sets == eta.shape[2] and counts.shape[2] % n_sets == 0), "n_blocks_")
-    held_out = fitted.get("hidden_", {"documents": 0})
+    held_out = {KEYS.get(name, name): value for name, value in fitted.get("hidden_", {"documents": 0}).items()}
     facts: dict[str, Any] = {
         "n_draws": eta.shape[1], "best_chain": fitted["best_chain_"], "sampler": fitted["sampler_"],
         "seed": fitted["seed_"], "burn_in": burn_in, "n_batches": fitted.get("n_batches_", 1),
