@@ -14,6 +14,7 @@ from scipy.special import digamma
 import naive
 from small import DEVICE, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
 from supertopic.corpus.source import make_target
+from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
@@ -161,7 +162,7 @@ def engine(request):
 def test_a_plan_pickles_and_holds_no_documents():
     plan = Problem().plan
     again = pickle.loads(pickle.dumps(plan))
-    assert again.slices == plan.slices and vars(again.response) == vars(plan.response) and again.sparse == plan.sparse
+    assert again.slices == plan.slices and plain(again.response) == plain(plan.response) and again.sparse == plan.sparse
     assert len(pickle.dumps(plan)) < 3000
 
 
@@ -301,7 +302,11 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
             np.testing.assert_array_equal(one, other)
         assert a[3] == pytest.approx(b[3], rel=1e-12)
 
-    if DEVICE == "simulator" and "device" in engine and (sampler == "drawn") == (kind in ("hinge", "negative binomial")):
+    if (
+        DEVICE == "simulator"
+        and "device" in engine
+        and (sampler == "drawn") == (kind in ("hinge", "negative binomial"))
+    ):
         pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)
     n, m = (1, 1) if DEVICE == "simulator" else (3, 2)  # the simulator is slow
