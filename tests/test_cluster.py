@@ -27,8 +27,14 @@ def many_shards(monkeypatch):
 
 
 def same(a, b):
-    for name in ("_word_topic", "_eta", "doc_topic_", "log_joint_", "trace_"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    """Both have the same posterior."""
+    a, b = a.posterior_, b.posterior_
+    np.testing.assert_array_equal(a.doc_topic, b.doc_topic)
+    np.testing.assert_array_equal(a.traces.log_joint, b.traces.log_joint)
+    np.testing.assert_array_equal(a.traces.kept, b.traces.kept)
+    for one, other in zip(a.topics, b.topics, strict=True):
+        np.testing.assert_array_equal(one.word_topic, other.word_topic)
+        np.testing.assert_array_equal(one.training, other.training)
 
 
 def workers():
@@ -70,7 +76,7 @@ def test_a_checkpoint_goes_on_anywhere(ray_cluster, tmp_path):
     """Threads, then Ray, then threads."""
     y = CORPUS.doc_topic.argmax(axis=1)
     for n_draws, engine in ((2, "threads"), (5, "ray"), (8, "threads")):
-        run = RUN | {"n_draws": n_draws, "hidden": 0.0}
+        run = RUN | {"n_draws": n_draws, "held_out": 0.0}
         model = SLDAClassifier(**run, engine=engine).fit(CORPUS.X, y, checkpoint=tmp_path / "there")
     same(model, SLDAClassifier(**run).fit(CORPUS.X, y))
 
@@ -200,7 +206,7 @@ def test_a_killed_driver(tmp_path):
     y = CORPUS.doc_topic.argmax(axis=1)
     model = SLDAClassifier(**RUN | {"burn_in": 250}).fit(CORPUS.X, y)
     other = load(tmp_path / "model")
-    np.testing.assert_array_equal(model._word_topic, other._word_topic)
+    np.testing.assert_array_equal(*(fit.posterior_.topics[0].word_topic for fit in (model, other)))
     np.testing.assert_array_equal(model.predict_proba(CORPUS.X[:9]), other.predict_proba(CORPUS.X[:9]))
 
 
@@ -228,7 +234,8 @@ run = dict(n_topics=5, n_chains=1, burn_in=250, n_draws=4, random_state=0, sampl
 y = corpus.doc_topic.argmax(axis=1)
 model = SLDAClassifier(**run, engine="ray:" + cluster.address).fit(corpus.X, y, checkpoint=there, checkpoint_every=0.1)
 other = SLDAClassifier(**run).fit(corpus.X, y)
-assert (model._word_topic == other._word_topic).all() and (model._eta == other._eta).all()
+a, b = (fit.posterior_.topics[0] for fit in (model, other))
+assert (a.word_topic == b.word_topic).all() and (a.training == b.training).all()
 print("the same", flush=True)
 """
 
@@ -255,9 +262,9 @@ def test_a_worker_answers_while_it_works(ray_cluster):
     from supertopic.sampling.ray import RayEnginePool
     from supertopic.sampling.ray_engine import RayEngine
 
-    with RayEnginePool("", 1, "cpu", 1) as crowd:
+    with RayEnginePool("", 1, "cpu", 1) as pool:
         plan, source = small_plan(LDA(**RUN))
-        engine = RayEngine(plan, source, crowd.workers)
+        engine = RayEngine(plan, source, pool.workers)
         engine.start(make_key(0))
         engine.counts.keep()
         engine.leave_out(plan.priors, 2, make_key(1))  # compiles
@@ -266,9 +273,9 @@ def test_a_worker_answers_while_it_works(ray_cluster):
         thread.start()
         time.sleep(0.5)
         began = time.monotonic()
-        crowd.gather()
+        pool.gather()
         assert time.monotonic() - began < 2.5
-        assert [ray.get(worker.ready.remote()) for _, worker in crowd.workers] == before
+        assert [ray.get(worker.ready.remote()) for _, worker in pool.workers] == before
         thread.join()
 
 
