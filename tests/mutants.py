@@ -623,6 +623,13 @@ MEETINGS = [  # where two features meet
     m("inference/predict", "sets of topics from one stream", "return make_key(self.posterior.seed, place * self.posterior.n_chains + chain, PREDICT)",
       "return make_key(self.posterior.seed, chain, PREDICT)", "pairs:separate_held"),
     m("report/explain", "a rating's mean is in no part", "shown[Intercept.name] = shown[Intercept.name] + centre", "pass", "pairs:rating"),
+    m("model/responses/numbers", "unknown ratings in the variance of others", "np.nanvar(truth, axis=0)", "np.nanvar(np.nan_to_num(truth), axis=0)", "pairs:rating"),
+    m("estimators/supervised", "unknown responses are errors", "known = ~np.isnan(truth).any(axis=1)", "known = np.ones(len(truth), bool)", "pairs"),
+    m("model/responses/classes", "classes of documents without weight are balanced, too", "compute_class_weight(self.class_weight, classes=np.unique(seen), y=seen)",
+      "compute_class_weight(self.class_weight, classes=np.unique(labels), y=labels)", "pairs:drawn"),
+    m("report/topics", "topics of another class are matched", "for topics, places in zip(posterior.topics, posterior.places, strict=True):",
+      "for topics, places in zip(posterior.topics, posterior.places[::-1], strict=True):", "pairs:separate"),
+    m("model/terms", "draws of weights are paired with the first draws only", "return np.arange(self.n_pairs) % self.n_draws", "return np.minimum(np.arange(self.n_pairs), self.n_draws - 1)", "pairs:drawn"),
     m("report/explain", "topics of separate sets explain the first column", "by_topic[places, own] = part", "by_topic[places, :1] = part[:, :1]", "pairs:separate"),
 ]  # fmt: skip
 CARD = [  # noticed in Numba's simulator
