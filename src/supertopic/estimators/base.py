@@ -46,8 +46,7 @@ from supertopic.sampling.plan import SAMPLERS
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """A topic model: parameters in, a `Posterior` as `posterior_`, and answers that read it.
 
-    A subclass says what its response is (`make_response`). A fit puts a new posterior in place with one assignment,
-    so that threads that use the model meanwhile see the old one or the new one.
+    A subclass says what its response is (`make_response`). A fit replaces the posterior with one assignment.
     """
 
     n_topics: int
