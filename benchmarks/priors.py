@@ -2,7 +2,7 @@
 
 python -m benchmarks.priors [seeds transfer stream drift] [--seeds 5] [--jobs 2] [--develop]
 
---develop evaluates on a quarter of the training documents, not on the test documents: that is how settings were chosen.
+--develop evaluates on a quarter of the training documents in place of the test documents: settings were chosen so.
 """
 
 import argparse
