@@ -511,7 +511,7 @@ LEVELS = [  # offsets, levels, what batches carry over
         "corners:prior",
     ),
 ]
-DEVICE = [  # noticed in Numba's simulator
+CARD = [  # noticed in Numba's simulator
     m("kernels/cuda/sweep", "the token stays in its document", "memory[at_j] - one, tables.alpha", "memory[at_j], tables.alpha", "gpu:lanes"),
     m("kernels/cuda/sweep", "the token stays in its word", "(own - taken + beta)", "(own + beta)", "gpu:lanes"),
     m("kernels/cuda/sweep", "its topic's other tokens weigh, too", "memory[at_j] = -alpha_j", "memory[at_j] = left", "gpu:lanes"),
@@ -534,7 +534,7 @@ DEVICE = [  # noticed in Numba's simulator
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
     m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key)", "rows.number(0)", "contract:device_new"),
 ]  # fmt: skip
-MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + DEVICE
+MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + CARD
 
 
 def arguments(tests: str) -> list[list[str]]:
@@ -562,7 +562,7 @@ def try_out(mutant: Mutant) -> tuple[str, float]:
         if text.count(mutant.old) != 1:
             return f"the text is there {text.count(mutant.old)} times", 0.0
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        environment = os.environ | ({"NUMBA_ENABLE_CUDASIM": "1"} if mutant in DEVICE else {})
+        environment = os.environ | ({"NUMBA_ENABLE_CUDASIM": "1"} if mutant in CARD else {})
         for argument in arguments(mutant.tests):
             code = "import sys; sys.path[:0] = ['src', 'tests']; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
             command = [sys.executable, "-c", code, "-q", "-x", "-n0", "-p", "no:cacheprovider", *argument]
