@@ -97,7 +97,7 @@ class Case:
         return " ".join(word for word in words if word)
 
 
-def all_pairs(n_tried=40):
+def all_pairs(n_tried=10):
     """Cases in which every possible pair of features occurs at least twice: the best of some random ones, each time."""
     rng, left, found = np.random.default_rng(4), {}, []
     for a, b in itertools.combinations(FEATURES, 2):

@@ -104,9 +104,8 @@ class ClassResponse(Response):
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
             raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
         if y.ndim == 2:
-            if not fitted:
-                fixed = label_names(y, names, classes)
-            response, columns, weights = self._encode_labels(y, known, unknown, weight, fixed)
+            labels = self.classes if fitted else label_names(y, names, classes)
+            response, columns, weights = self._encode_labels(y, known, unknown, weight, labels)
         else:
             response, columns, weights = self._encode_classes(y, known, unknown, weight, fixed)
         if weights.max() * self.c > MOST:
