@@ -1037,6 +1037,10 @@ def check_evaluation(case, batches, model, batch):
         p = np.where(y > 0.5, expected, 1.0 - expected)
         close(losses[known.any(axis=1)], np.where(known, -np.log(p), 0.0).sum(axis=1)[known.any(axis=1)])
     predicted = model.predict(batch.X, **batch.beside)
+    if case.response == "hinge":
+        close(losses[rows], predicted[rows] != batch.y[rows])
+    elif case.response == "counts":
+        close(losses[rows], -model.log_predictive(batch.X, batch.known_y(), **batch.beside)[rows])
     if case.response in CLASSES:
         close(score, np.mean(predicted[rows] == batch.y[rows]))
     else:
@@ -1100,6 +1104,11 @@ def check_separate(case, batches, model, other, monkeypatch, folder):
                 if name != "reported" or not (case.known == "seeds" and r != 1):
                     a, b = getattr(mine, name), getattr(binary, name)[chains]
                     close(a, b) if case.balanced else assert_same(a, b, name)  # weights of classes are rounded
+
+    if case.response == "labels":  # sets of topics beyond those of the prior start from its first ones
+        few = estimator(case, seeds=None, prior=None, class_weight=None).fit(batches[0].X, batches[0].y[:, :2])
+        more = estimator(case, prior=few, seeds=None).fit(batches[0].X, batches[0].y)
+        assert len(more.posterior_.topics) == 3 and more.posterior_.topics[2].pseudo_tokens.all()
 
 
 def check_words_off(case, batches, model, other, monkeypatch, folder):
