@@ -49,7 +49,7 @@ def test_parameters_that_are_no_numbers(corpus, parameters, message):
 
 def test_a_variance_in_another_unit_is_refused(corpus):
     y = 1e6 * corpus.doc_topic[:, 0]
-    with pytest.raises(ValueError, match=r"sigma2 is in y's units squared.*standard deviation of .*got 1e-09"):
+    with pytest.raises(ValueError, match=r"sigma2 is in y's units squared.*standard deviation is .*got 1e-09"):
         SLDARegressor(3, sigma2=1e-9, **RUN).fit(corpus.X, y)
     model = SLDARegressor(3, sigma2=1e10, **RUN).fit(corpus.X, y)
     np.testing.assert_allclose(model.sigma2_draws_, 1e10)

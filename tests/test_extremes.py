@@ -103,3 +103,14 @@ def test_one_draw_does_not_make_the_parameter_of_a_response_certain(kind):
     first = model.posterior_.scale.item()
     model.partial_fit(X[100:], 4 * y[100:])  # another spread: the prior must give way
     assert model.posterior_.scale.item() != pytest.approx(first, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [SLDAClassifier, SLDARegressor])
+def test_columns_of_y_in_another_order_are_refused(kind):
+    pandas = pytest.importorskip("pandas")
+    X, y = corpus(3)
+    frame = pandas.DataFrame({"a": y, "b": 1 - y})
+    model = kind(**SHORT).partial_fit(X, frame)
+    with pytest.raises(ValueError, match=r"\['b', 'a'\], which earlier batches had in the order \['a', 'b'\]"):
+        model.partial_fit(X, frame[["b", "a"]])
+    assert model.partial_fit(X, frame).n_batches_ == 2

@@ -1028,8 +1028,7 @@ def check_evaluation(case, batches, model, batch):
     expected, rows = model._new(batch.X, **batch.beside).expected(), known.all(axis=1)
     assert np.isnan(losses[~known.any(axis=1)]).all() and np.isfinite(losses[rows]).all()
     if case.response in ("rating", "ratings"):
-        variance = [y[known[:, r], r].var() for r in range(y.shape[1])]
-        close(losses[rows], ((expected - y) ** 2 / variance).mean(axis=1)[rows])
+        close(losses[rows], ((expected - y) ** 2 / model.posterior_.response.unit**2).mean(axis=1)[rows])
     elif case.response in ("binary", "classes"):
         names = CLASSES[case.response]
         close(losses[rows], [-np.log(expected[d, names.index(batch.y[d])]) for d in np.flatnonzero(rows)])

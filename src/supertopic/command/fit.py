@@ -160,7 +160,7 @@ def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: b
     topics = describe_topics(posterior, names)
     if as_json:
         facts |= {"topics": topics, "covariates": describe_covariates(posterior)}
-        print(json.dumps(facts | {"missed_words": missed_words(posterior, names, MISSED)}))
+        print(json.dumps(facts | {"missed_words": missed_words(posterior, names, MISSED) if posterior.words else []}))
         return
     if "test_documents" in facts:
         note(

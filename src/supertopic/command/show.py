@@ -75,7 +75,8 @@ def covariate_tables(posterior: Posterior) -> list[Table]:
 
 def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
     """A table of the words with the largest direct weights, if there are any."""
-    rows = [row for row in missed_words(posterior, names, MISSED) if row["towards"] or row["away"]]
+    found = missed_words(posterior, names, MISSED) if posterior.words else []
+    rows = [row for row in found if row["towards"] or row["away"]]
     if not rows:
         return []
     table = Table("", "words towards it", "words away from it", title="What the topics miss")

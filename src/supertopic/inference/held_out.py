@@ -59,7 +59,8 @@ def describe_held_out(
     better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
     lost = np.flatnonzero(~better | (mass[0] > 0.5))
     if len(lost):
-        loss, base = ((weight * part)[:, lost].sum() / weight[:, lost].sum() for part in (alone.loss, alone.base_loss))
+        whole = max(float(weight[:, lost].sum()), 1e-300)
+        loss, base = (float((weight * part)[:, lost].sum()) / whole for part in (alone.loss, alone.base_loss))
         warn_of_no_relation(lost, len(better), response, n_held_out, loss, base)
     return found
 

@@ -87,12 +87,9 @@ def coefficient_frame(posterior: Posterior, level: float = 0.9) -> Any:
 
 
 def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[dict[str, Any]]:
-    """For each column the n words with the largest direct weights, towards it and away."""
+    """For each column the n words with the largest direct weights, towards it and away; see `word_coef`."""
     rows: list[dict[str, Any]] = []
-    if posterior.words is None:
-        return rows
-    coef = posterior.words.coef(posterior.n_words)
-    for column, weight in zip(posterior.response.column_names, coef, strict=True):
+    for column, weight in zip(posterior.response.column_names, word_coef(posterior), strict=True):
         order = np.argsort(-weight, kind="stable")
         towards, away = order[:n], order[::-1][:n]
         towards, away = towards[weight[towards] > 0], away[weight[away] < 0]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from supertopic.corpus.source import Target, make_target
 from supertopic.model.responses.base import Encoded, Response, draw_interval
-from supertopic.model.responses.values import MOST, is_unknown, plain_value, without_na
+from supertopic.model.responses.values import MOST, check_columns, is_unknown, plain_value, without_na
 
 MANY = 8  # classes that a message names
 LEAST_OF_A_CLASS = 4  # documents; a smaller class is not held out
@@ -85,6 +85,7 @@ class ClassResponse(Response):
         self, y: Any, weight: np.ndarray, exposure: Any = None, classes: Any = None, sums: np.ndarray | None = None
     ) -> Encoded:
         n_docs, names, fitted = len(weight), getattr(y, "columns", None), len(self.classes) > 0
+        check_columns(y, list(map(str, self.classes)))
         fixed = self.classes if fitted else None if classes is None else np.unique(classes)
         if fitted and classes is not None and not np.array_equal(np.unique(classes), np.unique(self.classes)):
             raise ValueError(f"classes are {list(self.classes)} since the first batch, got {list(classes)}.")

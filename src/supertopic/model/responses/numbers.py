@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array
 
 from supertopic.corpus.source import make_target
 from supertopic.model.responses.base import Encoded, Response, average, quantile
-from supertopic.model.responses.values import without_na
+from supertopic.model.responses.values import check_columns, without_na
 
 MOST_SEED = 1000.0  # standard deviations of y that a seeded topic may be said to add
 
@@ -49,6 +49,7 @@ class NumberResponse(Response):
     def _check(self, y: Any, weight: np.ndarray) -> tuple[Self, np.ndarray, np.ndarray]:
         """y as (n_docs, R) with 0 where it is unknown, and its weights with 0 there."""
         fitted = len(self.names) > 0
+        check_columns(y, self.column_names)
         if y is None:
             return self, np.zeros((len(weight), len(self.names))), np.zeros((len(weight), len(self.names)))
         names = getattr(y, "columns", [getattr(y, "name", None)])

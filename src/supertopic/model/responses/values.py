@@ -17,6 +17,13 @@ def without_na(y: Any) -> Any:
     return values
 
 
+def check_columns(y: Any, names: list[str]) -> None:
+    """Refuse a DataFrame of y whose columns are those of earlier batches in another order."""
+    columns = list(map(str, getattr(y, "columns", ())))
+    if columns != names and sorted(columns) == sorted(names):
+        raise ValueError(f"y has the columns {columns[:8]}, which earlier batches had in the order {names[:8]}.")
+
+
 def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
     """Where y is NaN, None or the value that means missing."""
     unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
