@@ -76,14 +76,14 @@ def test_every_response_has_a_page(name):
     one = data["documents"][5]
     explained = explain(pipeline, TEXTS[one["number"]])
     assert one["omega"] == pytest.approx(explained.omega[explained.column], rel=1e-9)
-    judged = data["judged"]
-    assert judged["documents"] == 240 and judged["test"] == (name == "two")
+    evaluation = data["evaluation"]
+    assert evaluation["documents"] == 240 and evaluation["test"] == (name == "two")
     X = pipeline[0].transform(TEXTS)
-    if judged["kind"] == "classes":
-        assert judged["accuracy"] == pytest.approx(model.score(X, y), abs=0.02)
-        assert np.sum(judged["confusion"]) == 240
-    elif judged["kind"] == "numbers":
-        assert judged["r2"] == pytest.approx(model.score(X, y)) if name == "rating" else judged["r2"] > 0
+    if evaluation["kind"] == "classes":
+        assert evaluation["accuracy"] == pytest.approx(model.score(X, y), abs=0.02)
+        assert np.sum(evaluation["confusion"]) == 240
+    elif evaluation["kind"] == "numbers":
+        assert evaluation["r2"] == pytest.approx(model.score(X, y)) if name == "rating" else evaluation["r2"] > 0
 
 
 def test_unknown_responses_and_none(tmp_path):
@@ -93,8 +93,8 @@ def test_unknown_responses_and_none(tmp_path):
     vectorizer = CountVectorizer().fit(TEXTS)
     page = model.report(TEXTS, y, tmp_path / "page.html", vectorizer=vectorizer)
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
-    assert data_of(page)["judged"]["documents"] == 160
-    assert data_of(model.report(TEXTS[:4], vectorizer=vectorizer))["judged"] is None
+    assert data_of(page)["evaluation"]["documents"] == 160
+    assert data_of(model.report(TEXTS[:4], vectorizer=vectorizer))["evaluation"] is None
     with pytest.raises(ValueError, match="vectorizer is the fitted one"):
         model.report(TEXTS)
     topics = LDA(3, burn_in=2, n_draws=2).fit(vectorizer.transform(TEXTS))

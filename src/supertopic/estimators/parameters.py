@@ -13,7 +13,14 @@ from supertopic.model.state import Priors
 
 ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
 MOST_TOPICS = 2**16 - 1
-ELSEWHERE = ("n_jobs", "engine", "verbose", "n_draws", "random_state", "prior")  # do not tell a checkpoint from another
+ELSEWHERE = (
+    "n_jobs",
+    "engine",
+    "verbose",
+    "n_draws",
+    "random_state",
+    "prior",
+)  # a checkpoint does not depend on them
 
 
 class HasNumbers(Protocol):

@@ -83,10 +83,10 @@ def refuse_text(X: Any) -> None:
 
 
 def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:
-    """Tell that K is beyond what the corpus can tell apart."""
+    """Warn that K is larger than the corpus supports."""
     if n_topics > max(min(n_docs, n_tokens // TOKENS_A_TOPIC), FEW_TOPICS):
         warn(
-            f"n_topics={n_topics:,} is more than {n_docs:,} documents with {n_tokens:,} words in all can tell apart: "
+            f"n_topics={n_topics:,} is too many for {n_docs:,} documents with {n_tokens:,} words: "
             "most topics will be noise, and the fit will take long. Use fewer topics.",
         )
 

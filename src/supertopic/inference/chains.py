@@ -28,7 +28,7 @@ COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that run
 
 @dataclass(frozen=True)
 class Config:
-    """How a model is fitted: all that an estimator is told beside documents and responses."""
+    """How a model is fitted: the parameters of an estimator."""
 
     n_words: int
     n_topics: int
@@ -47,7 +47,7 @@ class Config:
     engine: str = "threads"
     verbose: bool = False
     title: str = "fit"
-    identity: dict[str, object] = field(default_factory=dict)  # what tells a checkpoint from that of another fit
+    identity: dict[str, object] = field(default_factory=dict)  # by which a checkpoint is known to be of the same fit
 
     @property
     def last(self) -> int:

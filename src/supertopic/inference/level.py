@@ -64,7 +64,7 @@ def largest(weights: np.ndarray) -> np.ndarray:
 def at_batch_level(response: Response, target: Target, lengths: np.ndarray, batch_shift: np.ndarray) -> Target:
     """A target with the offset that predicts the mean response of this batch.
 
-    Regressions begin at the mean of all batches. What topics and words explain is to be judged inside a batch, or
+    Regressions begin at the mean of all batches. What topics and words explain is estimated inside a batch, or
     a mean that changes from batch to batch would be taken for an effect of theirs.
     """
     shift = np.where((lengths == 0)[:, None], 0.0, batch_shift)

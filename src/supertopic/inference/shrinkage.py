@@ -1,7 +1,7 @@
 """Shrinkage of prediction weights, estimated on held-out documents.
 
 With c > 1 the topics overfit the training responses, those of other documents too, so that even weights from left-out
-shares are too large; on pure noise all of them are. Held-out responses tell by how much: the topics' part of omega is
+shares are too large; on pure noise all of them are. Held-out responses show by how much: the topics' part of omega is
 multiplied by a factor whose posterior is computed on documents that no chain has seen, under a prior that gives half of
 its mass to 0. It is one factor for all chains, since their mean is what predicts.
 """
@@ -36,7 +36,7 @@ class HeldOutDraws(NamedTuple):
 
 
 class Shrinkage(NamedTuple):
-    """The posterior of the factors. Exclusive columns, of which exactly one is 1, are judged together."""
+    """The posterior of the factors. Exclusive columns, of which exactly one is 1, are one."""
 
     posteriors: dict[str, tuple[np.ndarray, np.ndarray]]  # of each factor: grid (n,), and mass (n, n_judged)
     loss: np.ndarray  # (n, n_judged): of each held-out response, itself left out of the posterior

@@ -1,1 +1,1 @@
-"""What is told of a fitted model: facts, and the statistics behind them."""
+"""What a posterior says: diagnostics, topics, weights, explanations, figures, pages."""

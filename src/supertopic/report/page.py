@@ -85,7 +85,7 @@ def make_page(
         "topics": describe(documents, texts, names),
         "covariates": describe_covariates(posterior),
         "missed": missed_words(posterior, names, 12) if posterior.words else [],
-        "judged": None if truth is None else evaluate(documents, truth, test, rival),
+        "evaluation": None if truth is None else evaluate(documents, truth, test, rival),
         "documents": explain_some(documents, texts, truth, names),
         "numbers": posterior.response.labels is None,
         "scores": not posterior.response.has_probabilities,

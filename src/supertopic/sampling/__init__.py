@@ -1,1 +1,1 @@
-"""The chain: state, responses, shards of documents, engines that run them, Algorithm 1, calibration, inference."""
+"""How a posterior is sampled: plans, shards of documents, engines that run them, Algorithm 1, chains."""

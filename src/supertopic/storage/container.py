@@ -1,6 +1,6 @@
 """The container of model files and checkpoints: safetensors with a JSON header and a SHA-256 over every byte.
 
-Nothing in such a file is ever executed, no byte of it is believed before the sum is right, and no array is larger than
+Nothing in such a file is ever executed, nothing of it is used before the sum is right, and no array is larger than
 the file itself.
 """
 
@@ -55,9 +55,9 @@ def read_file(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], 
     found = list(SUM.finditer(data, 8, 8 + length))
     if len(found) != 1:
         raise ValueError(f"{path} is not a {what} of this version: it has no SHA-256 of its own{_writer(data)}.")
-    told, place = found[0].group(1), slice(found[0].start(1), found[0].end(1))
+    stored, place = found[0].group(1), slice(found[0].start(1), found[0].end(1))
     data[place] = NO_SUM
-    if hashlib.sha256(data).hexdigest().encode() != told:
+    if hashlib.sha256(data).hexdigest().encode() != stored:
         raise ValueError(f"{path} is damaged: its bytes are not those that were written (SHA-256 differs).")
     try:
         metadata = json.loads(data[8 : 8 + length])["__metadata__"]

@@ -45,7 +45,7 @@ class NegativeBinomial(KernelResponse, NumberResponse):
     learned: ClassVar[tuple[str, ...]] = ("names", "multioutput", "exposed")
     formula: ClassVar[int] = COUNTS
     calibrates_mean: ClassVar[bool] = True
-    needs_newton: ClassVar[bool] = True  # lam has the precision of y + r coins, but y tells no more than r would
+    needs_newton: ClassVar[bool] = True  # lam has the precision of y + r coins, y that of r
 
     @property
     def kind(self) -> str:
