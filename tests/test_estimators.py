@@ -476,7 +476,7 @@ def test_pandas_types_with_na(corpus, dtype):
 
 def test_more_topics_than_the_corpus_supports():
     X = np.eye(30, dtype=int) * 20
-    with pytest.warns(UserWarning, match=r"n_topics=50 is more than 30 documents with 600 words"):
+    with pytest.warns(UserWarning, match=r"n_topics=50 is too many for 30 documents with 600 words"):
         LDA(50, **QUICK).fit(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
