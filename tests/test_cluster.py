@@ -174,7 +174,8 @@ def small_plan(model):
 
     X, none = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0))
     source = Arrays(make_tokens(X), make_target(none, none))
-    return make_plan(source, X.shape[1], Logistic(1.0), model._config(X.shape[1], 0).priors, False, "delayed", 0, 8), source
+    priors = model._config(X.shape[1], 0).priors
+    return make_plan(source, X.shape[1], Logistic(1.0), priors, False, "delayed", 0, 8), source
 
 
 DRIVER = """
