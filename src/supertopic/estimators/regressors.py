@@ -16,7 +16,7 @@ from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses import Gaussian, NegativeBinomial
-from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE
+from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, average
 from supertopic.model.responses.numbers import NumberResponse
 
 
@@ -47,8 +47,10 @@ class TopicRegressor(RegressorMixin, Supervised):
         if not return_std:
             return self._shaped(documents.expected())
         response: Any = number_response(documents.posterior).plain()
-        std = documents.summarise(lambda omegas, scales, _: response.standard_deviation(omegas, scales))
-        return self._shaped(documents.expected()), self._shaped(std)
+        mean, std = documents.summarise(
+            lambda omegas, scales, _: (average(response.expected(omegas)), response.standard_deviation(omegas, scales))
+        )
+        return self._shaped(mean), self._shaped(std)
 
     def _log_predictive(self, documents: NewDocuments, y: Any) -> np.ndarray:
         response: Any = number_response(documents.posterior).plain()

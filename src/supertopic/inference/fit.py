@@ -111,13 +111,9 @@ def fit(
 
     def open_checkpoint(folder: str | None) -> Checkpoint | None:
         path = folder if checkpointing.path is None else checkpointing.path
-        if path is None:
-            return None
-        identity = identify(
-            whole, corpus, [p.pseudo_counts for p in priors], [p.weights for p in priors],
-            config.identity | {"n_batches": len(batch) and batch[0]},
-        )  # fmt: skip
-        return start_checkpoint(path, checkpointing.every, identity, seed)
+        return (
+            None if path is None else start_checkpoint(path, checkpointing.every, whole, corpus, priors, config, batch)
+        )
 
     runs = run_chains(config, plans, split, priors, columns, open_checkpoint, corpus)
     with one_blas_thread:
@@ -157,12 +153,18 @@ def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[
     return Split(corpus.select(~mask), held_out, every_few(held_out.target, config.n_draws, config.n_kept), mask)
 
 
-def start_checkpoint(path: str | os.PathLike[str], every: float, identity: str, seed: int) -> Checkpoint:
+def start_checkpoint(
+    path: str | os.PathLike[str], every: float, plan: Plan, corpus: Corpus, priors: list[ChainPrior], config: Config,
+    batch: list[int],
+) -> Checkpoint:  # fmt: skip
+    """A checkpoint for this fit, whose seed is that of the plan; `batch` is the number of earlier batches, if any."""
     if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
         raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
-    checkpoint = Checkpoint(path, every, identity)
+    parameters = config.identity | {"n_batches": sum(batch)}
+    pseudo, weights = [prior.pseudo_counts for prior in priors], [prior.weights for prior in priors]
+    checkpoint = Checkpoint(path, every, identify(plan, corpus, pseudo, weights, parameters))
     if "seed" not in checkpoint.facts:
-        checkpoint.facts["seed"] = seed
+        checkpoint.facts["seed"] = plan.seed
         checkpoint.write_facts()
     return checkpoint
 

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.model.posterior import Posterior, TopicSet
+from supertopic.model.responses.base import average
 from supertopic.model.state import Topics, mean_topics
 from supertopic.model.terms import DrawPairs
 from supertopic.sampling.new_documents import (
@@ -53,6 +54,11 @@ def frozen_topics(topics: TopicSet, chain: int, device: str) -> FrozenTopics:
         return known[chain, device]
 
 
+def predict_key(posterior: Posterior, place: int, chain: int) -> np.uint64:
+    """The random numbers of a chain of a set of topics for new documents."""
+    return make_key(posterior.seed, place * posterior.n_chains + chain, PREDICT)
+
+
 @dataclass(frozen=True, eq=False)
 class NewDocuments:
     """Documents to predict, as the terms of a posterior see them."""
@@ -74,8 +80,7 @@ class NewDocuments:
         return DrawPairs(self.posterior.n_chains, n_draws, max(n_draws, n_kept))
 
     def key(self, place: int, chain: int) -> np.uint64:
-        """The random numbers of a chain of a set of topics for new documents."""
-        return make_key(self.posterior.seed, place * self.posterior.n_chains + chain, PREDICT)
+        return predict_key(self.posterior, place, chain)
 
     def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
         topics = frozen_topics(self.posterior.topics[place], chain, self.settings.device)
@@ -128,14 +133,7 @@ class NewDocuments:
     def expected(self) -> np.ndarray:
         """The mean prediction of each document, (n_docs, n_answers)."""
         response = self.posterior.response
-
-        def mean(omegas: np.ndarray, *_: Any) -> np.ndarray:
-            total = response.expected(omegas[0])
-            for omega in omegas[1:]:  # one by one: the order must not depend on the number of documents
-                total = total + response.expected(omega)
-            return total / len(omegas)
-
-        return self.summarise(mean)
+        return self.summarise(lambda omegas, *_: average(response.expected(omegas)))
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval of each prediction: lower and upper ends, (n_docs, n_answers)."""
@@ -174,8 +172,7 @@ def topic_shares(posterior: Posterior, tokens: Tokens, chains: Sequence[int], se
     found = np.empty((len(chains), len(tokens.doc_start) - 1, posterior.n_topics))
     for chain, zbar in zip(chains, found, strict=True):
         for i, (topics, places) in enumerate(zip(posterior.topics, posterior.places, strict=True)):
-            key = make_key(posterior.seed, i * posterior.n_chains + chain, PREDICT)
-            own = frozen_topics(topics, chain, settings.device)
+            own, key = frozen_topics(topics, chain, settings.device), predict_key(posterior, i, chain)
             shares = infer_shares(tokens, own, settings.n_sweeps, key, settings.n_threads)
             zbar[:, places] = shares / len(posterior.topics)
         zbar[np.diff(tokens.doc_start) == 0] = posterior.shares[chain]

@@ -170,7 +170,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     shift = shift_level(response, seen, lengths, draws, earlier_shift(made), made.rng(5))
     terms = [
         topics.centred(centre).scaled(factors.topics),
-        *with_covariates(made.covariates, beside * factors.covariates[..., None]),
+        *(term.scaled(factors.covariates) for term in with_covariates(made.covariates, beside)),
         intercept(made, made.rate.base + level_of(shift)),
         *(words.terms() if words else []),
         *(term for term, _ in further),

@@ -1,7 +1,7 @@
 """omega is a sum of terms: topics, covariates, an intercept, words. Everything that needs omega loops over them.
 
-A term says what it adds to omega of some documents in each draw, splits that into named parts for one document, can be
-multiplied by a factor (shrinkage), and turns into arrays for a file and back. omega is in standard units.
+A term says what it adds to omega of some documents in each draw, splits that into named parts for one document, and
+turns into arrays for a file and back. Terms that are shrunk can be multiplied by a factor. omega is in standard units.
 """
 
 from abc import ABC, abstractmethod
@@ -88,10 +88,6 @@ class Term(ABC):
     def parts(self, document: Documents) -> Parts:
         """The same for one document, split into parts."""
 
-    def scaled(self, factor: np.ndarray) -> Self:
-        """The term multiplied by a factor for each draw and column, (chain, draw, R)."""
-        raise NotImplementedError(f"The term {self.name!r} is not scaled.")
-
     @abstractmethod
     def tensors(self) -> dict[str, np.ndarray]:
         """The term as arrays of numbers, for a file."""
@@ -169,6 +165,7 @@ class TopicWeights(Term):
         return replace(self, eta=tuple(e - c[:, None, :, None] for e, c in self._with(centre)))
 
     def scaled(self, factor: np.ndarray) -> "TopicWeights":
+        """The term multiplied by a factor for each draw and column, (chain, draw, R): shrinkage."""
         return replace(self, eta=tuple(e * f[..., None] for e, f in self._with(factor)))
 
     def _with(self, values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -219,6 +216,7 @@ class CovariateWeights(Term):
         return Parts(None, {str(name): eta[:, :, p] * Z[p] for p, name in enumerate(self.columns.names)})
 
     def scaled(self, factor: np.ndarray) -> "CovariateWeights":
+        """The term multiplied by a factor for each draw and column, (chain, draw, R): shrinkage."""
         return replace(self, eta=self.eta * factor[..., None])
 
     def tensors(self) -> dict[str, np.ndarray]:
@@ -302,14 +300,11 @@ class WordWeights(Term):
     def parts(self, document: Documents) -> Parts:
         x, word = self.dictionary.rows(document.counts), document.counts.indices
         place = np.searchsorted(self.dictionary.word, word)
-        copies, found = (
-            document.pairs.copies(len(self.theta)),
-            np.zeros((len(self.theta), len(word), self.theta.shape[1])),
-        )
+        found = np.zeros((len(self.theta), len(word), self.theta.shape[1]))
         for i, (w, j) in enumerate(zip(word, place, strict=True)):
             if j < len(self.dictionary.word) and self.dictionary.word[j] == w:
                 found[:, i] = self.theta[:, :, j] * x[0, j]
-        return Parts(found[copies], {})
+        return Parts(found[document.pairs.copies(len(found))], {})
 
     def coef(self, n_words: int) -> np.ndarray:
         """The mean weights of all words, (R, n_words)."""

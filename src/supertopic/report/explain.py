@@ -13,7 +13,6 @@ import numpy as np
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses.base import draw_interval
 from supertopic.model.terms import Intercept, TopicWeights
-from supertopic.report.topics import label_topics
 
 MOST_WORDS = 15  # that are printed
 
@@ -158,8 +157,8 @@ def explain(pipeline: Any, text: str, **more: Any) -> Explanation:
     return model.explain(X, before[-1][1].get_feature_names_out(), **more)
 
 
-def explain_document(document: NewDocuments, names: np.ndarray, level: float) -> Explanation:
-    """The explanation of one document."""
+def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str], level: float) -> Explanation:
+    """The explanation of one document; names (V,) are those of words, labels those of topics."""
     posterior = document.posterior
     response, word = posterior.response, document.counts.indices
     parts = {term.name: term.parts(document) for term in posterior.terms}
@@ -184,5 +183,5 @@ def explain_document(document: NewDocuments, names: np.ndarray, level: float) ->
         {name: (split @ signs.T).mean(axis=0) for name, split in splits.items()}, lower, upper, shown,
         centre + (omega @ signs.T).mean(axis=0),
         expected[:, 0].mean(axis=0), (low[0], high[0]), response.answers, by_topic @ signs.T,
-        np.concatenate(shares) / len(shares), label_topics(posterior, names),
+        np.concatenate(shares) / len(shares), labels,
     )  # fmt: skip

@@ -18,7 +18,6 @@ from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # the range of sigma2 and r
 GOLDEN = 0.5 * (5.0**0.5 - 1.0)
-FAR, HALVINGS = 40.0, 64  # of a search for a quantile: standard deviations to either side, and steps
 TINY = 1e-300
 
 
@@ -353,22 +352,6 @@ class KernelResponse(Response):
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         y = np.ascontiguousarray(np.broadcast_to(np.asarray(y, dtype=float), omega.shape))
         return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, np.ascontiguousarray(omega))
-
-
-def quantile(response: Response, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """The numbers (n_docs, R) below which y is with probability q, averaged over draws of omega; by bisection.
-
-    The response must have `variance` and `cdf`, as every `NumberResponse` has.
-    """
-    draws: list[Any] = [(response.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
-    spreads = [(drawn.mean(omega), np.sqrt(drawn.variance(omega))) for drawn, omega in draws]
-    low = np.min([mean - FAR * sd for mean, sd in spreads], axis=0)
-    high = np.max([mean + FAR * sd for mean, sd in spreads], axis=0)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        enough = average([drawn.cdf(middle, omega) for drawn, omega in draws]) >= q
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return 0.5 * (low + high)
 
 
 def average(arrays: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:

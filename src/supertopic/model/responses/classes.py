@@ -1,5 +1,6 @@
 """Classes and labels: how they become columns of 0 and 1, and how columns become classes."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -219,9 +220,9 @@ class ClassResponse(Response):
             return self.chosen(expected) == truth
         return (self.chosen(expected) == truth.argmax(axis=1))[:, None]
 
+    @abstractmethod
     def chosen(self, expected: np.ndarray) -> np.ndarray:
         """The number of each document's class, (n_docs,), or its labels as 0 and 1."""
-        raise NotImplementedError
 
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         return float(self.right(truth, expected).mean())

@@ -11,7 +11,6 @@ from supertopic.corpus.source import Target
 from supertopic.kernels.draws import make_key, uniforms
 from supertopic.kernels.responses import COUNTS
 from supertopic.model.responses.base import (
-    HALVINGS,
     LEAST_SCALE,
     MOST_SCALE,
     Encoded,
@@ -20,7 +19,7 @@ from supertopic.model.responses.base import (
     average,
     mean_polya_gamma,
 )
-from supertopic.model.responses.numbers import NumberResponse
+from supertopic.model.responses.numbers import HALVINGS, NumberResponse
 from supertopic.model.responses.values import MOST
 
 BATCH, BATCHES = 8, 64  # points of a density that are evaluated at a time; how often, at most

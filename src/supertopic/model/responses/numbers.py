@@ -1,5 +1,6 @@
 """Numbers as responses: one or several columns, modelled in standard units, predicted in the user's."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -9,9 +10,10 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
 from supertopic.corpus.source import make_target
-from supertopic.model.responses.base import Encoded, Response, average, quantile
+from supertopic.model.responses.base import Encoded, Response, average
 from supertopic.model.responses.values import check_columns, without_na
 
+FAR, HALVINGS = 40.0, 64  # of a search for a quantile: standard deviations to either side, and steps
 MOST_SEED = 1000.0  # standard deviations of y that a seeded topic may be said to add
 
 
@@ -19,7 +21,7 @@ MOST_SEED = 1000.0  # standard deviations of y that a seeded topic may be said t
 class NumberResponse(Response):
     """Numbers, centred at their mean and divided by their standard deviation while they are modelled.
 
-    A subclass has to give `variance` and `cdf` for standard deviations and intervals of predictions.
+    A subclass also says `variance` and `cdf`, for standard deviations and intervals of predictions.
     """
 
     names: np.ndarray = field(default_factory=lambda: np.zeros(0, object), kw_only=True)  # (R,): of y's columns
@@ -110,17 +112,25 @@ class NumberResponse(Response):
             means[:, :, topics.index(topic)] = mean
         return means
 
+    @abstractmethod
     def variance(self, omega: np.ndarray) -> np.ndarray:
         """The variance of y given omega, (n_docs, R), in standard units."""
-        raise NotImplementedError(f"{type(self).__name__} does not say the variance of y given omega.")
 
+    @abstractmethod
     def cdf(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         """The probability of a response up to y given omega, (n_docs, R), in standard units."""
-        raise NotImplementedError(f"{type(self).__name__} does not say the distribution of y given omega.")
 
     def quantile(self, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """The numbers (n_docs, R) below which y is with probability q, averaged over the draws."""
-        return quantile(self, q, omegas, scales)
+        """The numbers (n_docs, R) below which y is with probability q, averaged over the draws; by bisection."""
+        draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+        spreads = [(drawn.mean(omega), np.sqrt(drawn.variance(omega))) for drawn, omega in draws]
+        low = np.min([mean - FAR * sd for mean, sd in spreads], axis=0)
+        high = np.max([mean + FAR * sd for mean, sd in spreads], axis=0)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            enough = average([drawn.cdf(middle, omega) for drawn, omega in draws]) >= q
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return 0.5 * (low + high)
 
     def expected(self, omega: np.ndarray) -> np.ndarray:
         return self.offset_in_units(self.mean(omega))
