@@ -6,8 +6,10 @@ import scipy.sparse as sp
 from scipy.special import gammaincinv
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.inference.held_out import describe_held_out
+from supertopic.inference.shrinkage import FACTORS, Shrinkage
 from supertopic.kernels.draws import make_key, polya_gammas
-from supertopic.model.responses import NegativeBinomial
+from supertopic.model.responses import Logistic, NegativeBinomial
 
 SHORT = {"n_topics": 4, "burn_in": 10, "n_draws": 8, "n_chains": 2, "random_state": 0, "predict_sweeps": 8}
 
@@ -113,3 +115,16 @@ def test_columns_of_y_in_another_order_are_refused(kind):
     with pytest.raises(ValueError, match=r"\['b', 'a'\], which earlier batches had in the order \['a', 'b'\]"):
         model.partial_fit(X, frame[["b", "a"]])
     assert model.partial_fit(X, frame).n_batches_ == 2
+
+
+def test_a_warning_of_some_labels_gives_the_losses_of_these():
+    """Two labels that topics predict, and one that they do not: the message is about the latter alone."""
+    mass = np.zeros((len(FACTORS), 3))
+    mass[10, :2], mass[0, 2] = 1.0, 1.0
+    loss, base, weight = (np.tile(row, (8, 1)) for row in ([0.1, 0.2, 0.71], [0.6, 0.6, 0.69], [1.0, 1.0, 2.0]))
+    alone = Shrinkage({"topics": (FACTORS, mass)}, loss, base, weight, 0.0, {})
+    response = Logistic(1.0, classes=np.array(["a", "b", "coin"], object), multilabel=True)
+    with pytest.warns(UserWarning, match=r"columns coin: on 8 held-out .* \(loss 0.71, that of the base rate 0.69\)"):
+        found = describe_held_out(alone, alone, 0.0, 8, response)
+    assert found["p_no_effect"] == [0.0, 0.0, 1.0] and found["shrinkage"] == [1.0, 1.0, 0.0]
+    assert found["loss"] == pytest.approx((0.1 + 0.2 + 2 * 0.71) / 4)

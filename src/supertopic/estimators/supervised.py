@@ -167,9 +167,8 @@ class Supervised(TopicModel):
         documents = self._new(X, **beside)
         response = documents.posterior.response
         truth = response.truth(y, documents.counts.shape[0])
-        known = known_responses(truth)
-        score = response.score(truth[known], documents.expected()[known])
-        return documents.loss(truth), score, response.score_name
+        known, (losses, expected) = known_responses(truth), documents.losses(truth)
+        return losses, response.score(truth[known], expected[known]), response.score_name
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

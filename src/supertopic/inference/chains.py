@@ -14,6 +14,7 @@ from supertopic.corpus.source import Arrays, Corpus
 from supertopic.inference.calibration import Calibrated, calibrate, own_weights
 from supertopic.inference.checkpoint import Checkpoint, temporary_folder
 from supertopic.inference.memory import chains_on_device, check_memory
+from supertopic.inference.predict import Settings
 from supertopic.inference.progress import progress
 from supertopic.model.priors import ChainPrior
 from supertopic.model.state import Priors
@@ -62,6 +63,11 @@ class Config:
     @property
     def n_threads(self) -> int:
         return effective_n_jobs(self.n_jobs)
+
+    @property
+    def settings(self) -> Settings:
+        """How predictions are made while the model is fitted."""
+        return Settings(self.predict_sweeps, self.n_threads, self.device)
 
     def choose_sampler(self, n_tokens: int) -> str:
         if self.sampler != "auto":

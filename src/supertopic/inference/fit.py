@@ -16,7 +16,7 @@ from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
 from supertopic.inference.held_out import choose_held_out
 from supertopic.inference.level import find_base_rate
-from supertopic.inference.predict import Settings, topic_shares
+from supertopic.inference.predict import topic_shares
 from supertopic.inference.shrinkage import every_few
 from supertopic.inference.weights import Ingredients, Learner, PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
@@ -74,20 +74,16 @@ def fit(
         The documents, with the target of `encoded` and standardised covariates.
     encoded : Encoded
         The response, y as a target, and sums of earlier batches.
-    covariates : CovariateColumns
-        How the covariates were standardised.
-    config : Config
-        How the model is fitted.
+    covariates, config : CovariateColumns, Config
+        How the covariates were standardised, and how the model is fitted.
     seed : int or None
         The seed; None takes that of the checkpoint, or fresh entropy. Further batches keep the first one's.
     known : Known
         Vocabulary, seeds, another model, earlier batches.
     counts : csr_array, optional
         Word counts of the same documents: words are learned from them.
-    checkpointing : Checkpointing
-        Where to save the state of the chains.
-    learners : sequence of callables
-        Further terms, learned after topics and words: see `model.terms.Residual`.
+    checkpointing, learners : Checkpointing, sequence of callables
+        Where to save the state of the chains; further terms, learned after topics and words (`model.terms.Residual`).
     """
     began, previous = time.perf_counter(), known.previous
     seed = previous.seed if previous else choose_seed(seed, checkpointing)
@@ -230,6 +226,5 @@ def training_shares(made: Ingredients, posterior: Posterior) -> np.ndarray:
     found = np.empty((len(split.mask), posterior.n_topics))
     found[~split.mask] = shares
     if split.held_out:
-        settings = Settings(config.predict_sweeps, config.n_threads, config.device)
-        found[split.mask] = topic_shares(posterior, split.held_out.tokens, [best], settings)[0]
+        found[split.mask] = topic_shares(posterior, split.held_out.tokens, [best], config.settings)[0]
     return found

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -54,16 +54,33 @@ def frozen_topics(topics: TopicSet, chain: int, device: str) -> FrozenTopics:
         return known[chain, device]
 
 
-def predict_key(posterior: Posterior, place: int, chain: int) -> np.uint64:
+class HasTopics(Protocol):
+    """Topics that are learned: a posterior, or a part of one."""
+
+    @property
+    def topics(self) -> tuple[TopicSet, ...]: ...
+
+    @property
+    def seed(self) -> int: ...
+
+
+class LearnedTopics(NamedTuple):
+    """Topics while a posterior is made."""
+
+    topics: tuple[TopicSet, ...]
+    seed: int
+
+
+def predict_key(known: HasTopics, place: int, chain: int) -> np.uint64:
     """The random numbers of a chain of a set of topics for new documents."""
-    return make_key(posterior.seed, place * posterior.n_chains + chain, PREDICT)
+    return make_key(known.seed, place * len(known.topics[0].word_topic) + chain, PREDICT)
 
 
 @dataclass(frozen=True, eq=False)
-class NewDocuments:
-    """Documents to predict, as the terms of a posterior see them."""
+class SampledDocuments:
+    """Documents whose topics are drawn as if they were new: what terms see of documents."""
 
-    posterior: Posterior
+    posterior: HasTopics
     counts: csr_array  # (n_docs, V), checked
     covariates: np.ndarray  # (n_docs, P), as the user gave them
     log_exposure: np.ndarray  # (n_docs, 1)
@@ -75,24 +92,26 @@ class NewDocuments:
 
     @cached_property
     def pairs(self) -> DrawPairs:
-        n_kept = self.settings.n_sweeps - self.settings.n_sweeps // 2
-        n_draws = self.posterior.n_draws
-        return DrawPairs(self.posterior.n_chains, n_draws, max(n_draws, n_kept))
-
-    def key(self, place: int, chain: int) -> np.uint64:
-        return predict_key(self.posterior, place, chain)
+        n_kept, first = self.settings.n_sweeps - self.settings.n_sweeps // 2, self.posterior.topics[0]
+        return DrawPairs(len(first.word_topic), first.n_draws, max(first.n_draws, n_kept))
 
     def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
         topics = frozen_topics(self.posterior.topics[place], chain, self.settings.device)
-        return draw_omegas(
-            self.tokens, topics, self.settings.n_sweeps, np.ascontiguousarray(eta), self.key(place, chain)
-        )
+        key = predict_key(self.posterior, place, chain)
+        return draw_omegas(self.tokens, topics, self.settings.n_sweeps, np.ascontiguousarray(eta), key)
 
     def token_topics(self, place: int, chain: int) -> np.ndarray:
         topics = frozen_topics(self.posterior.topics[place], chain, "cpu")
         assert isinstance(topics, Topics)
-        streams = content_streams(self.tokens, self.key(place, chain))
+        streams = content_streams(self.tokens, predict_key(self.posterior, place, chain))
         return draw_topics(self.tokens, topics, streams, self.settings.n_sweeps)
+
+
+@dataclass(frozen=True, eq=False)
+class NewDocuments(SampledDocuments):
+    """Documents to predict."""
+
+    posterior: Posterior
 
     def part(self, docs: slice | np.ndarray) -> "NewDocuments":
         """Some of the documents."""
@@ -145,10 +164,15 @@ class NewDocuments:
         response = self.posterior.response.plain()
         return self.summarise(lambda omegas, scales, _: response.doubt(omegas, scales))
 
-    def loss(self, truth: np.ndarray) -> np.ndarray:
-        """The loss of each prediction, (n_docs,)."""
+    def losses(self, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The loss of each prediction, (n_docs,), and the mean prediction, (n_docs, n_answers)."""
         response = self.posterior.response.plain()
-        return self.summarise(lambda omegas, scales, docs: response.loss(truth[docs], omegas, scales))
+        return self.summarise(
+            lambda omegas, scales, docs: (
+                response.loss(truth[docs], omegas, scales),
+                average(response.expected(omegas)),
+            )
+        )
 
     def surprise(self, truth: np.ndarray) -> np.ndarray:
         """How far each known response is from its prediction, (n_docs,); -inf where it is unknown."""

@@ -13,6 +13,7 @@ from supertopic.corpus.source import Arrays, Target
 from supertopic.inference.chains import ChainRun, Config, Split
 from supertopic.inference.held_out import describe_held_out
 from supertopic.inference.level import FEW_LABELS, BaseRate, OmegaDraws, at_batch_level, level_of, shift_level
+from supertopic.inference.predict import LearnedTopics, SampledDocuments
 from supertopic.inference.shrinkage import (
     BESIDE_WORDS,
     COVARIATES,
@@ -40,7 +41,6 @@ from supertopic.model.terms import (
     CovariateColumns,
     CovariateWeights,
     Dictionary,
-    DrawPairs,
     Intercept,
     Residual,
     Term,
@@ -51,21 +51,6 @@ from supertopic.sampling.pool import each
 
 ALONE, BESIDE = "topics alone", "topics beside words"  # whose held-out log-likelihoods later batches go on with
 Learner = Callable[[Residual], Term]  # learns one more term, after topics and words
-
-
-class ResidualDocuments(NamedTuple):
-    """Training documents, as a further term sees them: without draws of topics."""
-
-    counts: csr_array
-    covariates: np.ndarray
-    log_exposure: np.ndarray
-    pairs: DrawPairs
-
-    def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
-        raise NotImplementedError("A further term has no topics.")
-
-    def token_topics(self, place: int, chain: int) -> np.ndarray:
-        raise NotImplementedError("A further term has no topics.")
 
 
 class PredictionTerms(NamedTuple):
@@ -383,8 +368,8 @@ def learn_further(
     omega = sum(kind.share * np.nan_to_num(kind.omega) for kind in draws)
     counts, config, columns = made.counts[~made.split.mask], made.config, made.covariates
     covariates = columns.mean + columns.scale * made.split.seen.target.covariates  # as those of new documents are
-    pairs = DrawPairs(config.n_chains, config.n_draws, max(config.n_draws, config.n_kept))
-    documents = ResidualDocuments(counts, covariates, np.zeros((counts.shape[0], 1)), pairs)
+    topics = LearnedTopics(made.topics, made.seed[0])
+    documents = SampledDocuments(topics, counts, covariates, np.zeros((counts.shape[0], 1)), config.settings)
     for learner in made.learners:
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None
