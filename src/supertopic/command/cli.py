@@ -58,13 +58,13 @@ def demo(
     """Fit the docstrings of SciPy and show what the model finds.
 
     Needs no data and no network: the documents are the docstrings of the installed SciPy, the class of each is its
-    subpackage. A quarter is held out, and two other models are fitted for comparison.
+    subpackage. A quarter is for the test, and two other models are fitted for comparison.
     """
     corpus = load_docstrings()
     labels = np.array(corpus.target_names)[corpus.target]
     train, test, y, y_test = train_test_split(corpus.data, labels, test_size=0.25, random_state=0, stratify=labels)
     if not as_json:
-        out.print(f"{len(labels):,} docstrings of SciPy, {len(set(labels))} classes; {len(test)} are held out.")
+        out.print(f"{len(labels):,} docstrings of SciPy, {len(set(labels))} classes; {len(test)} for the test.")
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
     words, lda_words = (
         CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{3,}\b", min_df=2) for _ in range(2)
@@ -87,7 +87,7 @@ def demo(
     if as_json:
         print(json.dumps({"results": results, "topics": topics}))
         return
-    table = Rows("model", "held-out accuracy", "seconds", title="Which subpackage does a docstring belong to?")
+    table = Rows("model", "test accuracy", "seconds", title="Which subpackage does a docstring belong to?")
     for row in results:
         table.add_row(row["model"], f"{row['accuracy']:.3f}", f"{row['seconds']:.1f}")
     out.print(table, topic_table(topics, 15))
