@@ -120,6 +120,11 @@ def as_number(cell: Any) -> float | None:
     return number if np.isfinite(number) else None
 
 
+def as_whole(cell: str) -> int | str:
+    """A whole number, or the text as it is."""
+    return int(cell) if cell.strip().isdecimal() else cell
+
+
 def as_numbers(cells: list, column: str, option: str) -> np.ndarray:
     """Numbers, NaN where the cell is empty; the message names the option that needs them."""
     y = np.full(len(cells), np.nan)

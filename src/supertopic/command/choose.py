@@ -3,7 +3,7 @@
 import json
 
 from supertopic.command import options as opt
-from supertopic.command.cells import read_response
+from supertopic.command.cells import as_whole, read_response
 from supertopic.command.models import make_model, make_vectorizer
 from supertopic.command.steps import Table, out, plain_warnings
 from supertopic.estimators.choose import choose_topics
@@ -12,7 +12,7 @@ from supertopic.estimators.choose import choose_topics
 def choose(
     data: opt.Data, text: opt.Text, label: opt.Label, topics: opt.TopicNumbers = "5,10,20,40,80",
     response: opt.Response = opt.Kind.auto, separator: opt.Separator = ";", words: opt.Words = True,
-    test_size: opt.TestSize = 0.2, burn_in: opt.BurnIn = 20, draws: opt.Draws = 10, chains: opt.Chains = 2,
+    test_size: opt.TestSize = 0.2, burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
     token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None, seed: opt.Seed = 0, jobs: opt.Jobs = -1,
     as_json: opt.AsJson = False,
@@ -31,7 +31,7 @@ def choose(
     model = make_model(column.response, "logistic", "shared", False, None, {"n_jobs": jobs, "words": words})
     with plain_warnings():
         found = choose_topics(
-            model, X, column.y, numbers, test_size=test_size, burn_in=burn_in, n_draws=draws, n_chains=chains,
+            model, X, column.y, numbers, test_size=test_size, burn_in=as_whole(burn_in), n_draws=draws, n_chains=chains,
             random_state=seed,
         )  # fmt: skip
     if figure:

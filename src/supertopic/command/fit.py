@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from supertopic.command import options as opt
-from supertopic.command.cells import Column, as_number, read_response
+from supertopic.command.cells import Column, as_number, as_whole, read_response
 from supertopic.command.evaluate import evaluate_logistic, evaluate_model
 from supertopic.command.models import make_model, make_vectorizer, read_priors
 from supertopic.command.show import MISSED, class_table, show_facts, show_model
@@ -30,7 +30,8 @@ def fit(
     loss: opt.Loss = opt.LossName.logistic, multiclass: opt.Multiclass = opt.MulticlassName.shared,
     balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
     weight: opt.Weight = None, exposure: opt.Exposure = None, covariate: opt.Covariate = None,
-    checkpoint: opt.Checkpoint = None, burn_in: opt.BurnIn = 60, draws: opt.Draws = 20, chains: opt.Chains = 4,
+    checkpoint: opt.Checkpoint = None, burn_in: opt.BurnIn = "auto", max_seconds: opt.MaxSeconds = None,
+    draws: opt.Draws = 20, chains: opt.Chains = 4,
     stop_words: opt.StopWords = "english", words: opt.Words = True, min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0,
     ngrams: opt.Ngrams = 1, token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
     seed_strength: opt.SeedStrength = 1.0, prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
@@ -59,9 +60,9 @@ def fit(
     documents = Documents(source, column, beside, *split(column, test_size, seed))
     share = as_number(held_out)
     options = {
-        "n_topics": n_topics, "burn_in": burn_in, "n_draws": draws, "n_chains": chains, "words": words,
-        "held_out": held_out if share is None else share, "random_state": seed, "n_jobs": jobs, "device": str(device),
-        "engine": engine, "verbose": err.is_terminal and not as_json,
+        "n_topics": n_topics, "burn_in": as_whole(burn_in), "max_seconds": max_seconds, "n_draws": draws,
+        "n_chains": chains, "words": words, "held_out": held_out if share is None else share, "random_state": seed,
+        "n_jobs": jobs, "device": str(device), "engine": engine, "verbose": err.is_terminal and not as_json,
     }  # fmt: skip
     options |= read_priors(seeds, seed_strength, prior, prior_weights, discount) | ({} if c is None else {"c": c})
     model = make_model(column.response, loss, multiclass, balanced, exposure, options)

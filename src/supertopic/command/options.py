@@ -65,7 +65,8 @@ PriorDiscount = Annotated[float, Option(help="Weight of a document of the prior,
 Discount = Annotated[float, Option(help="Weight of an earlier document, from 0 to 1.")]
 
 # the run
-BurnIn = Annotated[int, Option(help="Iterations before draws are kept.")]
+BurnIn = Annotated[str, Option(help="Iterations before draws are kept; auto waits until the chains have settled.")]
+MaxSeconds = Annotated[float | None, Option(help="A limit for the sampling of topics, in seconds.")]
 Draws = Annotated[int, Option(help="Draws that are kept.")]
 Chains = Annotated[int, Option(help="Independent chains; predictions average over them.")]
 HeldOut = Annotated[str, Option(help=HELD_OUT)]

@@ -62,6 +62,14 @@ def make_tokens(X: sp.csr_array) -> Tokens:
     return Tokens(np.repeat(X.indices.astype(np.int32), X.data), ends)
 
 
+def count_matrix(tokens: Tokens, n_words: int) -> sp.csr_array:
+    """The counts of some documents, (n_docs, n_words): the inverse of `make_tokens`."""
+    shape = len(tokens.doc_start) - 1, n_words
+    X = sp.csr_array((np.ones(len(tokens.word), np.int64), tokens.word.copy(), tokens.doc_start), shape=shape)
+    X.sum_duplicates()
+    return X
+
+
 def cut(doc_start: np.ndarray, n_shards: int) -> list[slice]:
     """Slices of consecutive documents with about equally many tokens each, none empty."""
     n_docs = len(doc_start) - 1

@@ -10,10 +10,11 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
+from supertopic.estimators.encoding import Given, check_sizes, encode_documents
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_whole_numbers, make_config, make_priors, make_seed
@@ -22,21 +23,15 @@ from supertopic.estimators.validation import (
     check_engine,
     check_number,
     check_vocabulary,
-    describe_covariates,
-    log_exposure,
-    new_covariates,
-    no_covariates,
     refuse_text,
-    warn_of_many_topics,
 )
-from supertopic.inference.chains import Config
+from supertopic.inference.chains import INITS, Config
 from supertopic.inference.fit import Checkpointing, Known, fit
-from supertopic.inference.predict import Settings, topic_shares
+from supertopic.inference.predict import Settings, mean_topic_shares
 from supertopic.inference.weights import Learner
 from supertopic.model.posterior import Posterior
-from supertopic.model.priors import as_prior, as_seeds, check_discount
+from supertopic.model.priors import as_prior, as_seeds
 from supertopic.model.responses import Response
-from supertopic.model.responses.values import MOST
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
 from supertopic.report.summary import to_xarray
@@ -55,7 +50,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     optimize_priors: bool
     seeds: Any
     prior: Any
-    burn_in: int
+    init: str
+    burn_in: int | str
+    max_seconds: float | None
     n_draws: int
     n_chains: int
     sampler: str
@@ -98,6 +95,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             check_number(name, getattr(self, name))
         if self.sampler not in ("auto", *SAMPLERS):
             raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
+        if self.init not in INITS:
+            raise ValueError(f"init must be one of {', '.join(map(repr, INITS))}, got {self.init!r}.")
         make_priors(self.n_topics, self.alpha, self.beta)
         for part in (as_seeds(self.seeds), as_prior(self.prior)):
             if part is not None:
@@ -108,21 +107,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _config(self, n_words: int, seed: int | None) -> Config:
         """The parameters as `inference.fit` wants them."""
         return make_config(type(self).__name__, self.get_params(deep=False), n_words, seed)
-
-    def _known(
-        self, vocabulary: np.ndarray | None, previous: Posterior | None, discount: float, corpus: Corpus
-    ) -> Known:
-        """What is known before the documents are seen."""
-        check_discount(discount)
-        if previous is None:
-            n_docs, n_tokens = len(corpus.doc_start) - 1, int(corpus.doc_start[-1])
-            warn_of_many_topics(self.n_topics, n_docs, n_tokens)
-        elif (previous.topics[0].n_topics, previous.n_chains) != (self.n_topics, self.n_chains):
-            raise ValueError(
-                f"partial_fit updates a model of {previous.topics[0].n_topics} topics and {previous.n_chains} chains, "
-                f"but n_topics={self.n_topics} and n_chains={self.n_chains}; `fit` starts again."
-            )
-        return Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
 
     def _validate_counts(self, X: Any, reset: bool) -> csr_array:
         refuse_text(X)
@@ -159,27 +143,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         classes: Any = None, previous: Posterior | None = None, discount: float = 1.0,
     ) -> Self:  # fmt: skip
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
-        known = self._known(vocabulary, previous, discount, corpus)
-        lengths = np.diff(corpus.doc_start)
-        weight = _check_sample_weight(sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
-        response, sums = self.make_response(), None
-        if weight.max() * response.c > MOST:
-            raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * response.c:g}.")
-        if previous is None:
-            columns, Z = describe_covariates(covariates, len(lengths))
-        else:
-            term = previous.covariates
-            columns = no_covariates() if term is None else term.columns
-            Z = new_covariates(columns, covariates, len(lengths))
-            response, sums = response.like(previous.response), known.discount * previous.carryover.sums
-        logs = None if exposure is None else log_exposure(exposure, len(lengths))
-        encoded = response.encode(y, weight, logs, classes, sums)
-        target = encoded.target._replace(covariates=columns.standard(Z))
+        check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
+        known = Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
+        given = Given(y, sample_weight, covariates, exposure, classes)
+        corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
         seed = make_seed(self.random_state)
-        self.posterior_ = fit(
-            corpus.with_target(target), encoded, columns, self._config(self.n_features_in_, seed), seed, known, counts,
-            checkpointing, self._learners,
-        )  # fmt: skip
+        config = self._config(self.n_features_in_, seed)
+        self.posterior_ = fit(corpus, encoded, columns, config, seed, known, counts, checkpointing, self._learners)
         return self
 
     def needs_counts(self) -> bool:
@@ -234,7 +204,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing)
         return self
 
-    components_ = Fitted(lambda posterior: topics_report.mean_counts(posterior).T)
+    components_ = Fitted(topics_report.mean_counts)
     topic_word_ = Fitted(topics_report.topic_word)
     doc_topic_ = Fitted(lambda posterior: known(posterior.doc_topic, "A loaded model has no training documents."))
     vocabulary_ = Fitted(
@@ -249,11 +219,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     topic_names_ = Fitted(lambda posterior: dict(posterior.topic_names))
     log_joint_ = Fitted(lambda posterior: posterior.traces.log_joint)
     log_joint_iterations_ = Fitted(lambda posterior: posterior.traces.iterations)
+    burn_in_ = Fitted(lambda posterior: posterior.traces.burn_in)
+    settled_ = Fitted(lambda posterior: posterior.traces.settled)
     timings_ = Fitted(lambda posterior: posterior.traces.timings)
     _n_features_out = Fitted(lambda posterior: posterior.n_topics)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """The share of each topic in each document, from its words alone, under the topics of the best chain.
+        """The share of each topic in each document, from its words alone: the mean of the chains that have the topic.
 
         Parameters
         ----------
@@ -266,7 +238,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Rows sum to 1. A document without known words gets the shares of the training corpus.
         """
         posterior = self._fitted()
-        return topic_shares(posterior, make_tokens(self._counts(X)), [posterior.best_chain], self._settings())[0]
+        return mean_topic_shares(posterior, make_tokens(self._counts(X)), self._settings())
 
     def typical_documents(self, X: ArrayLike, topic: int, n: int = 5) -> np.ndarray:
         """The documents in which a topic has the largest share.
@@ -309,12 +281,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.top_words(posterior, topics_report.vocabulary_of(posterior, feature_names), n, by)
 
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
-        """A pandas frame of the best chain's topics: topic, name, share, exclusivity, and their n top words."""
+        """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
         posterior = self._fitted()
         return topics_report.topic_frame(posterior, topics_report.vocabulary_of(posterior, feature_names), n)
 
     def name_topics(self, names: Mapping[int, str]) -> Self:
-        """Give some topics of the best chain names, which are kept in the model's file; "" removes one."""
+        """Give some topics names, which are kept in the model's file; "" removes one."""
         posterior = self._fitted()
         self.posterior_ = posterior.named(topics_report.check_names(posterior, names))
         return self
@@ -324,11 +296,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.topic_name(self._fitted(), topic)
 
     def match_topics(self) -> np.ndarray:
-        """For each chain the topics that are most like those of the best chain, in its order: (n_chains, n_topics)."""
-        return topics_report.match_topics(self._fitted())
+        """For each chain its own numbers of the topics 0, 1, ..., K - 1: (n_chains, n_topics).
+
+        All tables and draws are in the common numbering. `Posterior.topics` keeps that of the chains.
+        """
+        return self._fitted().order
 
     def topic_agreement(self) -> np.ndarray:
-        """For each topic of the best chain the share of all chains that have one like it, (n_topics,).
+        """The share of the chains that have each topic, (n_topics,).
 
         Two topics are alike if their words overlap by 0.6 or more (Bhattacharyya's coefficient). One chain gives NaN.
         """
@@ -378,7 +353,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def to_xarray(self) -> Any:
         """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
 
-        Topics of all chains are matched to those of the best one. coef are draws behind `coef_`, prediction those that
+        Topic k is the same in all chains that have it (has_topic). coef are draws behind `coef_`, prediction those that
         predictions use, training the chains' own. Needs xarray: pip install 'supertopic[diagnostics]'.
         """
         return to_xarray(self._fitted())

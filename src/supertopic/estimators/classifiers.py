@@ -133,9 +133,10 @@ class SLDAClassifier(TopicClassifier):
         self, n_topics: int = 20, *, c: float = 25.0, multiclass: str = "shared", class_weight: Any = None,
         calibrate: bool = True, words: bool = True, held_out: float | str = "auto", alpha: ArrayLike | None = None,
         beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
-        start: str = "mean", burn_in: int = 60, n_draws: int = 20, n_chains: int = 4, sampler: str = "auto",
-        predict_sweeps: int = 40, missing_label: Any = None, n_jobs: int | None = None, device: str = "cpu",
-        engine: str = "threads", random_state: Any = None, verbose: bool = False,
+        start: str = "mean", init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None,
+        n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
+        missing_label: Any = None, n_jobs: int | None = None, device: str = "cpu", engine: str = "threads",
+        random_state: Any = None, verbose: bool = False,
     ) -> None:  # fmt: skip
         self._store(locals())
 
@@ -212,9 +213,10 @@ class MedLDAClassifier(TopicClassifier):
         self, n_topics: int = 20, *, c: float = 1.0, margin: float = 16.0, class_weight: Any = None,
         calibrate: bool = True, words: bool = True, held_out: float | str = "auto", alpha: ArrayLike | None = None,
         beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
-        start: str = "mean", burn_in: int = 60, n_draws: int = 20, n_chains: int = 4, sampler: str = "auto",
-        predict_sweeps: int = 40, missing_label: Any = None, n_jobs: int | None = None, device: str = "cpu",
-        engine: str = "threads", random_state: Any = None, verbose: bool = False,
+        start: str = "mean", init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None,
+        n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
+        missing_label: Any = None, n_jobs: int | None = None, device: str = "cpu", engine: str = "threads",
+        random_state: Any = None, verbose: bool = False,
     ) -> None:  # fmt: skip
         self._store(locals())
 

@@ -47,10 +47,23 @@ prior : Prior, fitted model or pipeline, optional
 start : {"mean", "paper"}, default="mean"
     lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
     with c > 4 may never recover from its first weights.
-burn_in, n_draws : int, default=60 and 20
-    A chain runs burn_in + n_draws iterations; the last n_draws are kept.
+init : {"nmf", "random"}, default="nmf"
+    How the topic of each token is chosen before the first iteration: under topics from a non-negative factorisation of
+    tf-idf and the responses of documents that are not held out, or at random. The former settles much sooner, and gives
+    similar topics for every seed. Seeds and a prior replace it, and it is random for more than 200 topics, or fewer
+    than five documents for each topic.
+burn_in : "auto" or int, default="auto"
+    The iterations of a chain before its first draw. "auto" waits until the log joint and the loss of the response have
+    stopped drifting, at least 60 iterations and at most 300; of corpora with more than a million tokens at most fewer,
+    and 60 of those with ten million. `burn_in_` and `settled_` report what was reached.
+max_seconds : float, optional
+    A limit for all chains together: a burn-in ends early so that its draws are made in time. Calibration and words come
+    after that. A model that reached the limit cannot be repeated bit for bit.
+n_draws : int, default=20
+    The iterations of a chain that are kept after the burn-in.
 n_chains : int, default=4
-    Independent chains. Predictions average over all; tables show the topics of the one with the highest log joint.
+    Independent chains. Predictions average over all of them. Topics are matched, and a table shows the mean of the
+    chains that have a topic.
 sampler : {"auto", "collapsed", "delayed", "drawn"}, default="auto"
     Which sampler runs; "auto" depends on the corpus, and `sampler_` is the sampler that ran.
 predict_sweeps : int, default=40
@@ -77,9 +90,9 @@ ATTRIBUTES = """\
 posterior_ : Posterior
     The fitted model as a value: topics, terms, response, traces. The other attributes read it.
 coef_ : ndarray of shape (n_columns, n_topics)
-    Posterior mean of the weights in the best chain, from held-out documents: see `held_out`.
+    Posterior mean of the weights in the chains that have each topic, from held-out documents: see `held_out`.
 coef_draws_ : ndarray of shape (n_chains, n, n_columns, n_topics)
-    The draws behind it, n_draws or 100. Topics of different chains are not matched.
+    The draws of all chains, n_draws or 100 of each. Topic k is the same in all chains that have it.
 prediction_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta that predictions use.
 word_coef_ : ndarray of shape (n_columns, n_words)
@@ -103,16 +116,18 @@ covariate_coef_, covariate_coef_draws_ : ndarray
 covariate_names_ : ndarray of shape (n_covariates,)
     The covariates' names: those of a DataFrame's columns, or numbers.
 components_ : ndarray of shape (n_topics, n_words)
-    Pseudo-counts of each word in each topic, as in scikit-learn.
+    Counts of each word in each topic, as in scikit-learn: means over the chains that have the topic.
 topic_word_ : ndarray of shape (n_topics, n_words)
-    The topics: rows sum to 1.
+    The topics, means over the chains that have each of them: rows sum to 1.
 doc_topic_ : ndarray of shape (n_docs, n_topics)
     The mean zbar of the training documents. It depends on the response, except for held-out documents; `transform`
     does not. A loaded model has none.
 log_joint_, log_joint_iterations_ : ndarray of shape (n_chains, n) and (n,)
-    The log joint density, and the iterations at which it was taken: every tenth, and all that are kept.
+    The log joint density, and the iterations at which it was taken: every fifth. It is NaN after the end of a chain.
+burn_in_, settled_ : ndarray of shape (n_chains,)
+    The iterations of each chain before its first draw, and whether it had stopped drifting by then: see `burn_in`.
 best_chain_, sampler_, seed_, timings_ : int, str, int, dict
-    The chain whose topics are reported, the sampler that ran, the seed, and the seconds spent on eta, z and lambda by
+    The chain with the highest log joint, the sampler that ran, the seed, and the seconds spent on eta, z and lambda by
     all threads or by the GPU; on a cluster also seconds and bytes of exchange.
 n_batches_ : int
     The number of batches that `partial_fit` has learned from, or 1.

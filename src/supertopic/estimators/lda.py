@@ -20,10 +20,8 @@ class LDA(TopicModel):
 
     Parameters
     ----------
-    burn_in, n_draws : int, default=100 and 20
-        A chain runs burn_in + n_draws iterations; the last n_draws are kept.
     n_chains : int, default=1
-        Independent chains; the topics of the one with the highest log joint are shown.
+        Independent chains. Topics are matched, and a table shows the mean of the chains that have a topic.
     ...
 
     Attributes
@@ -35,9 +33,10 @@ class LDA(TopicModel):
 
     def __init__(
         self, n_topics: int = 20, *, alpha: ArrayLike | None = None, beta: float = 0.01, optimize_priors: bool = False,
-        seeds: Any = None, prior: Any = None, burn_in: int = 100, n_draws: int = 20, n_chains: int = 1,
-        sampler: str = "auto", predict_sweeps: int = 40, n_jobs: int | None = None, device: str = "cpu",
-        engine: str = "threads", random_state: Any = None, verbose: bool = False,
+        seeds: Any = None, prior: Any = None, init: str = "nmf", burn_in: int | str = "auto",
+        max_seconds: float | None = None, n_draws: int = 20, n_chains: int = 1, sampler: str = "auto",
+        predict_sweeps: int = 40, n_jobs: int | None = None, device: str = "cpu", engine: str = "threads",
+        random_state: Any = None, verbose: bool = False,
     ) -> None:  # fmt: skip
         self._store(locals())
 

@@ -1,6 +1,6 @@
 """Parameters of estimators as `inference.fit` wants them."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ ELSEWHERE = (
     "engine",
     "verbose",
     "n_draws",
+    "max_seconds",
     "random_state",
     "prior",
 )  # a checkpoint does not depend on them
@@ -27,7 +28,8 @@ class HasNumbers(Protocol):
     """Parameters that are whole numbers."""
 
     n_topics: int
-    burn_in: int
+    burn_in: int | str
+    max_seconds: float | None
     n_draws: int
     n_chains: int
     predict_sweeps: int
@@ -39,8 +41,14 @@ def check_whole_numbers(model: HasNumbers) -> None:
     least = {"n_topics": 1, "burn_in": 0, "n_draws": 1, "n_chains": 1, "predict_sweeps": 1}
     for name, smallest in least.items():
         value = getattr(model, name)
+        if name == "burn_in" and isinstance(value, str) and value == "auto":
+            continue
         if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < smallest:
-            raise ValueError(f"{name} must be a whole number >= {smallest}, got {value!r}.")
+            auto = "'auto' or " if name == "burn_in" else ""
+            raise ValueError(f"{name} must be {auto}a whole number >= {smallest}, got {value!r}.")
+    seconds = model.max_seconds
+    if seconds is not None and (not isinstance(seconds, Real) or isinstance(seconds, bool) or not seconds > 0):
+        raise ValueError(f"max_seconds must be None or a number of seconds above 0, got {seconds!r}.")
     if model.n_topics > MOST_TOPICS:
         raise ValueError(f"n_topics must be at most {MOST_TOPICS:,}, got {model.n_topics:,}.")
     n_jobs = model.n_jobs
@@ -78,7 +86,19 @@ def make_config(kind: str, parameters: dict[str, Any], n_words: int, seed: int |
     seeds = as_seeds(parameters["seeds"])
     identity = {name: value for name, value in parameters.items() if name not in ELSEWHERE}
     identity |= {"kind": kind, "seed": seed, "seeds": seeds and seeds.get_params()}
-    same = ["n_topics", "burn_in", "n_draws", "n_chains", "sampler", "predict_sweeps", "n_jobs", "device", "engine"]
+    same = [
+        "n_topics",
+        "init",
+        "burn_in",
+        "max_seconds",
+        "n_draws",
+        "n_chains",
+        "sampler",
+        "predict_sweeps",
+        "n_jobs",
+        "device",
+        "engine",
+    ]
     same += ["calibrate", "words", "held_out"] if "held_out" in parameters else []
     priors = make_priors(parameters["n_topics"], parameters["alpha"], parameters["beta"], parameters.get("nu2", 1.0))
     return Config(

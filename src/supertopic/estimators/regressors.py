@@ -104,8 +104,9 @@ class SLDARegressor(TopicRegressor):
     def __init__(
         self, n_topics: int = 20, *, c: float = 8.0, sigma2: float | str = "variance", calibrate: bool = True,
         words: bool = True, held_out: float | str = "auto", alpha: ArrayLike | None = None, beta: float = 0.01,
-        optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None, burn_in: int = 60,
-        n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
+        optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
+        init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None, n_draws: int = 20,
+        n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
         n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
         verbose: bool = False,
     ) -> None:  # fmt: skip
@@ -188,8 +189,9 @@ class SLDACountRegressor(TopicRegressor):
     def __init__(
         self, n_topics: int = 20, *, c: float = 1.0, dispersion: float | str = "drawn", calibrate: bool = True,
         words: bool = True, held_out: float | str = "auto", alpha: ArrayLike | None = None, beta: float = 0.01,
-        optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None, burn_in: int = 60,
-        n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
+        optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
+        init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None, n_draws: int = 20,
+        n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
         n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
         verbose: bool = False,
     ) -> None:  # fmt: skip

@@ -2,6 +2,7 @@
 
 import importlib.util
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from supertopic.inference.checkpoint import Checkpoint, temporary_folder
 from supertopic.inference.memory import chains_on_device, check_memory
 from supertopic.inference.predict import Settings
 from supertopic.inference.progress import progress
+from supertopic.inference.settling import drift, has_settled, longest_burn_in, may_stop
+from supertopic.inference.start import factorised_topics, label_weight
 from supertopic.model.priors import ChainPrior
 from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain, ChainDraws
@@ -24,6 +27,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import each, interruptible, one_blas_thread
 from supertopic.sampling.threads import ThreadEnginePool
 
+INITS = ("nmf", "random")
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 
 
@@ -35,7 +39,9 @@ class Config:
     n_topics: int
     priors: Priors
     learn_priors: bool = False
-    burn_in: int = 60
+    init: str = "nmf"
+    burn_in: int | str = "auto"
+    max_seconds: float | None = None
     n_draws: int = 20
     n_chains: int = 4
     sampler: str = "auto"
@@ -50,10 +56,9 @@ class Config:
     title: str = "fit"
     identity: dict[str, object] = field(default_factory=dict)  # by which a checkpoint is known to be of the same fit
 
-    @property
-    def last(self) -> int:
-        """The number of the last iteration."""
-        return self.burn_in + self.n_draws
+    def longest(self, n_tokens: int) -> int:
+        """The iterations before the first draw: as given, or at most for these documents."""
+        return longest_burn_in(n_tokens) if isinstance(self.burn_in, str) else int(self.burn_in)
 
     @property
     def n_kept(self) -> int:
@@ -127,7 +132,15 @@ def run_chains(
         checkpoint = open_checkpoint(folder)
         inside.enter_context(one_blas_thread)
         title = f"{config.title}, {plans[0].sampler}{pool.title}"
-        advance = inside.enter_context(progress(n * config.last, title, config.verbose))
+        advance = inside.enter_context(progress(n * (plans[0].burn_in + config.n_draws), title, config.verbose))
+        seconds = None if config.max_seconds is None else config.max_seconds * pool.at_once / n  # of one chain
+
+        def start(index: int) -> np.ndarray | None:
+            """The topics that a chain starts from; pseudo-counts have topics of their own."""
+            if config.init != "nmf" or priors[index].pseudo_counts is not None:
+                return None
+            weight = label_weight(index % config.n_chains, config.n_chains)
+            return factorised_topics(split.seen, plans[0].response, config.n_words, config.n_topics, weight)
 
         def run(index: int) -> ChainRun:
             place, own = index // config.n_chains, split
@@ -135,7 +148,7 @@ def run_chains(
                 r = columns[place].start
                 held_out = split.held_out.column(r) if split.held_out else None
                 own = split._replace(seen=split.seen.column(r), held_out=held_out)
-            job = ChainJob(config, plans[place], index, priors[index], own, checkpoint, advance, stop)
+            job = ChainJob(config, plans[place], index, priors[index], own, checkpoint, advance, stop, start, seconds)
             return pool.run(plans[place], own.seen, priors[index].pseudo_counts, job.run)
 
         return each(run, n, pool.at_once, stop)
@@ -146,30 +159,50 @@ class ChainJob:
 
     def __init__(
         self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split, checkpoint: Checkpoint | None,
-        advance: Callable[..., None], stop: threading.Event,
+        advance: Callable[..., None], stop: threading.Event, start: Callable[[int], np.ndarray | None],
+        seconds: float | None,
     ):  # fmt: skip
         self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
         self.checkpoint, self.advance, self.stop = checkpoint, advance, stop
+        self.start, self.seconds, self.began = start, seconds, time.monotonic()
         self.name, self.furthest = f"chain-{index}", 0
 
     def run(self, engine: Engine) -> ChainRun:
-        last = self.config.last
-        with Chain(self.plan, self.index, engine, self.prior.weights) as chain:
+        known = self.checkpoint is not None and self.checkpoint.holds(self.name)
+        start = None if known else self.start(self.index)
+        with Chain(self.plan, self.index, engine, self.prior.weights, start) as chain:
             if self.checkpoint:
-                self.checkpoint.restore(chain, self.name, last)
-            while chain.iteration < last:
+                self.checkpoint.restore(chain, self.name, self.config.n_draws)
+            while not self.done(chain):
                 self.show(note_of(chain, self.index), chain.iteration)
                 chain.step()
+                self.watch(chain)
                 if self.checkpoint:
-                    self.checkpoint.keep(chain, self.name, chain.iteration == last or self.stop.is_set())
-                if chain.iteration < last:
+                    self.checkpoint.keep(chain, self.name, self.done(chain) or self.stop.is_set())
+                if not self.done(chain):
                     self.check()
-            self.show(f"chain {self.index}: calibration", last)
+            self.show(f"chain {self.index}: calibration", self.plan.burn_in + self.config.n_draws)
             if not self.config.calibrate or not self.plan.n_columns:
                 return ChainRun(chain.draws(), own_weights(chain))
             split = self.split
             weights = calibrate(chain, self.config.predict_sweeps, split.held_out, split.some, self.check)
             return ChainRun(chain.draws(), weights)
+
+    def done(self, chain: Chain) -> bool:
+        return len(chain.eta) >= self.config.n_draws
+
+    def watch(self, chain: Chain) -> None:
+        """End the burn-in where the chain has settled, or where the draws would not be in time otherwise."""
+        if chain.iteration > chain.burn_in:
+            return
+        last = chain.iteration == chain.burn_in
+        if last or (self.config.burn_in == "auto" and may_stop(chain.iteration)):
+            settled = has_settled(*np.array(chain.history).reshape(-1, 2).T)
+            if last or settled:
+                return chain.end_burn_in(settled)
+        elapsed = time.monotonic() - self.began
+        if self.seconds is not None and elapsed * (1.0 + self.config.n_draws / chain.iteration) > self.seconds:
+            chain.end_burn_in(False)
 
     def show(self, note: str, iteration: int) -> None:
         """Let the progress bar know how far the chain is; what a lost worker did is not counted twice."""
@@ -184,8 +217,14 @@ class ChainJob:
 
 
 def note_of(chain: Chain, index: int) -> str:
-    """Where a chain is, for a progress bar."""
+    """Where a chain is, and what it waits for, for a progress bar."""
     if not chain.iteration:
         return f"chain {index}: starts (the very first fit compiles)"
-    value = f", log joint {chain.log_joint[-1][1]:,.0f}" if chain.log_joint else ""
-    return f"chain {index}: {'burn-in' if chain.iteration < chain.plan.burn_in else 'draws'}{value}"
+    if not chain.history:
+        return f"chain {index}: burn-in"
+    value = f"log joint {chain.history[-1][0]:,.0f}"
+    if chain.iteration >= chain.burn_in:
+        return f"chain {index}: draws, {value}"
+    change, _ = drift(np.array(chain.history)[:, 0])
+    waits = f", changed by {change:+,.0f}" if np.isfinite(change) else ""
+    return f"chain {index}: burn-in until it settles, {value}{waits}"

@@ -22,7 +22,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.storage.container import read_file, write_file
 from supertopic.warn import warn
 
-FORMAT = 4
+FORMAT = 5
 WHAT = "supertopic checkpoint"
 
 
@@ -54,12 +54,16 @@ class Checkpoint:
     def write_facts(self) -> None:
         self._write("fit", {"facts": self.facts}, {})
 
-    def restore(self, chain: Chain, name: str, last: int) -> None:
+    def holds(self, name: str) -> bool:
+        """Whether there is a saved state of a chain by that name."""
+        return (self.path / name).is_file()
+
+    def restore(self, chain: Chain, name: str, n_draws: int) -> None:
         """Continue a chain from its saved state, if there is one by that name."""
-        if (self.path / name).is_file():
+        if self.holds(name):
             header, state = self._read(name)
             chain.restore(state, self.path.absolute() / header["shards"])
-            if chain.iteration > last:
+            if len(chain.eta) > n_draws:
                 raise ValueError(
                     f"{self.path} already holds {len(chain.eta)} draws, more than this fit is to have. "
                     "Raise n_draws, or delete it."
@@ -76,7 +80,7 @@ class Checkpoint:
             self._write(name, {"shards": shards}, chain.state())
         except OSError as error:
             warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.")
-            shards = self._read(name)[0]["shards"] if (self.path / name).is_file() else ""
+            shards = self._read(name)[0]["shards"] if self.holds(name) else ""
         for old in self.path.glob(f"{name}-*"):
             if old.name != shards:
                 shutil.rmtree(old, ignore_errors=True)
@@ -93,7 +97,7 @@ class Checkpoint:
         if header.get("identity") != self.identity:
             raise ValueError(
                 f"{self.path} is the checkpoint of another fit: other documents, responses or parameters (all count "
-                "but n_jobs, engine, verbose and n_draws). Give another path, or delete it."
+                "but n_jobs, engine, verbose, max_seconds and n_draws). Give another path, or delete it."
             )
         return header, tensors
 

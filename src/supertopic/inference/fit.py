@@ -16,14 +16,15 @@ from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
 from supertopic.inference.held_out import choose_held_out
 from supertopic.inference.level import find_base_rate
-from supertopic.inference.predict import topic_shares
+from supertopic.inference.predict import mean_topic_shares
 from supertopic.inference.shrinkage import every_few
 from supertopic.inference.weights import Ingredients, Learner, PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
-from supertopic.model.posterior import Posterior, TopicSet, Traces
+from supertopic.model.posterior import Posterior, TopicSet, Traces, match_topics
 from supertopic.model.priors import ChainPrior, Earlier, Prior, Seeds, chain_priors, match_words
 from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.terms import CovariateColumns
+from supertopic.sampling.chain import TRACE_EVERY
 from supertopic.sampling.plan import Plan, make_plan
 from supertopic.sampling.pool import one_blas_thread
 
@@ -131,11 +132,11 @@ def choose_seed(seed: int | None, checkpointing: Checkpointing) -> int:
 
 
 def plan_of(corpus: Corpus, response: Response, config: Config, seed: int) -> Plan:
-    sampler = config.choose_sampler(int(corpus.doc_start[-1]))
+    n_tokens = int(corpus.doc_start[-1])
+    sampler, burn_in = config.choose_sampler(n_tokens), config.longest(n_tokens)
     return make_plan(
-        corpus, config.n_words, response, config.priors, config.learn_priors, sampler, seed, config.burn_in,
-        config.device,
-    )  # fmt: skip
+        corpus, config.n_words, response, config.priors, config.learn_priors, sampler, seed, burn_in, config.device
+    )
 
 
 def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int]) -> Split:
@@ -184,14 +185,16 @@ def assemble(made: Ingredients, plan: Plan, known: Known) -> Posterior:
     """The posterior from the chains."""
     config, previous, response = made.config, made.previous, made.response
     traces = trace_of(made)
-    after = traces.iterations > config.burn_in
-    best = int(np.argmax([values[after].mean() for values in traces.log_joint]))
+    best = int(traces.kept[:, :, 0].mean(axis=1).argmax())
+    n_seeded = 0 if known.seeds is None else len(known.seeds.topics)
+    # a chain of a later batch starts from its own topics, which stay in their places
+    order = previous.order if previous else match_topics(made.topics, best, n_seeded)
     found = PredictionTerms((), np.zeros((config.n_chains, config.n_draws, 0)), None, made.past)
     if plan.n_columns:
         found = calibrated_terms(made) if config.calibrate else uncalibrated_terms(made)
     names = {} if known.seeds is None else known.seeds.names(config.n_topics, len(made.topics))
     posterior = Posterior(
-        response, made.topics, found.terms, found.scale, traces, best, plan.sampler, made.seed[0], config.burn_in,
+        response, made.topics, found.terms, found.scale, traces, best, order, plan.sampler, made.seed[0],
         n_batches=previous.n_batches + 1 if previous else 1,
         vocabulary=known.vocabulary,
         topic_names=previous.topic_names if previous else names,
@@ -203,28 +206,40 @@ def assemble(made: Ingredients, plan: Plan, known: Known) -> Posterior:
 
 
 def trace_of(made: Ingredients) -> Traces:
-    """The traces of the chains; those of several sets of topics are added."""
+    """The traces of the chains; those of several sets of topics are added, and one that has ended keeps its value."""
     chains = list(zip(*([run.draws for run in runs] for runs in made.runs), strict=True))  # (chain, set)
-    values = np.array([[[value for _, value in draws.log_joint] for draws in sets] for sets in chains])
+    n = max(len(draws.history) for sets in chains for draws in sets)
+    log_joint = np.full((len(chains), n), np.nan)
+    for row, sets in zip(log_joint, chains, strict=True):
+        longest = max(len(draws.history) for draws in sets)
+        ends = [np.minimum(np.arange(longest), len(draws.history) - 1) for draws in sets]
+        row[:longest] = np.sum([draws.history[end, 0] for draws, end in zip(sets, ends, strict=True)], axis=0)
     seconds = np.sum([draws.seconds for sets in chains for draws in sets], axis=0).tolist()
     timings = dict(zip(("eta", "z", "lambda"), seconds, strict=True))
     if made.config.engine != "threads":
         traffic = np.sum([draws.traffic for sets in chains for draws in sets], axis=0).tolist()
         timings |= dict(zip(("exchange", "bytes"), traffic, strict=True))
     kept = np.array([np.sum([draws.trace for draws in sets], axis=0) for sets in chains])
-    iterations = np.array([iteration for iteration, _ in chains[0][0].log_joint])
-    return Traces(kept, values.sum(axis=1), iterations, timings)
+    burn_in = np.array([max(draws.burn_in for draws in sets) for sets in chains])
+    settled = np.array([all(draws.settled for draws in sets) for sets in chains])
+    return Traces(kept, log_joint, TRACE_EVERY * np.arange(1, n + 1), burn_in, settled, timings)
 
 
 def training_shares(made: Ingredients, posterior: Posterior) -> np.ndarray:
-    """The shares of topics in all training documents, (n_docs, K), in the best chain; held-out ones are inferred."""
-    split, config, best, n_sets = made.split, made.config, posterior.best_chain, len(made.topics)
+    """The shares of topics in all training documents, (n_docs, K), in the chains that have each topic.
+
+    Those of held-out documents are inferred.
+    """
+    split, config, consensus = made.split, made.config, posterior.consensus
     lengths = np.diff(split.seen.doc_start)
-    whole = np.maximum(lengths, 1) * float(config.n_draws * n_sets)
-    shares = np.concatenate([runs[best].draws.doc_topic for runs in made.runs], axis=1) / whole[:, None]
-    shares[lengths == 0] = posterior.shares[best]
+    shares = np.zeros((len(lengths), posterior.n_topics))
+    for chain, has in enumerate(consensus.has):
+        counts = np.concatenate([runs[chain].draws.doc_topic for runs in made.runs], axis=1)
+        shares += counts[:, posterior.order[chain]] * has
+    shares = posterior.as_shares(shares / consensus.n_having)
+    shares[lengths == 0] = posterior.mean_shares
     found = np.empty((len(split.mask), posterior.n_topics))
     found[~split.mask] = shares
     if split.held_out:
-        found[split.mask] = topic_shares(posterior, split.held_out.tokens, [best], config.settings)[0]
+        found[split.mask] = mean_topic_shares(posterior, split.held_out.tokens, config.settings)
     return found

@@ -1,7 +1,7 @@
 """New documents under a posterior: their topic shares, and draws of omega, the sum of the posterior's terms."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -191,13 +191,21 @@ class NewDocuments(SampledDocuments):
         return cut(self.tokens.doc_start, max(1, min(n_parts, n_docs))), n_threads
 
 
-def topic_shares(posterior: Posterior, tokens: Tokens, chains: Sequence[int], settings: Settings) -> np.ndarray:
-    """The label-free mean zbar of new documents, (chain, n_docs, K); those of the corpus for one without words."""
-    found = np.empty((len(chains), len(tokens.doc_start) - 1, posterior.n_topics))
-    for chain, zbar in zip(chains, found, strict=True):
-        for i, (topics, places) in enumerate(zip(posterior.topics, posterior.places, strict=True)):
-            own, key = frozen_topics(topics, chain, settings.device), predict_key(posterior, i, chain)
-            shares = infer_shares(tokens, own, settings.n_sweeps, key, settings.n_threads)
-            zbar[:, places] = shares / len(posterior.topics)
-        zbar[np.diff(tokens.doc_start) == 0] = posterior.shares[chain]
-    return found
+def topic_shares(posterior: Posterior, tokens: Tokens, chain: int, settings: Settings) -> np.ndarray:
+    """The label-free mean zbar of new documents in a chain, (n_docs, K); that of the corpus for one without words."""
+    zbar = np.empty((len(tokens.doc_start) - 1, posterior.n_topics))
+    for i, (topics, places) in enumerate(zip(posterior.topics, posterior.places, strict=True)):
+        own, key = frozen_topics(topics, chain, settings.device), predict_key(posterior, i, chain)
+        shares = infer_shares(tokens, own, settings.n_sweeps, key, settings.n_threads)
+        zbar[:, places] = shares / len(posterior.topics)
+    zbar = zbar[:, posterior.order[chain]]
+    zbar[np.diff(tokens.doc_start) == 0] = posterior.shares[chain]
+    return zbar
+
+
+def mean_topic_shares(posterior: Posterior, tokens: Tokens, settings: Settings) -> np.ndarray:
+    """The label-free shares of topics in new documents, (n_docs, K): means over the chains that have each topic."""
+    total, consensus = np.zeros((len(tokens.doc_start) - 1, posterior.n_topics)), posterior.consensus
+    for chain, has in enumerate(consensus.has):
+        total += topic_shares(posterior, tokens, chain, settings) * has
+    return posterior.as_shares(total / consensus.n_having)

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from supertopic.model.consensus import Consensus, have_topics, match_chains
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Priors, WeightPriors
 from supertopic.model.terms import CovariateWeights, Intercept, Term, TopicWeights, WordWeights
 
 T = TypeVar("T", bound=Term)
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +60,10 @@ class Traces(NamedTuple):
     """How the chains ran."""
 
     kept: np.ndarray  # (chain, draw, 2): log joint and the response's loss in each kept draw
-    log_joint: np.ndarray  # (chain, n)
+    log_joint: np.ndarray  # (chain, n): NaN after the end of a chain
     iterations: np.ndarray  # (n,): when it was taken
+    burn_in: np.ndarray  # (chain,): iterations before the first kept draw
+    settled: np.ndarray  # (chain,) bool: whether the log joint and the loss had stopped drifting by then
     timings: dict[str, float]
 
 
@@ -94,10 +98,10 @@ class Posterior:
     terms: tuple[Term, ...]  # whose sum is omega of a prediction; none without a response
     scale: np.ndarray  # (chain, draw, R or 0): the response's own parameter in predictions
     traces: Traces
-    best_chain: int
+    best_chain: int  # that with the highest log joint
+    order: np.ndarray  # (chain, K): for each chain its topics in the order of `match_chains`, which all views have
     sampler: str
     seed: int
-    burn_in: int
     n_batches: int = 1
     vocabulary: np.ndarray | None = None  # (V,)
     topic_names: dict[str, str] = field(default_factory=dict)
@@ -152,28 +156,55 @@ class Posterior:
             own[columns, places] = True
         return own
 
+    @cached_property
+    def consensus(self) -> Consensus:
+        """Which chains have each topic."""
+        roots = [np.sqrt(self.phi(chain), dtype=np.float32) for chain in range(self.n_chains)]
+        return Consensus(have_topics(roots, self.best_chain))
+
+    def matched(self, values: np.ndarray) -> np.ndarray:
+        """Values (chain, ..., K), the topics of each chain put into the common order."""
+        return np.stack([own[..., order] for own, order in zip(values, self.order, strict=True)])
+
     @property
     def shares(self) -> np.ndarray:
         """The share of each topic in all tokens, (chain, K): each set has an equal part."""
-        return np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics)
+        return self.matched(np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics))
+
+    @property
+    def mean_shares(self) -> np.ndarray:
+        """The share of each topic in all tokens, (K,), in the chains that have it."""
+        return self.as_shares(self.consensus.mean(self.shares))
+
+    def as_shares(self, values: np.ndarray) -> np.ndarray:
+        """Values (..., K) that are divided by their sum in each set, so that all of them sum to 1."""
+        found = np.empty(values.shape)
+        for places in self.places:
+            whole = values[..., places].sum(axis=-1, keepdims=True)
+            found[..., places] = values[..., places] / np.maximum(whole, TINY) / len(self.topics)
+        return found
 
     def phi(self, chain: int) -> np.ndarray:
         """The topics of a chain, (V, K)."""
-        return np.concatenate([part.phi(chain) for part in self.topics], axis=1)
+        return np.concatenate([part.phi(chain) for part in self.topics], axis=1)[:, self.order[chain]]
+
+    def mean_counts(self, chain: int) -> np.ndarray:
+        """The mean counts of a chain's draws, plus beta: (V, K)."""
+        return np.concatenate([part.mean_counts(chain) for part in self.topics], axis=1)[:, self.order[chain]]
 
     def alpha(self, chain: int) -> np.ndarray:
         """(K,)."""
-        return np.concatenate([part.alpha[chain] for part in self.topics])
+        return np.concatenate([part.alpha[chain] for part in self.topics])[self.order[chain]]
 
     def side_by_side(self, weights: list[np.ndarray]) -> np.ndarray:
         """Weights of each set's topics, (chain, n, R of the set, K of it or more), as (chain, n, R, K).
 
-        A column has 0 for topics that are not its own.
+        A column has 0 for topics that are not its own. Topics are in the common order.
         """
         wide = np.zeros((*weights[0].shape[:2], *self.own.shape))
         for part, columns, places in zip(weights, self.columns, self.places, strict=True):
             wide[:, :, columns, places] = part[..., : places.stop - places.start]
-        return wide
+        return self.matched(wide)
 
     def covariate_draws(self) -> np.ndarray:
         """Reported weights of standardised covariates, (chain, n, R, P)."""
@@ -221,3 +252,13 @@ class Posterior:
     def named(self, names: dict[str, str]) -> "Posterior":
         """The same posterior with names for some topics."""
         return replace(self, topic_names={topic: name for topic, name in (self.topic_names | names).items() if name})
+
+
+def match_topics(topics: tuple[TopicSet, ...], reference: int, n_seeded: int = 0) -> np.ndarray:
+    """For each chain its topics in the order of the reference chain's, (chain, K). A class has topics of its own."""
+    found, first = [], 0
+    for part in topics:
+        phis = [part.phi(chain) for chain in range(len(part.word_topic))]
+        found.append(first + match_chains(phis, reference, n_seeded))
+        first += part.n_topics
+    return np.concatenate(found, axis=1)

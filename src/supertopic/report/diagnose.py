@@ -17,10 +17,7 @@ from supertopic.report.evaluate import known_responses
 from supertopic.report.topics import perplexity
 from supertopic.warn import warn
 
-RISING, APART = (
-    0.02,
-    0.05,
-)  # the part of the log joint's rise that may be left; the allowed difference of chains' scores
+APART = 0.05  # the allowed difference of chains' scores
 
 
 class Diagnosis(dict[str, dict[str, float]]):
@@ -110,14 +107,11 @@ def finish(posterior: Posterior, figures: dict[str, dict[str, float]], quantitie
 
 def advise(traces: Traces, scores: list[float]) -> list[str]:
     """What should be done, if anything."""
-    advice, values = [], traces.log_joint.mean(axis=0)
-    kept = values[-traces.kept.shape[1] :]
-    half, whole = len(kept) // 2, kept.max() - values[0]
-    rise = kept[len(kept) - half :].mean() - kept[:half].mean() if half else 0.0
-    if whole > 0 and rise > RISING * whole:
+    advice, late = [], traces.burn_in[~traces.settled]
+    if len(late):
         advice.append(
-            f"The log joint still rises: by {rise / whole:.0%} of its whole rise from the first half of the kept "
-            "draws to the second. Raise burn_in."
+            f"{len(late)} of {len(traces.settled)} chains had not settled after {late.max()} iterations: their log "
+            "joint or the loss of the response still drifted. Raise burn_in, and read topics that most chains have."
         )
     if max(scores) - min(scores) > APART:
         advice.append(

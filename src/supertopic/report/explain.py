@@ -35,7 +35,7 @@ class Explanation(NamedTuple):
     mean: np.ndarray  # what is predicted: probabilities, scores, a number
     mean_interval: tuple[np.ndarray, np.ndarray]
     mean_names: list[Any]
-    topics: np.ndarray  # (K, R): what each topic of the best chain, whose topics are shown, adds in that chain
+    topics: np.ndarray  # (K, R): what each topic adds, in the mean of the chains that have it
     topic_shares: np.ndarray  # (K,): its share of the document
     topic_labels: list[str]
 
@@ -111,7 +111,7 @@ class Explanation(NamedTuple):
         return "\n".join(lines)
 
     def topic_frame(self) -> Any:
-        """A pandas frame: a row for each topic of the best chain and column, with its share and what it adds there."""
+        """A pandas frame: a row for each topic and column, with the topic's share and what it adds."""
         import pandas
 
         n_topics, n_columns = self.topics.shape
@@ -173,15 +173,26 @@ def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str
     lower, upper = draw_interval(total, level) if len(word) else (total.mean(axis=0),) * 2
     shown = {label: (draws @ signs.T).mean(axis=0) for label, draws in others.items()}
     shown[Intercept.name] = shown[Intercept.name] + centre
-    adds, shares = posterior.term(TopicWeights).by_topic(document, posterior.best_chain)
-    by_topic = np.zeros((posterior.n_topics, signs.shape[1]))
-    for part, places, own in zip(adds, posterior.places, posterior.columns, strict=True):
-        by_topic[places, own] = part
+    by_topic, shares = parts_by_topic(document)
     low, high = draw_interval(expected, level)
     return Explanation(
         columns, [str(name) for name in names[word]], document.counts.data.copy(),
         {name: (split @ signs.T).mean(axis=0) for name, split in splits.items()}, lower, upper, shown,
         centre + (omega @ signs.T).mean(axis=0),
         expected[:, 0].mean(axis=0), (low[0], high[0]), response.answers, by_topic @ signs.T,
-        np.concatenate(shares) / len(shares), labels,
+        shares, labels,
     )  # fmt: skip
+
+
+def parts_by_topic(document: NewDocuments) -> tuple[np.ndarray, np.ndarray]:
+    """What each topic adds to omega, (K, R), and its share, (K,): means over the chains that have it."""
+    posterior, adds, shares = document.posterior, [], []
+    for chain in range(posterior.n_chains):
+        parts, own_shares = posterior.term(TopicWeights).by_topic(document, chain)
+        wide = np.zeros(posterior.own.shape)
+        for part, places, columns in zip(parts, posterior.places, posterior.columns, strict=True):
+            wide[columns, places] = part.T
+        adds.append(wide)
+        shares.append(np.concatenate(own_shares) / len(own_shares))
+    mean = posterior.consensus.mean
+    return mean(posterior.matched(np.array(adds))).T, mean(posterior.matched(np.array(shares)))

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from supertopic.inference.predict import NewDocuments, topic_shares
-from supertopic.model.posterior import Posterior
+from supertopic.inference.predict import NewDocuments, mean_topic_shares
+from supertopic.model.posterior import Posterior, Traces
 from supertopic.model.responses.base import draw_interval
 from supertopic.report.diagnose import diagnose_response
 from supertopic.report.evaluate import MOST_DOCUMENTS as MOST_EVALUATED
 from supertopic.report.evaluate import evaluate
 from supertopic.report.explain import explain_document
 from supertopic.report.summary import coef_draws, describe_covariates, effects, missed_words
-from supertopic.report.topics import exclusivity, label_topics, top_words, topic_agreement, topic_name
+from supertopic.report.topics import exclusivity, label_topics, top_words, topic_name
 
 MOST_DOCUMENTS, MOST_LETTERS = 120, 2500  # in the explorer, and of each
 TYPICAL = 3  # documents of a topic
@@ -78,9 +78,9 @@ def make_page(
         "title": title,
         "columns": posterior.response.column_names,
         "facts": facts(posterior, model, len(texts)),
-        "traces": [row.tolist() for row in posterior.traces.log_joint],
+        "traces": [row[~np.isnan(row)].tolist() for row in posterior.traces.log_joint],
         "iterations": posterior.traces.iterations.tolist(),
-        "burn_in": posterior.burn_in,
+        "burn_in": posterior.traces.burn_in.tolist(),
         "diagnosis": diagnosis(posterior),
         "topics": describe(documents, texts, names),
         "covariates": describe_covariates(posterior),
@@ -107,8 +107,8 @@ def facts(posterior: Posterior, model: str, n_docs: int) -> dict[str, str]:
         "Model": f"{model}, {posterior.n_topics} topics, c = {response.c:g}",
         "Response": ", ".join(map(str, response.column_names if response.labels is None else response.labels)),
         "Learned from": learned,
-        "Sampler": f"{posterior.sampler}, {posterior.n_chains} chains, {posterior.burn_in} iterations and "
-        f"{posterior.n_draws} draws",
+        "Sampler": f"{posterior.sampler}, {posterior.n_chains} chains of {posterior.n_draws} draws; burn-in "
+        f"{describe_burn_in(posterior.traces)}",
         "Seed": str(posterior.seed),
         "This page": f"{n_docs:,} documents",
     }
@@ -128,6 +128,13 @@ def facts(posterior: Posterior, model: str, n_docs: int) -> dict[str, str]:
     return found
 
 
+def describe_burn_in(traces: Traces) -> str:
+    """The iterations before the first draw, and whether the chains had settled by then."""
+    low, high = int(traces.burn_in.min()), int(traces.burn_in.max())
+    length = f"{low} iterations" if low == high else f"{low} to {high} iterations"
+    return f"{length}, after which {traces.settled.sum()} of {len(traces.settled)} chains had settled"
+
+
 def diagnosis(posterior: Posterior) -> dict[str, Any]:
     """R-hat and the like, and advice."""
     with warnings.catch_warnings():
@@ -140,9 +147,9 @@ def diagnosis(posterior: Posterior) -> dict[str, Any]:
 def describe(documents: NewDocuments, texts: list[str], names: np.ndarray) -> list[dict[str, Any]]:
     """The topics in their own order, with all weights, and typical documents."""
     posterior = documents.posterior
-    best, draws = posterior.best_chain, coef_draws(posterior)
+    draws, chains = coef_draws(posterior), posterior.consensus.n_having
     words, likely = top_words(posterior, names, 12), top_words(posterior, names, 12, "probability")
-    shares, exclusive, agreed = posterior.shares[best], exclusivity(posterior), topic_agreement(posterior)
+    shares, exclusive = posterior.mean_shares, exclusivity(posterior)
     coef, effect = draws.mean(axis=0), np.zeros((posterior.n_topics, draws.shape[1]))
     lower, upper = coef, coef
     if len(draws) > 1:
@@ -153,13 +160,13 @@ def describe(documents: NewDocuments, texts: list[str], names: np.ndarray) -> li
         effect = change[:, [answers.index(name) if name in answers else r for r, name in columns]]
     inferred = np.zeros((0, posterior.n_topics))
     if len(texts):
-        inferred = topic_shares(posterior, documents.tokens, [best], documents.settings)[0]
+        inferred = mean_topic_shares(posterior, documents.tokens, documents.settings)
     lengths, found = np.diff(documents.tokens.doc_start), []
     for k, own in enumerate(words):
         order = np.argsort(-inferred[:, k] * (lengths > LEAST_WORDS), kind="stable")[:TYPICAL]
         found.append({
             "topic": k, "name": topic_name(posterior, k), "words": own, "likely": likely[k], "share": float(shares[k]),
-            "exclusivity": float(exclusive[k]), "agreed": None if np.isnan(agreed[k]) else float(agreed[k]),
+            "exclusivity": float(exclusive[k]), "chains": int(chains[k]),
             "weights": coef[:, k].tolist(), "lower": lower[:, k].tolist(), "upper": upper[:, k].tolist(),
             "effect": effect[k].tolist(), "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order],
         })  # fmt: skip
@@ -230,12 +237,11 @@ class Plots:
     def trace(self, chain: int, width: int, height: int) -> str:
         """The log joint of a chain as points of a line."""
         values, x = self.data["traces"], self.data["iterations"]
-        late = [
-            v for row in values for i, v in zip(x, row, strict=True) if 3 * i >= self.data["burn_in"]
-        ]  # not the start
+        least = min(self.data["burn_in"]) // 3  # not the start
+        late = [v for row in values for i, v in zip(x, row, strict=False) if i >= least] or values[chain]
         low, high = min(late), max(late)
         places = []
-        for i, value in zip(x, values[chain], strict=True):
+        for i, value in zip(x, values[chain], strict=False):
             part = (value - low) / (high - low) if high > low else 0.5
             places.append(f"{width * i / max(x[-1], 1):.1f},{height * (1 - max(part, 0.0)):.1f}")
         return " ".join(places)

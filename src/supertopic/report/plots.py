@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.model.responses.base import draw_interval
 from supertopic.report.evaluate import reliability
+from supertopic.report.summary import coef_draws
 from supertopic.report.topics import topic_name, vocabulary_of
 
 TOWARDS, AWAY = "#1b8a5a", "#c2452d"
@@ -55,7 +56,7 @@ class CoefficientDisplay(Display):
             if column not in columns:
                 raise ValueError(f"There is no column {column!r}; they are {', '.join(columns)}.")
             column = columns.index(column)
-        draws = model.coef_draws_[model.best_chain_][:, column]
+        draws = coef_draws(model.posterior_)[:, column]
         order = np.argsort(draws.mean(axis=0))
         lower, upper = draw_interval(draws, level)
         words = model.top_words(feature_names, n_words)
@@ -93,7 +94,7 @@ class TopicDisplay(Display):
         """Bars for each topic. `topics` are the six largest by default; `ax` is a sequence of as many axes."""
         check_is_fitted(model, "posterior_")
         posterior = model.posterior_
-        shares = posterior.shares[posterior.best_chain]
+        shares = posterior.mean_shares
         chosen = list(np.argsort(-shares)[:6] if topics is None else topics)
         names = vocabulary_of(posterior, feature_names).tolist()
         place = {name: i for i, name in enumerate(names)}
@@ -130,21 +131,23 @@ class TopicDisplay(Display):
 class TraceDisplay(Display):
     """The log joint of every chain."""
 
-    def __init__(self, iterations: np.ndarray, log_joint: np.ndarray, burn_in: int):
+    def __init__(self, iterations: np.ndarray, log_joint: np.ndarray, burn_in: np.ndarray):
         self.iterations, self.log_joint, self.burn_in = iterations, log_joint, burn_in
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> "TraceDisplay":
-        """A line for each chain, and a dashed one where the burn-in ends."""
+        """A line for each chain, and a point where its burn-in ends."""
         check_is_fitted(model, "log_joint_")
-        return cls(model.log_joint_iterations_, model.log_joint_, model.burn_in).plot(ax=ax)
+        return cls(model.log_joint_iterations_, model.log_joint_, model.burn_in_).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> "TraceDisplay":
         """Draw it, once more or elsewhere."""
         ax = axes(ax, figsize=(6, 3))
         for chain, values in enumerate(self.log_joint):
-            ax.plot(self.iterations, values, label=f"chain {chain}")
-        ax.axvline(self.burn_in, color="0.6", linestyle="--", linewidth=0.8)
+            (line,) = ax.plot(self.iterations, values, label=f"chain {chain}")
+            end = np.searchsorted(self.iterations, self.burn_in[chain]).clip(max=max(len(values) - 1, 0))
+            if len(values):
+                ax.plot(self.iterations[end], values[end], "o", color=line.get_color(), markersize=4)
         ax.set(xlabel="iteration", ylabel="log joint")
         ax.legend()
         self._keep(ax)

@@ -7,12 +7,12 @@ from scipy.special import ndtri
 
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import draw_interval
-from supertopic.report.topics import match_topics, top_words, topic_name, topic_names
+from supertopic.report.topics import top_words, topic_name, topic_names
 
 
 def coef_draws(posterior: Posterior) -> np.ndarray:
-    """Reported weights of the best chain in the units of y, (n, R, K)."""
-    return posterior.response.in_units(posterior.reported[posterior.best_chain])
+    """Reported weights in the units of y, (n, R, K): draws of the chains that have each topic."""
+    return posterior.response.in_units(posterior.consensus.pool(posterior.reported))
 
 
 def covariate_draws(posterior: Posterior) -> np.ndarray:
@@ -43,11 +43,11 @@ def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...
         raise AttributeError("The model has no response that topics could have an effect on.")
     if not 0 < points <= 1:
         raise ValueError(f"points must be a share from 0 to 1, got {points!r}.")
-    response, best = posterior.response, posterior.best_chain
-    draws = posterior.reported[best]  # (draw, R, K)
-    usual = draws @ (posterior.shares[best] * len(posterior.topics))  # every set's shares sum to 1: (draw, R)
-    more = points * (draws - usual[..., None]) * posterior.own
-    start = np.broadcast_to(posterior.intercept.base, usual.shape)
+    response, draws = posterior.response, posterior.reported  # (chain, draw, R, K)
+    shares = posterior.shares * len(posterior.topics)  # of every set sum to 1
+    usual = np.einsum("cnrk,ck->cnr", draws, shares)  # of each chain: a constant of all its topics cancels
+    more = points * posterior.consensus.pool((draws - usual[..., None]) * posterior.own)
+    start = np.broadcast_to(posterior.intercept.base, more.shape[:2])
     before = response.expected(start[:, None])
     after = response.expected(start[:, None] + more.swapaxes(1, 2))  # (draw, K, C)
     change = after - before
@@ -98,32 +98,34 @@ def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[d
 
 
 def to_xarray(posterior: Posterior) -> Any:
-    """The draws as an xarray Dataset; topics of all chains are matched to those of the best one."""
+    """The draws as an xarray Dataset; topic k is the same in all chains that have it."""
     import xarray
 
-    order, n_chains, n_draws = match_topics(posterior), posterior.n_chains, posterior.n_draws
+    n_chains, n_draws = posterior.n_chains, posterior.n_draws
     data: dict[str, Any] = {"log_joint": (("chain", "draw"), posterior.traces.kept[:, :, 0])}
     dims: dict[str, Any] = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
     if posterior.supervised:
-        dims |= {"column": posterior.response.column_names, "topic": np.arange(order.shape[1])}
+        dims |= {"column": posterior.response.column_names, "topic": np.arange(posterior.n_topics)}
         kinds = {
             "coef": posterior.reported[:, :n_draws],
             "prediction": posterior.prediction,
             "training": posterior.training,
         }
         for name, draws in kinds.items():
-            matched = np.stack([draws[chain][:, :, order[chain]] for chain in range(n_chains)])
-            data[name] = (("chain", "draw", "column", "topic"), posterior.response.in_units(matched))
+            data[name] = (("chain", "draw", "column", "topic"), posterior.response.in_units(draws))
+        data["has_topic"] = (("chain", "topic"), posterior.consensus.has)
         data["loss"] = (("chain", "draw"), posterior.traces.kept[:, :, 1])
     return xarray.Dataset(data, coords=dims)
 
 
 def describe_topics(posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex") -> list[dict[str, Any]]:
     """The topics, largest first: share, words, and the largest weight, with its class where there are classes."""
-    words, shares = top_words(posterior, names, n, by), posterior.shares[posterior.best_chain]
+    words, shares = top_words(posterior, names, n, by), posterior.mean_shares
     rows, draws = [], coef_draws(posterior) if posterior.supervised else None
+    chains = posterior.consensus.n_having
     for k in np.argsort(-shares):
         row: dict[str, Any] = {"topic": int(k), "name": topic_name(posterior, k), "share": float(shares[k])}
+        row["chains"] = int(chains[k])
         row["words"] = words[k]
         if draws is not None:
             row |= describe_pull(posterior, draws, int(k))
@@ -152,7 +154,7 @@ def describe_pull(posterior: Posterior, draws: np.ndarray, k: int) -> dict[str, 
 
 def describe_weights(posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex") -> list[dict[str, Any]]:
     """Every weight of every topic, a row each: the topic, its share and words, the class or column, the interval."""
-    words, shares = top_words(posterior, names, n, by), posterior.shares[posterior.best_chain]
+    words, shares = top_words(posterior, names, n, by), posterior.mean_shares
     rows: list[dict[str, Any]] = [
         {"topic": k, "name": topic_name(posterior, k), "share": float(share), "words": " ".join(words[k])}
         for k, share in enumerate(shares)

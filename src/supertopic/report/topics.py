@@ -1,24 +1,22 @@
 """What topics are about: their words, their matches across chains, and how well they describe documents."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
 from supertopic.corpus.tokens import make_tokens
-from supertopic.inference.predict import Settings, topic_shares
+from supertopic.inference.predict import Settings, mean_topic_shares, topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.report.diagnostics import WINDOWS, coherence
 from supertopic.warn import warn
 
 ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
-ALIKE = 0.6  # the least overlap of the words of two topics that are the same
 
 
 def vocabulary_of(posterior: Posterior, names: ArrayLike | None = None) -> np.ndarray:
@@ -34,21 +32,27 @@ def vocabulary_of(posterior: Posterior, names: ArrayLike | None = None) -> np.nd
 
 
 def topic_word(posterior: Posterior) -> np.ndarray:
-    """The topics of the best chain, (K, V): rows sum to 1."""
-    components = mean_counts(posterior).T
-    return components / components.sum(axis=1, keepdims=True)
+    """The topics, (K, V): rows sum to 1. Each is the mean over the chains that have it."""
+    return chain_mean(posterior, posterior.phi)
 
 
 def mean_counts(posterior: Posterior) -> np.ndarray:
-    """The mean counts of the best chain's draws, plus beta: (V, K)."""
-    return np.concatenate([part.mean_counts(posterior.best_chain) for part in posterior.topics], axis=1)
+    """The mean counts of each topic's draws, plus beta, over the chains that have it: (K, V)."""
+    return chain_mean(posterior, posterior.mean_counts)
+
+
+def chain_mean(posterior: Posterior, table: Callable[[int], np.ndarray]) -> np.ndarray:
+    """The mean of a table (V, K) of each chain over the chains that have each topic: (K, V)."""
+    total, consensus = np.zeros((posterior.n_topics, posterior.n_words)), posterior.consensus
+    for chain, has in enumerate(consensus.has):
+        total[has] += table(chain).T[has]
+    return total / consensus.n_having[:, None]
 
 
 def top_words(posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex") -> list[list[str]]:
-    """The n top words of each topic of the best chain, the best first."""
-    counts = np.concatenate([part.word_topic[posterior.best_chain] for part in posterior.topics], axis=1)
-    shares = posterior.shares[posterior.best_chain]
-    scores = word_scores(topic_word(posterior), counts.T / posterior.n_draws, shares, by)
+    """The n top words of each topic, the best first."""
+    counts = np.maximum(mean_counts(posterior) - posterior.topics[0].beta.mean(), 0.0)
+    scores = word_scores(topic_word(posterior), counts, posterior.mean_shares, by)
     return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in scores]
 
 
@@ -97,25 +101,11 @@ def label_topics(posterior: Posterior, names: np.ndarray) -> list[str]:
     return [f"{k} {topic_name(posterior, k) or ' '.join(map(str, row))}" for k, row in enumerate(words)]
 
 
-def match_topics(posterior: Posterior) -> np.ndarray:
-    """For each chain the topics that are most like those of the best chain, in its order: (n_chains, K)."""
-    order = np.tile(np.arange(posterior.n_topics), (posterior.n_chains, 1))
-    for topics, places in zip(posterior.topics, posterior.places, strict=True):  # a class has its own topics
-        best = np.sqrt(topics.phi(posterior.best_chain))
-        for chain in range(posterior.n_chains):
-            if chain != posterior.best_chain:
-                alike = best.T @ np.sqrt(topics.phi(chain))  # Bhattacharyya's coefficient
-                order[chain, places] = places.start + linear_sum_assignment(-alike)[1]
-    return order
-
-
 def topic_agreement(posterior: Posterior) -> np.ndarray:
-    """For each topic of the best chain the share of all chains that have one like it; NaN with one chain: (K,)."""
+    """The share of the chains that have each topic; NaN with one chain: (K,)."""
     if posterior.n_chains == 1:
         return np.full(posterior.n_topics, np.nan)
-    best, order = np.sqrt(posterior.phi(posterior.best_chain)), match_topics(posterior)
-    alike = [np.sum(best * np.sqrt(posterior.phi(chain))[:, own], axis=0) for chain, own in enumerate(order)]
-    return np.mean(np.array(alike) >= ALIKE, axis=0)
+    return posterior.consensus.has.mean(axis=0)
 
 
 def exclusivity(posterior: Posterior, n: int = 10) -> np.ndarray:
@@ -160,8 +150,9 @@ def complete(
     doc, word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices
     lengths, p = np.asarray(seen.sum(axis=1)).reshape(-1, 1), np.zeros(len(word))
     chains = range(posterior.n_chains) if chains is None else chains
-    for chain, zbar in zip(chains, topic_shares(posterior, make_tokens(seen), chains, settings), strict=True):
-        alpha = posterior.alpha(chain)
+    tokens = make_tokens(seen)
+    for chain in chains:
+        zbar, alpha = topic_shares(posterior, tokens, chain, settings), posterior.alpha(chain)
         theta = (zbar * lengths + alpha) / (lengths + alpha.sum())
         p += np.einsum("ik,ik->i", theta[doc], posterior.phi(chain)[word]) / len(chains)
     n_docs, logs = counts.shape[0], np.where(predicted.data > 0, predicted.data * np.log(np.maximum(p, 1e-300)), 0.0)
@@ -183,20 +174,21 @@ def typical_documents(posterior: Posterior, counts: csr_array, topic: Any, n: in
     """The rows in which a topic has the largest share, the largest first; short documents count for less."""
     if not isinstance(topic, Integral) or not 0 <= int(topic) < posterior.n_topics:
         raise ValueError(f"topic must be a whole number from 0 to {posterior.n_topics - 1}, got {topic!r}.")
-    lengths, alpha = np.asarray(counts.sum(axis=1)).ravel(), posterior.alpha(posterior.best_chain)
-    shares = topic_shares(posterior, make_tokens(counts), [posterior.best_chain], settings)[0][:, topic]
-    shares = shares * (lengths > 0)
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    alpha = np.mean([posterior.alpha(chain) for chain in range(posterior.n_chains)], axis=0)
+    shares = mean_topic_shares(posterior, make_tokens(counts), settings)[:, topic] * (lengths > 0)
     return np.argsort(-(shares * lengths + alpha[topic]) / (lengths + alpha.sum()), kind="stable")[:n]
 
 
 def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
-    """A pandas frame of the best chain's topics: topic, name, share, exclusivity, and their n top words."""
+    """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
     import pandas
 
     words = [" ".join(map(str, row)) for row in top_words(posterior, names, n)]
     columns: dict[str, Any] = {"topic": np.arange(len(words)), "name": topic_names(posterior)}
     columns |= {
-        "share": posterior.shares[posterior.best_chain],
+        "share": posterior.mean_shares,
+        "chains": posterior.consensus.n_having,
         "exclusivity": exclusivity(posterior, n),
         "words": words,
     }
@@ -204,21 +196,20 @@ def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
 
 
 def to_pyldavis(posterior: Posterior, counts: csr_array, names: np.ndarray, settings: Settings) -> Any:
-    """The topics of the best chain for pyLDAvis, in their own order."""
+    """The topics for pyLDAvis, in their own order."""
     import pyLDAvis
 
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     counts, lengths = counts[lengths > 0], lengths[lengths > 0]
-    topics, chains = topic_word(posterior), [posterior.best_chain]
     return pyLDAvis.prepare(
-        topics / topics.sum(axis=1, keepdims=True), topic_shares(posterior, make_tokens(counts), chains, settings)[0],
-        lengths, names, np.asarray(counts.sum(axis=0)).ravel(), sort_topics=False,
+        topic_word(posterior), mean_topic_shares(posterior, make_tokens(counts), settings), lengths, names,
+        np.asarray(counts.sum(axis=0)).ravel(), sort_topics=False,
     )  # fmt: skip
 
 
 def topics_html(posterior: Posterior) -> str:
     """The topics as an HTML table, the largest first."""
-    words, shares = top_words(posterior, vocabulary_of(posterior), 8), posterior.shares[posterior.best_chain]
+    words, shares = top_words(posterior, vocabulary_of(posterior), 8), posterior.mean_shares
     cells = ((f"{k} {topic_name(posterior, k)}", f"{shares[k]:.1%}", " ".join(words[k])) for k in np.argsort(-shares))
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
     return f"<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"

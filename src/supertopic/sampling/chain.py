@@ -12,7 +12,8 @@ from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
 from supertopic.sampling.plan import Plan
 
-LOG_JOINT_EVERY = 10  # iterations; it takes about a tenth of one
+TRACE_EVERY = 5  # iterations; the log joint and the loss take about a tenth of one
+LEARN_FROM = 15  # iterations, or a quarter of the burn-in: the first topics are not worth learning priors from
 
 
 class ChainDraws(NamedTuple):
@@ -24,24 +25,32 @@ class ChainDraws(NamedTuple):
     doc_topic: np.ndarray  # (n_docs, K): topic counts of the training documents, summed over the draws
     priors: Priors
     trace: np.ndarray  # (n_draws, 2): log joint and the response's loss
-    log_joint: list[tuple[int, float]]  # iteration, value
+    history: np.ndarray  # (n, 2): the same every few iterations, from the first one on
+    burn_in: int  # iterations before the first draw
+    settled: bool
     seconds: np.ndarray  # (3,): in eta, z, lambda
     traffic: np.ndarray  # (2,): seconds and bytes of exchange between machines
 
 
 class Chain:
-    """The index-th chain of a plan, run by an engine that has its documents, and what is kept of it so far."""
+    """The index-th chain of a plan, run by an engine that has its documents, and what is kept of it so far.
 
-    def __init__(self, plan: Plan, index: int, engine: Engine, known: WeightPriors | None = None):
+    `start` are topics (V, K) that the first z are drawn from. Iterations are kept after the burn-in, which lasts as
+    long as the plan says, unless `end_burn_in` ends it.
+    """
+
+    def __init__(
+        self, plan: Plan, index: int, engine: Engine, known: WeightPriors | None = None, start: np.ndarray | None = None
+    ):
         self.plan, self.index, self.priors, self.response = plan, index, plan.priors, plan.response
         self.engine, self.known = engine, known
-        self.iteration = 0
+        self.iteration, self.burn_in, self.settled = 0, plan.burn_in, False
         self.last_eta = np.zeros((plan.n_columns, plan.n_topics + plan.n_covariates))
         self.eta: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.scale: list[np.ndarray] = []  # a draw each: (R,), or (0,)
         self.trace: list[np.ndarray] = []  # a draw each: (2,), log joint and the response's loss
-        self.log_joint: list[tuple[int, float]] = []  # iteration, value
-        self.engine.start(make_key(plan.seed, index, 0))
+        self.history: list[np.ndarray] = []  # the same every few iterations
+        self.engine.start(make_key(plan.seed, index, 0), start)
         self.statistics = self.engine.statistics()
 
     def __enter__(self) -> "Chain":
@@ -50,30 +59,36 @@ class Chain:
     def __exit__(self, *error: object) -> None:
         self.engine.close()
 
+    def end_burn_in(self, settled: bool) -> None:
+        """Keep the iterations from now on."""
+        self.burn_in, self.settled = self.iteration, settled
+
     def step(self) -> None:
         """One iteration; those after the burn-in are kept."""
         self.iteration += 1
-        kept, key = self.iteration > self.plan.burn_in, make_key(self.plan.seed, self.index, self.iteration)
+        kept, key = self.iteration > self.burn_in, make_key(self.plan.seed, self.index, self.iteration)
         known = self.known.training if self.known else None
         self.last_eta, self.statistics, self.response = iterate(
             self.engine, self.statistics, known, self.response, self.priors, key, kept
         )
-        if kept or self.iteration % LOG_JOINT_EVERY == 0:
+        traced = self.iteration % TRACE_EVERY == 0
+        if kept or traced:
             value = log_joint(self.engine, self.last_eta, self.response, self.priors, known)
-            self.log_joint.append((self.iteration, value))
-        if kept:
             loss = -self.engine.log_likelihoods([replace(self.response, c=1.0)]).sum()
-            self.trace.append(np.array([value, loss]))
+            self.trace += [np.array([value, loss])] * kept
+            self.history += [np.array([value, loss])] * traced
+        if kept:
             self.eta.append(self.last_eta)
             self.scale.append(self.response.scale)
-        elif self.plan.learn and self.iteration > self.plan.burn_in // 4:  # the first topics are as good as random
+        elif self.plan.learn and self.iteration > min(LEARN_FROM, self.plan.burn_in // 4):
             self.priors = learn_priors(self.engine, self.priors)
 
     def draws(self) -> ChainDraws:
         """What is kept of the chain."""
         return ChainDraws(
             np.array(self.eta), np.array(self.scale), self.engine.counts.summed_counts().word_topic,
-            self.engine.topic_counts(), self.priors, np.array(self.trace), self.log_joint, self.engine.timings(),
+            self.engine.topic_counts(), self.priors, np.array(self.trace),
+            np.array(self.history).reshape(-1, 2), self.burn_in, self.settled, self.engine.timings(),
             self.engine.traffic(),
         )  # fmt: skip
 
@@ -91,7 +106,8 @@ class Chain:
             "trace": np.array(self.trace),
             "word_topic": self.engine.counts.summed.copy(),
             "seconds": self.engine.seconds.copy(),
-            "log_joint": np.array(self.log_joint),
+            "history": np.array(self.history),
+            "burn_in": np.array([self.burn_in, self.settled]),
         }
 
     def restore(self, state: dict[str, np.ndarray], shards: Path) -> None:
@@ -104,7 +120,8 @@ class Chain:
         self.response = self.plan.response.with_scale(state["response"])
         self.last_eta = state["last_eta"]
         self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))
-        self.log_joint = [(int(i), float(value)) for i, value in state["log_joint"].reshape(-1, 2)]
+        self.history = list(state["history"].reshape(-1, 2))
+        self.burn_in, self.settled = int(state["burn_in"][0]), bool(state["burn_in"][1])
         self.engine.restore_shards(shards, self.response, self.last_eta)
         self.engine.counts.restore(summed, len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()

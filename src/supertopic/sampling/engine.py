@@ -75,8 +75,8 @@ class Engine(Protocol):
     def counts(self) -> CountsLike:
         """The counts of all documents."""
 
-    def start(self, key: np.uint64) -> None:
-        """Draw every z from the uniform distribution, or given the pseudo-counts, and count."""
+    def start(self, key: np.uint64, phi: np.ndarray | None = None) -> None:
+        """Draw every z and count: under topics phi (V, K), under those of the pseudo-counts, or uniformly."""
 
     def sweep(
         self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None

@@ -151,8 +151,8 @@ class RayEngine(ShardSums):
         result, change = self.workers[i].call.options(num_returns=2).remote(self.name, method, arguments, *changes)
         return result, change
 
-    def start(self, key: np.uint64) -> None:
-        self.call("start", key, exchange=True)
+    def start(self, key: np.uint64, phi: np.ndarray | None = None) -> None:
+        self.call("start", key, phi, exchange=True)
 
     def sweep(
         self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None

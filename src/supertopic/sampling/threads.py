@@ -12,7 +12,7 @@ import numpy as np
 from supertopic.corpus.source import Corpus, Source
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
-from supertopic.model.state import Moves, Priors, Statistics, Topics, mean_topics, no_statistics
+from supertopic.model.state import Moves, Priors, Statistics, Topics, fixed_topics, mean_topics, no_statistics
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.engine import Engine, ShardSum, ShardSums
 from supertopic.sampling.new_documents import FrozenTopics
@@ -91,9 +91,9 @@ class LocalShards:
         self.spare: list[Statistics] = []
         self.n_parts = PARTS * self.pool.n_threads  # into which moves are sorted
 
-    def start(self, key: np.uint64) -> None:
-        topics = None
-        if self.pseudo_counts is not None and self.pseudo_counts.any():
+    def start(self, key: np.uint64, phi: np.ndarray | None = None) -> None:
+        topics = None if phi is None else fixed_topics(phi, self.plan.priors.alpha)
+        if topics is None and self.pseudo_counts is not None and self.pseudo_counts.any():
             topics = mean_topics(self.pseudo_counts, 1, self.plan.priors)
         start_key = make_key(key, START)
         self.pool.map(lambda shard: shard.start(start_key, topics), self.shards)

@@ -1,22 +1,24 @@
 """A posterior as arrays and facts for a file, and back. Whatever is read is checked before it is used."""
 
+import itertools
 import json
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from supertopic.model.posterior import Carryover, Posterior, TopicSet, Traces, WordCarryover
+from supertopic.model.posterior import Carryover, Posterior, TopicSet, Traces, WordCarryover, match_topics
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
 from supertopic.model.terms import TERMS, Intercept, Shape, TopicWeights, WordWeights, expect
 
 Tensors = dict[str, np.ndarray]
 FACTS: dict[str, type] = {
-    "n_draws": int, "best_chain": int, "sampler": str, "seed": int, "burn_in": int, "n_batches": int,
+    "n_draws": int, "best_chain": int, "sampler": str, "seed": int, "n_batches": int,
     "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalty": float,
 }  # fmt: skip
 OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training", "reported")
+OF_TRACES = ("kept", "log_joint", "iterations", "burn_in", "settled")
 MOST_SETS = 2**16
 
 
@@ -25,13 +27,13 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     words = posterior.carryover.words
     facts: dict[str, Any] = {
         "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
-        "seed": posterior.seed, "burn_in": posterior.burn_in, "n_batches": posterior.n_batches,
+        "seed": posterior.seed, "n_batches": posterior.n_batches,
         "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
         "n_sets": len(posterior.topics), "terms": [term.name for term in posterior.terms],
         "penalty": words.penalty if words else 1.0, "response": {},
     }  # fmt: skip
-    tensors: Tensors = {"scale": posterior.scale, "training_scale": posterior.training_scale}
-    tensors |= {f"traces.{name}": getattr(posterior.traces, name) for name in ("kept", "log_joint", "iterations")}
+    tensors: Tensors = {"scale": posterior.scale, "training_scale": posterior.training_scale, "order": posterior.order}
+    tensors |= {f"traces.{name}": getattr(posterior.traces, name) for name in OF_TRACES}
     for i, part in enumerate(posterior.topics):
         tensors |= {f"topics.{i}.{name}": getattr(part, name) for name in OF_TOPICS}
     for term in posterior.terms:
@@ -75,7 +77,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         value = facts[name]
         expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
     expect(0 < facts["n_sets"] <= MOST_SETS and 0 < facts["n_draws"] < 2**31, "the number of topics or draws")
-    expect(0 <= facts["seed"] < 2**63 and facts["n_batches"] > 0 and facts["burn_in"] >= 0, "seed or n_batches")
+    expect(0 <= facts["seed"] < 2**63 and facts["n_batches"] > 0, "seed or n_batches")
     topics = tuple(read_topics(tensors, f"topics.{i}.", facts["n_draws"]) for i in range(facts["n_sets"]))
     first = topics[0]
     for part in topics:
@@ -112,18 +114,33 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         expect(name != "scale" or (array > 0).all(), "the response's parameter")
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
-    kept, log_joint, iterations = (tensors[f"traces.{name}"] for name in ("kept", "log_joint", "iterations"))
-    traces = Traces(kept, log_joint, iterations, facts["timings"])
+    traces = Traces(*(tensors[f"traces.{name}"] for name in OF_TRACES), facts["timings"])
+    expect(traces.burn_in.shape == traces.settled.shape == (n_chains,), "the burn-in of the chains")
+    order = read_order(tensors, topics, facts["best_chain"])
     words = next((term for term in terms if isinstance(term, WordWeights)), None)
     carryover = read_carryover(tensors, facts["penalty"], topics, n_columns, len(words.dictionary.word) if words else 0)
     for name, array in tensors.items():
-        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(array).all())
+        whole = np.nan_to_num(array) if name == "traces.log_joint" else array  # NaN after the end of a chain
+        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(whole).all())
         expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
     return Posterior(
-        response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], facts["sampler"], facts["seed"],
-        facts["burn_in"], facts["n_batches"], vocabulary, facts["topic_names"], facts["held_out"],
+        response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
+        facts["seed"], facts["n_batches"], vocabulary, facts["topic_names"], facts["held_out"],
         tensors["training_scale"], None, carryover,
     )  # fmt: skip
+
+
+def read_order(tensors: Tensors, topics: tuple[TopicSet, ...], best_chain: int) -> np.ndarray:
+    """The topics of each chain in the common order; a file of an older version does not have it."""
+    if "order" not in tensors:
+        return match_topics(topics, best_chain)
+    order, ends = tensors["order"], np.cumsum([0, *(part.n_topics for part in topics)])
+    shape = len(topics[0].word_topic), ends[-1]
+    expect(order.shape == shape and order.dtype.kind in "iu", "the order of topics")
+    for first, last in itertools.pairwise(ends):
+        own = np.sort(order[:, first:last], axis=1)
+        expect(np.array_equal(own, np.broadcast_to(np.arange(first, last), own.shape)), "the order of topics")
+    return order
 
 
 def read_topics(tensors: Tensors, prefix: str, n_draws: int) -> TopicSet:

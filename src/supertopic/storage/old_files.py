@@ -43,7 +43,7 @@ def modern_posterior(fitted: dict[str, Any], old: Tensors, burn_in: int) -> tupl
     held_out = {KEYS.get(name, name): value for name, value in fitted.get("hidden_", {"documents": 0}).items()}
     facts: dict[str, Any] = {
         "n_draws": eta.shape[1], "best_chain": fitted["best_chain_"], "sampler": fitted["sampler_"],
-        "seed": fitted["seed_"], "burn_in": burn_in, "n_batches": fitted.get("n_batches_", 1),
+        "seed": fitted["seed_"], "n_batches": fitted.get("n_batches_", 1),
         "topic_names": fitted.get("topic_names_", {}), "held_out": held_out, "timings": fitted.get("timings_", {}),
         "n_sets": n_sets, "terms": [], "penalty": 1.0, "response": {},
     }  # fmt: skip
@@ -52,6 +52,7 @@ def modern_posterior(fitted: dict[str, Any], old: Tensors, burn_in: int) -> tupl
     trace = old.get("trace_", np.zeros((n_chains, eta.shape[1], 2)))
     tensors |= {"traces.kept": trace, "traces.log_joint": old["log_joint_"]}
     tensors["traces.iterations"] = old["log_joint_iterations_"]
+    tensors |= {"traces.burn_in": np.full(n_chains, burn_in), "traces.settled": np.zeros(n_chains, bool)}
     names = [name for name in ("vocabulary_", "feature_names_in_") if name in old]
     if names:
         tensors["vocabulary"] = old[names[0]].astype(object)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
+from scipy.stats import rankdata
 
 from supertopic.corpus.source import Target
 from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
@@ -104,6 +105,18 @@ class Response(ABC):
     def column_parts(self, n_columns: int) -> list[slice]:
         """The columns of each set of topics: one set for all columns, or one for each."""
         return [slice(0, n_columns)]
+
+    def start_columns(self, target: Target) -> np.ndarray:
+        """Known responses as numbers from 0 to 1, beside which words are factorised at the start: (n_docs, n).
+
+        Each column of y gives two, how far up and how far down it is in the order of its values; unknown ones are 0.
+        """
+        known, found = target.weight > 0, np.zeros((2, *target.y.shape))
+        for r, own in enumerate(known.T):
+            rank = rankdata(target.y[own, r], method="dense") - 1.0
+            found[0, own, r] = rank / max(rank.max(initial=0.0), 1.0)
+            found[1, own, r] = 1.0 - found[0, own, r]
+        return np.concatenate(found, axis=1)
 
     def seed_means(self, weights: Any, topics: list[str], n_topics: int, n_columns: int) -> np.ndarray | None:
         """Prior means of training and prediction weights, (2, R, K), from seeds that pull somewhere, if any do."""

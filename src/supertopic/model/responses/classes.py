@@ -163,6 +163,14 @@ class ClassResponse(Response):
         columns = columns[:, 1:] if self.binary else columns
         return columns, np.repeat(weight[:, None], columns.shape[1], axis=1)
 
+    def start_columns(self, target: Target) -> np.ndarray:
+        """A column for each class or label; two classes have one each."""
+        if self.n_columns == 1:
+            return super().start_columns(target)
+        yes = target.y * (target.weight > 0)
+        last = (target.weight[:, :1] > 0) & ~yes.any(axis=1, keepdims=True)  # of the classes, which has no stick
+        return np.hstack([yes, last]) if self.sticks else yes
+
     def seed_means(self, weights: Any, topics: list[str], n_topics: int, n_columns: int) -> np.ndarray | None:
         labels = {str(label): j for j, label in enumerate(self.classes)}
         if weights == "auto":

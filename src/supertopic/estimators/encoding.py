@@ -1,0 +1,61 @@
+"""What a user says of documents, checked and in the form that `inference.fit` reads."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight
+
+from supertopic.corpus.source import Corpus
+from supertopic.estimators.validation import (
+    describe_covariates,
+    log_exposure,
+    new_covariates,
+    no_covariates,
+    warn_of_many_topics,
+)
+from supertopic.model.posterior import Posterior
+from supertopic.model.priors import check_discount
+from supertopic.model.responses.base import Encoded, Response
+from supertopic.model.responses.values import MOST
+from supertopic.model.terms import CovariateColumns
+
+
+class Given(NamedTuple):
+    """The arguments of `fit` about documents, as a user gave them."""
+
+    y: Any
+    sample_weight: Any = None
+    covariates: Any = None
+    exposure: Any = None
+    classes: Any = None
+
+
+def check_sizes(corpus: Corpus, n_topics: int, n_chains: int, previous: Posterior | None, discount: Any) -> None:
+    """Warn of too many topics, and refuse to update a model of another size."""
+    check_discount(discount)
+    if previous is None:
+        warn_of_many_topics(n_topics, len(corpus.doc_start) - 1, int(corpus.doc_start[-1]))
+    elif (previous.topics[0].n_topics, previous.n_chains) != (n_topics, n_chains):
+        raise ValueError(
+            f"partial_fit updates a model of {previous.topics[0].n_topics} topics and {previous.n_chains} chains, "
+            f"but n_topics={n_topics} and n_chains={n_chains}; `fit` starts again."
+        )
+
+
+def encode_documents(
+    corpus: Corpus, response: Response, given: Given, previous: Posterior | None, discount: float
+) -> tuple[Corpus, Encoded, CovariateColumns]:
+    """The corpus with its target, the response as columns, and how covariates are standardised."""
+    lengths, sums = np.diff(corpus.doc_start), None
+    weight = _check_sample_weight(given.sample_weight, lengths[:, None], dtype=np.float64, ensure_non_negative=True)
+    if weight.max() * response.c > MOST:
+        raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * response.c:g}.")
+    if previous is None:
+        columns, Z = describe_covariates(given.covariates, len(lengths))
+    else:
+        columns = no_covariates() if previous.covariates is None else previous.covariates.columns
+        Z = new_covariates(columns, given.covariates, len(lengths))
+        response, sums = response.like(previous.response), discount * previous.carryover.sums
+    logs = None if given.exposure is None else log_exposure(given.exposure, len(lengths))
+    encoded = response.encode(given.y, weight, logs, given.classes, sums)
+    return corpus.with_target(encoded.target._replace(covariates=columns.standard(Z))), encoded, columns
