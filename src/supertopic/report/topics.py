@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
-from scipy.stats import rankdata
 
 from supertopic.corpus.tokens import make_tokens
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.report.diagnostics import WINDOWS, coherence
+from supertopic.report.words import word_scores
 from supertopic.warn import warn
 
-ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
 ALIKE = 0.6  # the least overlap of the words of two topics that are the same
 
 
@@ -50,24 +49,6 @@ def top_words(posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "f
     shares = posterior.shares[posterior.best_chain]
     scores = word_scores(topic_word(posterior), counts.T / posterior.n_draws, shares, by)
     return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in scores]
-
-
-def word_scores(topics: np.ndarray, counts: np.ndarray, shares: np.ndarray, by: str) -> np.ndarray:
-    """How well each word shows what each topic is about, (K, V); counts (K, V) are means over the draws."""
-    if by not in ("frex", "probability", "lift"):
-        raise ValueError(f"by must be 'frex', 'probability' or 'lift', got {by!r}.")
-    if by == "probability":
-        return topics
-    # a word that a topic hardly has shows nothing, however exclusive it is; such words come last, by probability
-    scores, whole = -1.0 / (1.0 + topics), shares @ topics if by == "lift" else topics.sum(axis=0)
-    for row, topic, count in zip(scores, topics, counts, strict=True):
-        has = np.flatnonzero(count >= min(ENOUGH_TOKENS, count.max()))
-        rare = topic[has] / whole[has]
-        if by == "frex":
-            ranks = [rankdata(x, method="max") / len(has) for x in (topic[has], rare)]
-            rare = 2.0 / (1.0 / ranks[0] + 1.0 / ranks[1])
-        row[has] = rare
-    return scores
 
 
 def topic_name(posterior: Posterior, topic: int) -> str:
