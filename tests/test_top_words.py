@@ -17,6 +17,8 @@ from supertopic.report.words import (
     find_phrases,
     is_leftover,
     readable,
+    suggest_name,
+    suggest_names,
     token_stream,
     word_scores,
 )
@@ -284,6 +286,56 @@ def test_the_tokens_of_a_vectorizer_have_their_stop_words():
     assert stream("The King of España") == ["the", "king", "of", "espana"]
     assert token_stream(CountVectorizer())(b"King of Spain") == ["king", "of", "spain"]
     assert token_stream(CountVectorizer(analyzer=str.split))("King of Spain") == ["King", "of", "Spain"]
+
+
+# --- names
+
+
+def test_a_name_prefers_a_phrase():
+    assert suggest_name(["disk", "hard drive", "scsi"], []) == "disk, hard drive"
+    assert suggest_name(["disk", "hard drive", "scsi"], ["a hard drive", "the Hard Drive"]) == "hard drive, disk"
+    assert suggest_name(["disk", "drive", "scsi", "bus"]) == "disk, drive, scsi"
+
+
+def test_a_name_prefers_words_of_most_documents():
+    ranked = ["callison", "engine", "car", "oil", "tires"]
+    assert suggest_name(ranked, ["the car has an engine", "an engine, oil", "Car oil"]) == "engine, car, oil"
+    assert suggest_name(ranked, ["x", "y"]) == "callison, engine, car"
+
+
+def test_a_name_has_no_word_twice():
+    assert suggest_name(["car", "cars", "Car", "engine"]) == "car, engine"
+    assert suggest_name(["drives", "hard drive", "disk"], ["drives"]) == "drives, disk"
+
+
+def test_a_name_has_three_words():
+    assert suggest_name(["new york", "hong kong", "police"]) == "new york, police"
+    assert suggest_name(["one two three four", "police"]) == "one two three four"
+    assert suggest_name([], ["text"]) == "" and suggest_name(["!"], ["text"]) == "!"
+
+
+def test_documents_are_read_as_the_caller_says():
+    ranked = ["a", "b", "c-d"]
+    assert suggest_name(ranked, ["c-d"], str.split) == "c-d, a, b"
+    assert suggest_name(ranked, ["c d"], str.split) == "a, b, c-d"
+
+
+def test_equal_names_have_a_further_word():
+    found = suggest_names([["team", "game", "season", "hockey", "nhl"], ["game", "team", "season", "nhl", "baseball"]])
+    assert found == ["team, game, season, hockey", "game, team, season, baseball"]
+    three = [["x", "y", "z", "p", "q"], ["x", "y", "z", "p"], ["x", "y", "z", "q"]]
+    assert len(set(suggest_names(three))) == 3
+    assert suggest_names([["a1", "b1"], ["b1", "a1"], [], []]) == ["a1, b1", "b1, a1 (2)", "", ""]
+    same = suggest_names([["car", "oil"]] * 2, [["oil oil"], ["car"]])
+    assert same == ["oil, car", "car, oil (2)"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.lists(WORDS, max_size=6), st.lists(st.text(max_size=20), max_size=3)), max_size=6))
+def test_names_differ(topics):
+    found = suggest_names([topic for topic, _ in topics], [texts for _, texts in topics])
+    named = [name for (topic, _), name in zip(topics, found, strict=True) if any(topic)]
+    assert all(named) and len(set(named)) == len(named)
 
 
 # --- real texts

@@ -1,6 +1,8 @@
 """Top words that read well: scores, words that are left out, pairs that are one thing, and names of topics."""
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,9 @@ MOST_PHRASES = 5_000
 UNKNOWN, END = -1, -2  # in the place of a token that is not in the vocabulary, and after the last token of a text
 CHUNK = 1_000_000  # tokens whose pairs are counted at once
 MOST_PAIRS = 4_000_000  # that are remembered while texts are read
+
+NAME_LENGTH = 3  # words of a name
+PHRASE_BONUS = 1.5  # how much better a phrase names a topic than a word at the same place
 
 # what tokenisers make of "don't" and "we've", of HTML and of addresses
 LEFTOVERS = frozenset((
@@ -265,3 +270,92 @@ def select(first: np.ndarray, second: np.ndarray, counts: np.ndarray, occurs: np
     best = np.flatnonzero(good)
     best = best[np.argsort(-(counts * information)[best], kind="stable")[:MOST_PHRASES]]
     return Phrases(first[best], second[best], share[best])
+
+
+# --- names of topics
+
+
+def suggest_name(words: Sequence[str], documents: Sequence[str] = (), analyze: Analyze | None = None) -> str:
+    """Suggest a name of one to three words for a topic.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The topic's top words and phrases, the best first.
+    documents : sequence of str
+        Texts of a few typical documents. Words that most of them have are preferred, and phrases are.
+    analyze : callable, optional
+        Gives the tokens of a text; by default, all that letters and digits make.
+    """
+    return ", ".join(shorten(rank_for_name(words, documents, analyze)))
+
+
+def suggest_names(
+    words_by_topic: Sequence[Sequence[str]], documents_by_topic: Sequence[Sequence[str]] | None = None,
+    analyze: Analyze | None = None,
+) -> list[str]:  # fmt: skip
+    """Suggest a name for each topic, as `suggest_name` does; where names are equal, further words are added.
+
+    Names are equal if they have the same words in any order. Topics that have the same words are numbered. A topic
+    without words has no name, "".
+    """
+    documents = documents_by_topic if documents_by_topic is not None else [()] * len(words_by_topic)
+    ranked = [rank_for_name(*topic, analyze) for topic in zip(words_by_topic, documents, strict=True)]
+    chosen = [shorten(words) for words in ranked]
+    while any(add_words(same, ranked, chosen) for same in equal_names(chosen)):
+        pass
+    names = [", ".join(words) for words in chosen]
+    for same in equal_names(chosen):
+        for number, topic in enumerate(same[1:], 2):
+            names[topic] += f" ({number})"
+    return names
+
+
+def equal_names(chosen: list[list[str]]) -> list[list[int]]:
+    """The groups of topics whose names have the same words."""
+    groups = defaultdict(list)
+    for topic, words in enumerate(chosen):
+        if words:
+            groups[frozenset(map(without_case, words))].append(topic)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def add_words(same: list[int], ranked: list[list[str]], chosen: list[list[str]]) -> bool:
+    """Add to the names of some topics a word that few of the others have, and not all; whether there was one."""
+    has = {topic: {without_case(word) for word in ranked[topic]} for topic in same}
+    added = False
+    for topic in same:
+        left = [word for word in ranked[topic] if word not in chosen[topic]]
+        n_others = [sum(without_case(word) in has[other] for other in same if other != topic) for word in left]
+        if left and min(n_others) < len(same) - 1:
+            chosen[topic] = [*chosen[topic], left[n_others.index(min(n_others))]]
+            added = True
+    return added
+
+
+def shorten(words: list[str]) -> list[str]:
+    """The first words that are a name: three at most, where a phrase counts as two; a long first one is a name."""
+    kept, length = words[:1], len(words[0].split()) if words else 0
+    for word in words[1:]:
+        if length + len(word.split()) <= NAME_LENGTH:
+            kept.append(word)
+            length += len(word.split())
+    return kept
+
+
+def rank_for_name(words: Sequence[str], documents: Sequence[str], analyze: Analyze | None) -> list[str]:
+    """The words of a topic without other forms of the same word, those first that name it best."""
+    tokens = analyze or (lambda text: re.findall(r"\w+", text.casefold()))
+    texts = [f" {' '.join(tokens(text))} " for text in documents]
+    scores = {}
+    for place, word in enumerate(words):
+        stream = " ".join(tokens(word))
+        has = sum(f" {stream} " in text for text in texts) / len(texts) if texts and stream else 0.0
+        scores[word] = (0.25 + has) * (PHRASE_BONUS if " " in word else 1.0) / (2 + place)
+    ranked, seen = [], Seen()
+    for word in sorted(scores, key=lambda word: -scores[word]):
+        if not any(part in seen for part in (word, *word.split())):
+            ranked.append(word)
+            for part in (word, *word.split()):
+                seen.add(part)
+    return ranked
