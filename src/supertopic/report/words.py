@@ -232,7 +232,7 @@ def find_phrases(texts: Iterable[str], analyze: Analyze, vocabulary: ArrayLike) 
         both = (ids[:-1] >= 0) & (ids[1:] >= 0) & (ids[:-1] != ids[1:])
         codes, counts = add_pairs(codes, counts, ids[:-1][both] * size + ids[1:][both])
     kept = counts >= LEAST_COUNT
-    first, second = np.divmod(codes[kept], max(size, 1))
+    first, second = np.divmod(codes[kept], size)
     return select(first, second, counts[kept], occurs, n_tokens)
 
 
@@ -262,10 +262,9 @@ def add_pairs(codes: np.ndarray, counts: np.ndarray, more: np.ndarray) -> tuple[
 def select(first: np.ndarray, second: np.ndarray, counts: np.ndarray, occurs: np.ndarray, n_tokens: int) -> Phrases:
     """The pairs that say more than each word alone, those first that add most to the mutual information."""
     share = counts[:, None] / np.column_stack([occurs[first], occurs[second]])
-    p = counts / max(n_tokens, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # p is 1 where the texts are nothing but one pair
-        information = np.log(share[:, 0] * share[:, 1] / p)
-        npmi = np.where(p < 1, information / -np.log(p), 1.0)
+    p = counts / n_tokens
+    information = np.log(share[:, 0] * share[:, 1] / p)
+    npmi = information / -np.log(p)  # p < 1, since a pair has two different words
     good = (np.sort(share, axis=1)[:, ::-1] >= LEAST_PARTS).all(axis=1) & (npmi >= LEAST_NPMI)
     best = np.flatnonzero(good)
     best = best[np.argsort(-(counts * information)[best], kind="stable")[:MOST_PHRASES]]
