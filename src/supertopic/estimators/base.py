@@ -2,7 +2,8 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,18 +15,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
+from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
-from supertopic.estimators.parameters import check_whole_numbers, make_config, make_priors, make_seed
+from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
 from supertopic.estimators.validation import (
     check_device,
-    check_engine,
     check_number,
     check_vocabulary,
     refuse_text,
 )
-from supertopic.inference.chains import INITS, Config
+from supertopic.inference.chains import Config
 from supertopic.inference.fit import Checkpointing, Known, fit
 from supertopic.inference.predict import Settings, mean_topic_shares
 from supertopic.inference.weights import Learner
@@ -35,7 +36,7 @@ from supertopic.model.responses import Response
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
 from supertopic.report.summary import to_xarray
-from supertopic.sampling.plan import SAMPLERS
+from supertopic.report.words import find_phrases, token_stream
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -91,17 +92,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def check_parameters(self) -> None:
         """Raise a ValueError for a parameter that cannot be right."""
         check_whole_numbers(self)
+        check_choices(self)
         for name in self._numbers:
             check_number(name, getattr(self, name))
-        if self.sampler not in ("auto", *SAMPLERS):
-            raise ValueError(f"sampler must be one of 'auto', {', '.join(map(repr, SAMPLERS))}, got {self.sampler!r}.")
-        if self.init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(map(repr, INITS))}, got {self.init!r}.")
-        make_priors(self.n_topics, self.alpha, self.beta)
         for part in (as_seeds(self.seeds), as_prior(self.prior)):
             if part is not None:
                 part.check(self.n_topics)
-        check_engine(self.engine)
         check_device(self.device, self.n_topics, self.sampler, self.engine)
 
     def _config(self, n_words: int, seed: int | None) -> Config:
@@ -169,6 +165,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _settings(self) -> Settings:
         return Settings(self.predict_sweeps, effective_n_jobs(self.n_jobs), self.device)
 
+    @documented_fit
     def fit_files(
         self, files: Any, *, text: str = "text", label: str | None = None, weight: str | None = None,
         exposure: str | None = None, covariates: Sequence[str] = (), vectorizer: Any = None,
@@ -183,20 +180,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Parameters
         ----------
-        files : path, pattern, folder or list of paths
-            "data/*.parquet", for example. Documents come in the order of the files' names.
-        text, label, weight, exposure : str
-            The columns with the text, the response, and, if wanted, the weight and the exposure of each document.
-            docword.NAME.txt has none of them, and its words are in vocab.NAME.txt.
         covariates : sequence of str
             The columns with numbers that enter the prediction beside the topics.
-        vectorizer : CountVectorizer, optional
-            How texts become words; CountVectorizer() by default.
-        folder : path, optional
-            Where the tokens are stored during the fit, 4 bytes each: a temporary folder by default. On several
-            machines it has to be one that all of them see.
         checkpoint, checkpoint_every : path and seconds, optional
             As in `fit`.
+        ...
         """
         self.check_parameters()
         columns = {"label": label, "sample_weight": weight, "exposure": exposure}
@@ -274,11 +262,61 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         by : {"frex", "probability", "lift"}, default="frex"
             How words are ranked. "probability" is how often the topic uses a word; large topics then have the same
             words. "lift" is how much more often than the corpus does. "frex" is the harmonic mean of a word's ranks by
-            how often and by how exclusively the topic uses it, among the words that the topic has (Bischof and
-            Airoldi, 2012).
+            how often and by how exclusively the topic uses it (Bischof and Airoldi, 2012). The latter two compare words
+            that are frequent in the topic.
+
+        Returns
+        -------
+        list of lists of str
+            Left-overs of markup and of tokenising ("br", "didn") come last, and of several forms of a word ("car",
+            "cars") only the best one is shown. Pairs of words are shown as one after `learn_phrases`.
         """
         posterior = self._fitted()
         return topics_report.top_words(posterior, topics_report.vocabulary_of(posterior, feature_names), n, by)
+
+    def learn_phrases(self, texts: Iterable[str], vectorizer: Any) -> Self:
+        """Find pairs of words that stand together in texts, such as "new york"; tables then show them as one.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Raw texts, such as those of the fit.
+        vectorizer : CountVectorizer
+            The fitted vectorizer, whose tokens the pairs are made of.
+        """
+        posterior = self._fitted()
+        words = topics_report.vocabulary_of(posterior, vectorizer.get_feature_names_out())
+        self.posterior_ = replace(posterior, phrases=find_phrases(texts, token_stream(vectorizer), words))
+        return self
+
+    def label_topics(
+        self, X: ArrayLike | None = None, texts: Sequence[str] | None = None, *,
+        namer: Callable[[list[str], list[str]], str] | None = None, feature_names: ArrayLike | None = None, n: int = 10,
+    ) -> dict[int, str]:  # fmt: skip
+        """Suggest a short name for each topic; `name_topics` takes the result.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words), optional
+            Word counts of documents, among which each topic's five most typical ones are found.
+        texts : sequence of str, optional
+            The texts of the same documents.
+        namer : callable, optional
+            Names a topic: `namer(words, texts_of_typical_documents)` returns a string. By default the name is made of
+            the words that the typical documents have, and no network is needed.
+        feature_names : array-like of str, optional
+            The vocabulary, as for `top_words`.
+        n : int, default=10
+            The number of top words that a name is made from.
+
+        Returns
+        -------
+        dict of str
+            Names by the numbers of topics. Topics that have a name keep it, and no two suggested names are equal.
+        """
+        posterior = self._fitted()
+        names, counts = topics_report.vocabulary_of(posterior, feature_names), None if X is None else self._counts(X)
+        return topics_report.label_topics(posterior, names, counts, texts, namer, self._settings(), n)
 
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
         """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""

@@ -79,7 +79,7 @@ class Choice:
 
 def choose_topics(
     estimator: TopicModel, X: Any, y: ArrayLike | None = None, n_topics: Sequence[int] = (5, 10, 20, 40, 80), *,
-    test_size: float = 0.2, burn_in: int = 20, n_draws: int = 10, n_chains: int = 2, random_state: int = 0,
+    test_size: float = 0.2, burn_in: int | str = 20, n_draws: int = 10, n_chains: int = 2, random_state: int = 0,
     **beside: Any,
 ) -> Choice:  # fmt: skip
     """Fit a few numbers of topics with short chains, and compare them on held-out documents.

@@ -139,6 +139,16 @@ vectorizer_ : CountVectorizer
     The fitted vectorizer, after `fit_files`.
 """
 FIT = """\
+files : path, pattern, folder or list of paths
+    "data/*.parquet", for example. Documents come in the order of the files' names.
+text, label, weight, exposure : str
+    The columns with the text, the response, and, if wanted, the weight and the exposure of each document.
+    docword.NAME.txt has none of them, and its words are in vocab.NAME.txt.
+vectorizer : CountVectorizer, optional
+    How texts become words; CountVectorizer() by default.
+folder : path, optional
+    Where the tokens are stored during the fit, 4 bytes each: a temporary folder by default. On several machines it has
+    to be one that all of them see.
 X : array-like or sparse matrix of shape (n_docs, n_words)
     Word counts.
 y : array-like of shape (n_docs,) or (n_docs, n_columns)

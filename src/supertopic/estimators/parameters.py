@@ -6,10 +6,12 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import check_random_state
 
-from supertopic.inference.chains import Config
+from supertopic.estimators.validation import check_engine
+from supertopic.inference.chains import INITS, Config
 from supertopic.model.priors import as_seeds
 from supertopic.model.responses.values import LEAST, MOST
 from supertopic.model.state import Priors
+from supertopic.sampling.plan import SAMPLERS
 
 ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
 MOST_TOPICS = 2**16 - 1
@@ -24,10 +26,15 @@ ELSEWHERE = (
 )  # a checkpoint does not depend on them
 
 
-class HasNumbers(Protocol):
-    """Parameters that are whole numbers."""
+class HasParameters(Protocol):
+    """The parameters that all topic models have, as far as they are checked here."""
 
     n_topics: int
+    alpha: Any
+    beta: float
+    init: str
+    sampler: str
+    engine: str
     burn_in: int | str
     max_seconds: float | None
     n_draws: int
@@ -36,7 +43,7 @@ class HasNumbers(Protocol):
     n_jobs: int | None
 
 
-def check_whole_numbers(model: HasNumbers) -> None:
+def check_whole_numbers(model: HasParameters) -> None:
     """Refuse what is not a whole number, or too small or large."""
     least = {"n_topics": 1, "burn_in": 0, "n_draws": 1, "n_chains": 1, "predict_sweeps": 1}
     for name, smallest in least.items():
@@ -54,6 +61,15 @@ def check_whole_numbers(model: HasNumbers) -> None:
     n_jobs = model.n_jobs
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
+
+
+def check_choices(model: HasParameters) -> None:
+    """Refuse what is not one of some values, and priors that cannot be."""
+    for name, values in {"sampler": ("auto", *SAMPLERS), "init": INITS}.items():
+        if getattr(model, name) not in values:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, values))}, got {getattr(model, name)!r}.")
+    make_priors(model.n_topics, model.alpha, model.beta)
+    check_engine(model.engine)
 
 
 def make_priors(n_topics: int, alpha: Any, beta: float, nu2: float = 1.0) -> Priors:

@@ -21,7 +21,7 @@ from supertopic.report import summary
 from supertopic.report.diagnose import Diagnosis, diagnose_response
 from supertopic.report.evaluate import known_responses
 from supertopic.report.explain import Explanation, explain_document
-from supertopic.report.topics import label_topics, vocabulary_of
+from supertopic.report.topics import topic_labels, vocabulary_of
 
 if TYPE_CHECKING:
     from supertopic.report.page import Page
@@ -124,7 +124,7 @@ class Supervised(TopicModel):
             raise ValueError(f"explain takes one document, got {document.counts.shape[0]}; give X[i : i + 1].")
         check_level(level)
         names = vocabulary_of(document.posterior, feature_names)
-        return explain_document(document, names, label_topics(document.posterior, names), level)
+        return explain_document(document, names, topic_labels(document.posterior, names), level)
 
     def unsure(self, X: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
         """The documents whose predictions are least sure, row numbers of shape (n,): the best ones to label next.

@@ -198,6 +198,7 @@ def assemble(made: Ingredients, plan: Plan, known: Known) -> Posterior:
         n_batches=previous.n_batches + 1 if previous else 1,
         vocabulary=known.vocabulary,
         topic_names=previous.topic_names if previous else names,
+        phrases=previous.phrases if previous else None,
         held_out=found.held_out if found.held_out is not None else previous.held_out if previous else {"documents": 0},
         training_scale=np.concatenate([[[run.draws.scale for run in runs]] for runs in made.runs], axis=-1)[0],
         carryover=found.carryover,

@@ -67,6 +67,14 @@ class Traces(NamedTuple):
     timings: dict[str, float]
 
 
+class Phrases(NamedTuple):
+    """Pairs of neighbours in texts that say more than each word alone, the strongest first."""
+
+    first: np.ndarray  # (n,): places of words in the vocabulary
+    second: np.ndarray  # (n,)
+    share: np.ndarray  # (n, 2): the part of the occurrences of the first and of the second word that are in the pair
+
+
 class WordCarryover(NamedTuple):
     """What earlier documents say of words' weights: a normal density of each, without its prior."""
 
@@ -105,6 +113,7 @@ class Posterior:
     n_batches: int = 1
     vocabulary: np.ndarray | None = None  # (V,)
     topic_names: dict[str, str] = field(default_factory=dict)
+    phrases: Phrases | None = None
     held_out: dict[str, Any] = field(default_factory=lambda: {"documents": 0})
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch

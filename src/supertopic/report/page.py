@@ -21,7 +21,7 @@ from supertopic.report.evaluate import MOST_DOCUMENTS as MOST_EVALUATED
 from supertopic.report.evaluate import evaluate
 from supertopic.report.explain import explain_document
 from supertopic.report.summary import coef_draws, describe_covariates, effects, missed_words
-from supertopic.report.topics import exclusivity, label_topics, top_words, topic_name
+from supertopic.report.topics import exclusivity, top_words, topic_labels, topic_name
 
 MOST_DOCUMENTS, MOST_LETTERS = 120, 2500  # in the explorer, and of each
 TYPICAL = 3  # documents of a topic
@@ -199,7 +199,7 @@ def explain_some(
             surprise = documents.part(some).surprise(truth[some])
             chosen = some[np.argsort(-surprise, kind="stable")[: MOST_DOCUMENTS // 3]]
     rest = np.setdiff1d(rng.permutation(len(texts))[:MOST_DOCUMENTS], chosen, assume_unique=True)
-    found, labels = [], label_topics(documents.posterior, names)
+    found, labels = [], topic_labels(documents.posterior, names)
     for place, i in enumerate([*chosen, *rest][:MOST_DOCUMENTS]):
         explained = explain_document(documents.part(np.array([i])), names, labels, 0.9)
         column = explained.column

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from supertopic.model.responses.base import draw_interval
 from supertopic.report.evaluate import reliability
 from supertopic.report.summary import coef_draws
-from supertopic.report.topics import topic_name, vocabulary_of
+from supertopic.report.topics import top_words, topic_name, vocabulary_of
 
 TOWARDS, AWAY = "#1b8a5a", "#c2452d"
 
@@ -52,17 +52,16 @@ class CoefficientDisplay(Display):
         """A line for each topic. `column` is the number or the name of a class, label or response."""
         check_is_fitted(model, "coef_")
         columns = model.posterior_.response.column_names
-        if isinstance(column, str):
-            if column not in columns:
-                raise ValueError(f"There is no column {column!r}; they are {', '.join(columns)}.")
-            column = columns.index(column)
-        draws = coef_draws(model.posterior_)[:, column]
+        if isinstance(column, str) and column not in columns:
+            raise ValueError(f"There is no column {column!r}; they are {', '.join(columns)}.")
+        place = columns.index(column) if isinstance(column, str) else column
+        draws = coef_draws(model.posterior_)[:, place]
         order = np.argsort(draws.mean(axis=0))
         lower, upper = draw_interval(draws, level)
         words = model.top_words(feature_names, n_words)
         names = [f"{k} {model.topic_name(k) or ' '.join(map(str, words[k]))}" for k in order]
         display = cls(order, names, draws.mean(axis=0)[order], lower[order], upper[order])
-        return display.plot(ax=ax, title=columns[column])
+        return display.plot(ax=ax, title=columns[place])
 
     def plot(self, *, ax: Any = None, title: str = "") -> "CoefficientDisplay":
         """Draw it, once more or elsewhere."""
@@ -98,7 +97,7 @@ class TopicDisplay(Display):
         chosen = list(np.argsort(-shares)[:6] if topics is None else topics)
         names = vocabulary_of(posterior, feature_names).tolist()
         place = {name: i for i, name in enumerate(names)}
-        words = [[str(word) for word in row] for row in model.top_words(feature_names, n_words, by)]
+        words = top_words(posterior, np.array(names, dtype=object), n_words, by, phrases=False)
         found = [model.topic_word_[k][[place[word] for word in words[k]]] for k in chosen]
         titles = [f"{k} {topic_name(posterior, k)} ({shares[k]:.1%})" for k in chosen]
         return cls(chosen, [words[k] for k in chosen], found, titles).plot(ax=ax)

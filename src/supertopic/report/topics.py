@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.stats import rankdata
 
 from supertopic.corpus.tokens import make_tokens
 from supertopic.inference.predict import Settings, mean_topic_shares, topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.report.diagnostics import WINDOWS, coherence
+from supertopic.report.words import readable, suggest_names, word_scores
 from supertopic.warn import warn
 
-ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
+Namer = Callable[[list[str], list[str]], str]  # a name from the top words and from texts of typical documents
+TYPICAL = 5  # documents of a topic that its name is made from
 
 
 def vocabulary_of(posterior: Posterior, names: ArrayLike | None = None) -> np.ndarray:
@@ -49,29 +50,19 @@ def chain_mean(posterior: Posterior, table: Callable[[int], np.ndarray]) -> np.n
     return total / consensus.n_having[:, None]
 
 
-def top_words(posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex") -> list[list[str]]:
-    """The n top words of each topic, the best first."""
+def top_words(
+    posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex", phrases: bool = True
+) -> list[list[str]]:
+    """The n top words of each topic, the best first, with pairs of words as one if the posterior knows such."""
+    joined = posterior.phrases if phrases else None
+    return [readable(names, order, n, joined) for order in rank_words(posterior, by)]
+
+
+def rank_words(posterior: Posterior, by: str) -> np.ndarray:
+    """The places of all words, those first that show best what each topic is about: (K, V)."""
     counts = np.maximum(mean_counts(posterior) - posterior.topics[0].beta.mean(), 0.0)
     scores = word_scores(topic_word(posterior), counts, posterior.mean_shares, by)
-    return [list(names[np.argsort(-row, kind="stable")[:n]]) for row in scores]
-
-
-def word_scores(topics: np.ndarray, counts: np.ndarray, shares: np.ndarray, by: str) -> np.ndarray:
-    """How well each word shows what each topic is about, (K, V); counts (K, V) are means over the draws."""
-    if by not in ("frex", "probability", "lift"):
-        raise ValueError(f"by must be 'frex', 'probability' or 'lift', got {by!r}.")
-    if by == "probability":
-        return topics
-    # a word that a topic hardly has shows nothing, however exclusive it is; such words come last, by probability
-    scores, whole = -1.0 / (1.0 + topics), shares @ topics if by == "lift" else topics.sum(axis=0)
-    for row, topic, count in zip(scores, topics, counts, strict=True):
-        has = np.flatnonzero(count >= min(ENOUGH_TOKENS, count.max()))
-        rare = topic[has] / whole[has]
-        if by == "frex":
-            ranks = [rankdata(x, method="max") / len(has) for x in (topic[has], rare)]
-            rare = 2.0 / (1.0 / ranks[0] + 1.0 / ranks[1])
-        row[has] = rare
-    return scores
+    return np.argsort(-scores, axis=1, kind="stable")
 
 
 def topic_name(posterior: Posterior, topic: int) -> str:
@@ -95,10 +86,30 @@ def check_names(posterior: Posterior, names: Mapping[int, str]) -> dict[str, str
     return {str(int(topic)): name for topic, name in names.items()}
 
 
-def label_topics(posterior: Posterior, names: np.ndarray) -> list[str]:
-    """A label for each topic: its number, with its name or a few words."""
-    words = top_words(posterior, names, 3)
-    return [f"{k} {topic_name(posterior, k) or ' '.join(map(str, row))}" for k, row in enumerate(words)]
+def topic_labels(posterior: Posterior, names: np.ndarray) -> list[str]:
+    """A label for each topic: its number, with its name or one that its words suggest."""
+    suggested = suggest_names(top_words(posterior, names))
+    return [f"{k} {topic_name(posterior, k) or words}" for k, words in enumerate(suggested)]
+
+
+def label_topics(
+    posterior: Posterior, names: np.ndarray, counts: csr_array | None, texts: Sequence[str] | None, namer: Namer | None,
+    settings: Settings, n: int,
+) -> dict[int, str]:  # fmt: skip
+    """A name for each topic that has none, from its n top words and from the texts of some typical documents."""
+    words, typical = top_words(posterior, names, n), [list[str]()] * posterior.n_topics
+    if (counts is None) != (texts is None) or (counts is not None and counts.shape[0] != len(texts or ())):
+        raise ValueError("label_topics needs both X and texts, the counts and the texts of the same documents.")
+    if counts is not None and texts is not None:
+        typical = [[texts[i] for i in rows] for rows in typical_rows(posterior, counts, TYPICAL, settings)]
+    if namer is None:
+        found = suggest_names(words, typical)
+    else:
+        found = [namer(*topic) for topic in zip(words, typical, strict=True)]
+        wrong = next((name for name in found if not isinstance(name, str)), None)
+        if wrong is not None:
+            raise TypeError(f"namer must return text, got {wrong!r}.")
+    return {k: topic_name(posterior, k) or name for k, name in enumerate(found)}
 
 
 def topic_agreement(posterior: Posterior) -> np.ndarray:
@@ -128,7 +139,7 @@ def topic_coherence(
             "texts must hold the tokens of each text, got raw text. Give [analyze(text) for text in texts] with "
             "analyze = vectorizer.build_analyzer()."
         )
-    top = [list(map(str, words)) for words in top_words(posterior, names, n, "probability")]
+    top = [list(map(str, names[order[:n]])) for order in rank_words(posterior, "probability")]
     found = coherence(top, texts, measure)
     if np.isnan(found).any():
         warn(
@@ -174,17 +185,22 @@ def typical_documents(posterior: Posterior, counts: csr_array, topic: Any, n: in
     """The rows in which a topic has the largest share, the largest first; short documents count for less."""
     if not isinstance(topic, Integral) or not 0 <= int(topic) < posterior.n_topics:
         raise ValueError(f"topic must be a whole number from 0 to {posterior.n_topics - 1}, got {topic!r}.")
-    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    return typical_rows(posterior, counts, n, settings)[topic]
+
+
+def typical_rows(posterior: Posterior, counts: csr_array, n: int, settings: Settings) -> np.ndarray:
+    """The same for all topics, (K, n)."""
+    lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
     alpha = np.mean([posterior.alpha(chain) for chain in range(posterior.n_chains)], axis=0)
-    shares = mean_topic_shares(posterior, make_tokens(counts), settings)[:, topic] * (lengths > 0)
-    return np.argsort(-(shares * lengths + alpha[topic]) / (lengths + alpha.sum()), kind="stable")[:n]
+    shares = mean_topic_shares(posterior, make_tokens(counts), settings) * (lengths > 0)
+    return np.argsort(-(shares * lengths + alpha) / (lengths + alpha.sum()), axis=0, kind="stable")[:n].T
 
 
 def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
     """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
     import pandas
 
-    words = [" ".join(map(str, row)) for row in top_words(posterior, names, n)]
+    words = [", ".join(row) for row in top_words(posterior, names, n)]
     columns: dict[str, Any] = {"topic": np.arange(len(words)), "name": topic_names(posterior)}
     columns |= {
         "share": posterior.mean_shares,
@@ -210,6 +226,6 @@ def to_pyldavis(posterior: Posterior, counts: csr_array, names: np.ndarray, sett
 def topics_html(posterior: Posterior) -> str:
     """The topics as an HTML table, the largest first."""
     words, shares = top_words(posterior, vocabulary_of(posterior), 8), posterior.mean_shares
-    cells = ((f"{k} {topic_name(posterior, k)}", f"{shares[k]:.1%}", " ".join(words[k])) for k in np.argsort(-shares))
+    cells = ((f"{k} {topic_name(posterior, k)}", f"{shares[k]:.1%}", ", ".join(words[k])) for k in np.argsort(-shares))
     rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
     return f"<table><thead><tr><th>topic</th><th>share</th><th>words</th></tr></thead>{rows}</table>"

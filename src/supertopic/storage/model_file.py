@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from supertopic.model.posterior import Carryover, Posterior, TopicSet, Traces, WordCarryover, match_topics
+from supertopic.model.posterior import Carryover, Phrases, Posterior, TopicSet, Traces, WordCarryover, match_topics
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
 from supertopic.model.terms import TERMS, Intercept, Shape, TopicWeights, WordWeights, expect
@@ -40,6 +40,8 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
         tensors |= {f"terms.{term.name}.{name}": array for name, array in term.tensors().items()}
     if posterior.vocabulary is not None:
         tensors["vocabulary"] = posterior.vocabulary
+    if posterior.phrases is not None:
+        tensors |= {f"phrases.{name}": array for name, array in posterior.phrases._asdict().items()}
     for name in posterior.response.learned:
         value = getattr(posterior.response, name)
         if isinstance(value, np.ndarray):
@@ -114,7 +116,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         expect(name != "scale" or (array > 0).all(), "the response's parameter")
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
-    traces = Traces(*(tensors[f"traces.{name}"] for name in OF_TRACES), facts["timings"])
+    traces = Traces(**{name: tensors[f"traces.{name}"] for name in OF_TRACES}, timings=facts["timings"])
     expect(traces.burn_in.shape == traces.settled.shape == (n_chains,), "the burn-in of the chains")
     order = read_order(tensors, topics, facts["best_chain"])
     words = next((term for term in terms if isinstance(term, WordWeights)), None)
@@ -125,7 +127,8 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
     return Posterior(
         response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
-        facts["seed"], facts["n_batches"], vocabulary, facts["topic_names"], facts["held_out"],
+        facts["seed"], facts["n_batches"], vocabulary, facts["topic_names"],
+        read_phrases(tensors, n_words), facts["held_out"],
         tensors["training_scale"], None, carryover,
     )  # fmt: skip
 
@@ -141,6 +144,18 @@ def read_order(tensors: Tensors, topics: tuple[TopicSet, ...], best_chain: int) 
         own = np.sort(order[:, first:last], axis=1)
         expect(np.array_equal(own, np.broadcast_to(np.arange(first, last), own.shape)), "the order of topics")
     return order
+
+
+def read_phrases(tensors: Tensors, n_words: int) -> Phrases | None:
+    """Pairs of words, if there are any."""
+    if "phrases.first" not in tensors:
+        return None
+    found = Phrases(*(tensors[f"phrases.{name}"] for name in Phrases._fields))
+    n = len(found.first)
+    expect(found.first.shape == found.second.shape == (n,) and found.share.shape == (n, 2), "the phrases")
+    for places in (found.first, found.second):
+        expect(places.dtype.kind in "iu" and bool(((places >= 0) & (places < n_words)).all()), "the phrases")
+    return found
 
 
 def read_topics(tensors: Tensors, prefix: str, n_draws: int) -> TopicSet:
