@@ -1,10 +1,11 @@
 """The quality of topics and of prediction together: `python -m benchmarks.topics [--quick] [--out FILE.json]`.
 
-Every system gets the same counts or the same lists of words, the same split, the same number of topics and one thread.
-Words that no training document has are dropped, and so are documents without words. Each fit is a process of its own
-with a time limit. The file is written after every fit, and what it has already is not run again, unless it failed with
-a smaller limit; the topics are stored in a folder beside it. `--show FILE.json` prints the tables, and `--figure
-FILE.png` draws score against NPMI.
+Every system gets the same counts or the same lists of words, the same split, the same number of topics and one thread
+(topica's `DiscLDA` needs a topic for each class and one more, and so has 21 for twenty classes at K = 20). Words that
+no training document has are dropped, and so are documents without words. Each fit is a process of its own with a time
+limit. The file is written after every fit, and what it has already is not run again, unless it failed with a smaller
+limit; the topics are stored in a folder beside it. `--show FILE.json` prints the tables, and `--figure FILE.png` draws
+score against NPMI.
 
 - NPMI of the ten most probable words of a topic, from documents that have both words of a pair: of the training
   documents, and of a reference, which is the training documents of 20 Newsgroups, IMDb and Reuters as bags of words.
@@ -13,6 +14,7 @@ FILE.png` draws score against NPMI.
   removed. Where only counts are known (20 Newsgroups without its articles) windows are over bags, their words sorted.
 - Diversity: the share of distinct words among the 25 most probable words of all topics.
 - Intrusion: how often the NPMI of the reference finds an intruder among five top words (`topic_quality.intrusion`).
+  Topics that share the same frequent words make it easy: read it beside diversity.
 - Agreement, for supertopic: the share of topics that at least three of four chains have found.
 - Score: accuracy or R2 on test documents, by the system's own prediction if it is supervised, else by logistic or ridge
   regression on topic shares, its penalty by cross-validation.
