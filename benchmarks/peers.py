@@ -72,6 +72,7 @@ class Task(NamedTuple):
 
 
 Predict = Callable[[], np.ndarray]  # of all test documents
+Fit = tuple[Any, Predict]  # the model, and what predicts
 
 
 def load(name: str, quick: bool) -> Task:
@@ -102,16 +103,16 @@ def lists(X: sp.csr_matrix, words: np.ndarray) -> list[list[str]]:
     return [row or [str(words[0])] for row in rows]
 
 
-# The systems: each fits when called, and gives back what predicts
+# The systems: each fits when called, and gives back the model and what predicts
 
 
-def supertopic(t: Task, **parameters) -> Predict:
+def supertopic(t: Task, **parameters) -> Fit:
     kind = SLDAClassifier if t.n_classes else SLDARegressor
     model = kind(t.n_topics, random_state=t.seed, n_jobs=t.threads, **parameters)
     if t.quick:
         model.set_params(burn_in=6, n_draws=4)
     model.fit(t.X, t.y)
-    return lambda: model.predict(t.X_test)
+    return model, lambda: model.predict(t.X_test)
 
 
 def linear(t: Task):
@@ -121,18 +122,18 @@ def linear(t: Task):
     return LogisticRegressionCV(Cs=np.logspace(-1, 3, 5), cv=3, max_iter=300, n_jobs=t.threads, scoring="accuracy")
 
 
-def sklearn_lda(t: Task) -> Predict:
+def sklearn_lda(t: Task) -> Fit:
     lda = LatentDirichletAllocation(t.n_topics, max_iter=t.times(50), n_jobs=t.threads, random_state=t.seed)
     model = make_pipeline(lda, linear(t)).fit(t.X, t.y)
-    return lambda: model.predict(t.X_test)
+    return model, lambda: model.predict(t.X_test)
 
 
-def tfidf(t: Task) -> Predict:
+def tfidf(t: Task) -> Fit:
     model = make_pipeline(TfidfTransformer(sublinear_tf=True), linear(t)).fit(t.X, t.y)
-    return lambda: model.predict(t.X_test)
+    return model, lambda: model.predict(t.X_test)
 
 
-def gensim_lda(t: Task) -> Predict:
+def gensim_lda(t: Task) -> Fit:
     from gensim.matutils import Sparse2Corpus
     from gensim.models import LdaMulticore
 
@@ -147,10 +148,10 @@ def gensim_lda(t: Task) -> Predict:
     names = dict(enumerate(t.words))
     lda = LdaMulticore(bags(t.X), id2word=names, workers=max(1, t.threads - 1), random_state=t.seed, **settings)
     model = linear(t).fit(shares(t.X), t.y)
-    return lambda: model.predict(shares(t.X_test))
+    return model, lambda: model.predict(shares(t.X_test))
 
 
-def tomotopy_slda(t: Task, loud: bool = False) -> Predict:
+def tomotopy_slda(t: Task, loud: bool = False) -> Fit:
     """`glm_param` is the weight of a binary response and the variance of a linear one: loud is as loud as ours is."""
     import tomotopy
 
@@ -172,10 +173,10 @@ def tomotopy_slda(t: Task, loud: bool = False) -> Predict:
             return found.argmax(axis=1)
         return (found[:, 0] > 0.5).astype(int) if t.n_classes else center + spread * found[:, 0]
 
-    return predict
+    return model, predict
 
 
-def tomotopy_plda(t: Task) -> Predict:
+def tomotopy_plda(t: Task) -> Fit:
     import tomotopy
 
     a_class, shared = blocks(t)
@@ -192,16 +193,16 @@ def tomotopy_plda(t: Task) -> Predict:
             found[:, : a_class * t.n_classes].reshape(len(new), t.n_classes, a_class).sum(axis=2).argmax(axis=1)
         ]
 
-    return predict
+    return model, predict
 
 
 def blocks(t: Task) -> tuple[int, int]:
-    """Topics of each class and of all, as many in all as the others have."""
+    """Topics of each class and of all, as many in all as the others have; at least one of each."""
     a_class = max(1, t.n_topics // 2 // t.n_classes)
-    return a_class, t.n_topics - a_class * t.n_classes
+    return a_class, max(1, t.n_topics - a_class * t.n_classes)
 
 
-def topica_slda(t: Task, inference: str) -> Predict:
+def topica_slda(t: Task, inference: str) -> Fit:
     import topica
 
     center, spread = t.y.mean(), t.y.std()
@@ -213,26 +214,28 @@ def topica_slda(t: Task, inference: str) -> Predict:
         found = center + spread * np.asarray(model.predict(t.docs_test))
         return (found > 0.5).astype(int) if t.n_classes else found
 
-    return predict
+    return model, predict
 
 
-def topica_classes(t: Task, kind: str) -> Predict:
+def topica_classes(t: Task, kind: str) -> Fit:
     import topica
 
     labels = [str(label) for label in t.y]
     if kind == "LabeledLDA":
         model = topica.LabeledLDA(seed=t.seed, num_threads=t.threads)
         model.fit(t.docs, [[label] for label in labels], iters=t.times(1000))
-        return lambda: np.array(model.labels).astype(int)[np.asarray(model.transform(t.docs_test)).argmax(axis=1)]
+        return model, lambda: np.array(model.labels).astype(int)[
+            np.asarray(model.transform(t.docs_test)).argmax(axis=1)
+        ]
     model = topica.DiscLDA(*blocks(t), seed=t.seed) if kind == "DiscLDA" else topica.Scholar(t.n_topics, seed=t.seed)
     iters = t.times(1000 if kind == "DiscLDA" else 200)
     model.fit(t.docs, **({"y": labels} if kind == "DiscLDA" else {"labels": labels}), iters=iters)
-    return lambda: np.array(model.predict(t.docs_test)).astype(int)
+    return model, lambda: np.array(model.predict(t.docs_test)).astype(int)
 
 
 class System(NamedTuple):
     package: str
-    fit: Callable[[Task], Predict]
+    fit: Callable[[Task], Fit]
     settings: str
     tasks: tuple[str, ...] = tuple(TASKS)
 
@@ -267,18 +270,18 @@ def one(path: str, name: str, seed: int, threads: int) -> None:
     import_module(SYSTEMS[name].package)  # not counted
     if name.startswith("supertopic"):  # nor is compilation
         warm = task._replace(X=task.X[:200], y=task.y[:200], X_test=task.X_test[:5], quick=True)
-        SYSTEMS[name].fit(warm)()
+        SYSTEMS[name].fit(warm)[1]()
     began = time.perf_counter()
-    predict = SYSTEMS[name].fit(task)
+    _, predict = SYSTEMS[name].fit(task)
     fitted = time.perf_counter()
     score = task.score(predict())
     print("\n" + json.dumps({"score": score, "fit": fitted - began, "predict": time.perf_counter() - fitted}))
 
 
-def run(path: str, name: str, seed: int, threads: int, limit: float) -> dict[str, Any]:
-    """The same in a process of its own, which is ended with all it has started when the limit is over."""
+def run(module: str, arguments: list[str], threads: int, limit: float) -> dict[str, Any]:
+    """One fit of a module in a process of its own, which is ended with all it has started when the limit is over."""
     limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")}
-    command = [sys.executable, "-m", "benchmarks.peers", "--one", path, name, str(seed), str(threads)]
+    command = [sys.executable, "-m", module, "--one", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen(command, env=os.environ | limits, **pipes) as process:
         try:
@@ -351,9 +354,9 @@ def main() -> None:
 
     def work(path: str, task: str, name: str, seed: int) -> None:
         row = {"task": task, "system": name, "settings": SYSTEMS[name].settings, "seed": seed}
-        row |= {"threads": options.threads, "limit": options.limit} | run(
-            path, name, seed, options.threads, options.limit
-        )
+        arguments = [path, name, str(seed), str(options.threads)]
+        row |= {"threads": options.threads, "limit": options.limit}
+        row |= run("benchmarks.peers", arguments, options.threads, options.limit)
         with lock:
             results["rows"].append(row)
             options.out.write_text(json.dumps(results, indent=1) + "\n")

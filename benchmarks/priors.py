@@ -1,7 +1,9 @@
 """Priors that know something, on 20 Newsgroups: seed words, a prior model, a stream of batches.
 
-python -m benchmarks.priors [seeds transfer stream drift] [--seeds 5] [--jobs 2] [--develop]
+python -m benchmarks.priors [seeds transfer stream drift written] [--seeds 5] [--jobs 2] [--develop]
 
+`written` has three corpora (20 Newsgroups, film ratings in four classes, Reuters with one topic a document). It
+compares seed words that were written from the names of the classes alone with none, and with those of the next class.
 --develop evaluates on a quarter of the training documents in place of the test documents: settings were chosen so.
 """
 
@@ -9,6 +11,7 @@ import argparse
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -18,10 +21,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from benchmarks.corpora import Split, group_names, newsgroups
+from benchmarks import written_seeds
+from benchmarks.corpora import Split, group_names, movie_grades, newsgroups, reuters_single
 from supertopic import LDA, SLDAClassifier
 
 K, WORDS, BATCHES, PASSES = 40, 10, 10, 2
+LABELS, MOST = (1, 5, 20, 100), 4000  # of `written`: labels a class, and training documents
 Figures = dict[str, float]
 
 
@@ -128,24 +133,86 @@ def drift(data: Split, seed: int, discount: float) -> Figures:
     return figures | {f"updated, discount {discount:g}": model.score(X_test, y_test)}
 
 
-TASKS: dict[str, list[Callable[[Split, int], Figures]]] = {
+def draw(y: np.ndarray, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most 4,000 documents, and the responses of n of each class or of all it has; the others are unknown.
+
+    The documents are the same for every n, and fewer labels are a part of more: a class's first hundred in an order by
+    chance come first, then all others.
+    """
+    order = np.random.default_rng(seed).permutation(len(y))
+    rank = np.empty(len(y), int)
+    for label in np.unique(y):
+        own = order[y[order] == label]
+        rank[own] = np.arange(len(own))
+    some = order[np.argsort(rank[order] >= max(LABELS), kind="stable")][:MOST]
+    return some, np.where(rank[some] < n, y[some], None)
+
+
+def shifted(words: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Wrong seeds: each class has the words of the next."""
+    return dict(zip(words, [*list(words.values())[1:], next(iter(words.values()))], strict=True))
+
+
+def named_groups() -> Split:
+    """20 Newsgroups with the names of the groups as classes."""
+    data, names = newsgroups(), group_names()
+    y, y_test = (np.array([names[group] for group in part]) for part in (data.y, data.y_test))
+    return data._replace(y=y, y_test=y_test)
+
+
+def single_reuters() -> Split:
+    """Reuters documents with exactly one of the most frequent topics, which is the class."""
+    return reuters_single()[0]
+
+
+class Written(NamedTuple):
+    """A corpus with the seed words that a person would write for its classes."""
+
+    read: Callable[[], Split]
+    words: dict[str, list[str]]
+    n_topics: int
+
+
+WRITTEN = {
+    "newsgroups": Written(named_groups, written_seeds.NEWSGROUPS, 40),
+    "ratings": Written(movie_grades, written_seeds.RATINGS, 20),
+    "reuters": Written(single_reuters, written_seeds.REUTERS, 20),
+}
+
+
+def written(data: Split, seed: int, corpus: str, n: int) -> Figures:
+    """No seeds, those that a person wrote from the names of the classes, and wrong ones, with n labels a class."""
+    classes, (some, y), figures = np.unique(data.y), draw(data.y, n, seed), {}
+    words = {name: own for name, own in WRITTEN[corpus].words.items() if name in classes}
+    for kind, seeds in (("no", None), ("written", words), ("wrong", shifted(words))):
+        model = SLDAClassifier(WRITTEN[corpus].n_topics, seeds=seeds, random_state=seed)
+        model.fit(data.X[some], y, feature_names=data.words)
+        figures[f"{corpus}, labels a class: {n}, {kind} seeds"] = model.score(data.X_test, data.y_test)
+    return figures
+
+
+Work = tuple[Callable[[], Split], Callable[[Split, int], Figures]]  # what reads the corpus, and what is done with it
+ON_GROUPS: dict[str, list[Callable[[Split, int], Figures]]] = {
     "stream": [partial(passes, n=PASSES, discount=0.9), partial(passes, n=1, discount=1.0), full],
     "seeds": [partial(work, share=share) for share in (0.01, 0.05) for work in (labels_alone, both)] + [seeds_alone],
     "drift": [partial(drift, discount=discount) for discount in (1.0, 0.7)],
     "transfer": [transfer],
 }
+TASKS: dict[str, list[Work]] = {name: [(newsgroups, work) for work in works] for name, works in ON_GROUPS.items()}
+TASKS["written"] = [(WRITTEN[name].read, partial(written, corpus=name, n=n)) for name in WRITTEN for n in LABELS]
 
 
-def read(develop: bool) -> Split:
-    data = newsgroups()
+def divide(data: Split, develop: bool) -> Split:
+    """The corpus with its test documents, or with a quarter of the training documents in their place."""
     if not develop:
         return data
     train, held = train_test_split(np.arange(len(data.y)), test_size=0.25, random_state=0, stratify=data.y)
     return Split(data.X[train], data.y[train], data.X[held], data.y[held], data.words)
 
 
-def run(name: str, work: Callable[[Split, int], Figures], seed: int, develop: bool) -> tuple[str, Figures]:
-    figures = work(read(develop), seed)
+def run(name: str, work: Work, seed: int, develop: bool) -> tuple[str, Figures]:
+    read, measure = work
+    figures = measure(divide(read(), develop), seed)
     print(name, seed, {row: round(value, 3) for row, value in figures.items()}, flush=True)
     return name, figures
 
