@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from supertopic.estimators.files import load, save
     from supertopic.estimators.lda import LDA
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
-    from supertopic.model.priors import Prior, Seeds
+    from supertopic.model.priors import Prior
+    from supertopic.model.seeds import Seeds
     from supertopic.report.explain import explain
     from supertopic.report.plots import (
         ChoiceDisplay,
@@ -50,7 +51,7 @@ _HOMES = {
     "Choice": "estimators.choose",
     "choose_topics": "estimators.choose",
     "Prior": "model.priors",
-    "Seeds": "model.priors",
+    "Seeds": "model.seeds",
     "explain": "report.explain",
     "ChoiceDisplay": "report.plots",
     "CoefficientDisplay": "report.plots",

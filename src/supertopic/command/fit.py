@@ -34,7 +34,7 @@ def fit(
     draws: opt.Draws = 20, chains: opt.Chains = 4,
     stop_words: opt.StopWords = "english", words: opt.Words = True, min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0,
     ngrams: opt.Ngrams = 1, token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
-    seed_strength: opt.SeedStrength = 1.0, prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
+    seed_strength: opt.SeedStrength = "auto", prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
     discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", test_size: opt.TestSize = 0.0,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads",

@@ -7,14 +7,15 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from supertopic.command.cells import as_numbers, indicators, split_labels
+from supertopic.command.cells import as_number, as_numbers, indicators, split_labels
 from supertopic.command.steps import Table, load, read_numbers
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
-from supertopic.model.priors import Prior, Seeds
+from supertopic.model.priors import Prior
 from supertopic.model.responses import NegativeBinomial, Response
+from supertopic.model.seeds import Seeds
 
 MISSING = ("", "NA")  # cells of a class that are unknown
 MANY = 8  # classes that a message names
@@ -56,7 +57,7 @@ def make_vectorizer(stop_words: str, min_df: int, max_df: float, ngrams: int, to
 
 
 def read_priors(
-    seeds: Path | None, strength: float, prior: Path | None, weights: bool, discount: float
+    seeds: Path | None, strength: str, prior: Path | None, weights: bool, discount: float
 ) -> dict[str, Any]:
     """Seeds and another model as options of an estimator."""
     found: dict[str, Any] = {"seeds": read_seeds(seeds, strength)} if seeds else {}
@@ -65,7 +66,7 @@ def read_priors(
     return found
 
 
-def read_seeds(path: Path, strength: float) -> Seeds:
+def read_seeds(path: Path, strength: str) -> Seeds:
     """Seed words from a table, and the class that each topic pulls to, if there is such a column."""
     table = Table(path)
     topics, words = table["topic"], table["word"]
@@ -80,7 +81,8 @@ def read_seeds(path: Path, strength: float) -> Seeds:
             raise ValueError(f"In {path} the topic {str(topic)!r} pulls to {pulls[str(topic)]!r} and to {label!r}.")
     if not seeds:
         raise ValueError(f"{path} has no rows: it needs a topic and a word in each.")
-    return Seeds(seeds, strength=strength, weights=pulls or "auto")
+    number = as_number(strength)
+    return Seeds(seeds, strength=strength if number is None else number, weights=pulls or "auto")
 
 
 def need_response(model: TopicModel) -> Supervised:

@@ -58,7 +58,9 @@ Multiclass = Annotated[MulticlassName, Option(metavar="HOW", help=MULTICLASS)]
 Balanced = Annotated[bool, Option("--balanced", help="Give all classes the same total weight.")]
 Words = Annotated[bool, Option(help="Add direct weights of single words to those of the topics.")]
 SeedWords = Annotated[Path | None, Option("--seeds", help=SEEDS)]
-SeedStrength = Annotated[float, Option(help="Pseudo-tokens of a seed word in its topic, for each token in the texts.")]
+SeedStrength = Annotated[
+    str, Option(help="Pseudo-tokens of a seed word in its topic for each token in the texts; auto asks the texts.")
+]
 PriorModel = Annotated[Path | None, Option(help="A model file whose topics this one starts from.")]
 PriorWeights = Annotated[bool, Option("--prior-weights", help="Use its weights, too; the response must be the same.")]
 PriorDiscount = Annotated[float, Option(help="Weight of a document of the prior, from 0 to 1.")]

@@ -9,30 +9,26 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
-from supertopic.corpus.tokens import check_counts, make_tokens
+from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
-from supertopic.estimators.validation import (
-    check_device,
-    check_number,
-    check_vocabulary,
-    refuse_text,
-)
+from supertopic.estimators.validation import check_device, check_number, check_vocabulary, read_counts
 from supertopic.inference.chains import Config
 from supertopic.inference.fit import Checkpointing, Known, fit
 from supertopic.inference.predict import Settings, mean_topic_shares
 from supertopic.inference.weights import Learner
 from supertopic.model.posterior import Posterior
-from supertopic.model.priors import as_prior, as_seeds
+from supertopic.model.priors import as_prior
 from supertopic.model.responses import Response
+from supertopic.model.seeds import as_seeds
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
 from supertopic.report.summary import to_xarray
@@ -68,6 +64,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_features_in_: int
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
     _learners: Sequence[Learner] = ()  # of further terms of omega
+    _validate_counts = read_counts
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -103,12 +100,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _config(self, n_words: int, seed: int | None) -> Config:
         """The parameters as `inference.fit` wants them."""
         return make_config(type(self).__name__, self.get_params(deep=False), n_words, seed)
-
-    def _validate_counts(self, X: Any, reset: bool) -> csr_array:
-        refuse_text(X)
-        if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
-            X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
-        return check_counts(validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
     def _update(
         self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
@@ -302,17 +293,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         texts : sequence of str, optional
             The texts of the same documents.
         namer : callable, optional
-            Names a topic: `namer(words, texts_of_typical_documents)` returns a string. By default the name is made of
-            the words that the typical documents have, and no network is needed.
-        feature_names : array-like of str, optional
-            The vocabulary, as for `top_words`.
-        n : int, default=10
-            The number of top words that a name is made from.
+            `namer(words, texts_of_typical_documents)` returns a name. The default needs no network.
+        feature_names, n : array-like of str and int, optional
+            The vocabulary, and the number of top words that a name is made from, as for `top_words`.
 
         Returns
         -------
         dict of str
-            Names by the numbers of topics. Topics that have a name keep it, and no two suggested names are equal.
+            Names by the numbers of topics. Topics that have a name keep it.
         """
         posterior = self._fitted()
         names, counts = topics_report.vocabulary_of(posterior, feature_names), None if X is None else self._counts(X)

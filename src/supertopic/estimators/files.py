@@ -13,7 +13,7 @@ from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.lda import LDA
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
-from supertopic.model.priors import Seeds
+from supertopic.model.seeds import Seeds
 from supertopic.model.terms import expect
 from supertopic.storage.container import read_file, write_file
 from supertopic.storage.model_file import Tensors, pack_text, read_posterior, unpack_text, write_posterior

@@ -8,8 +8,8 @@ from sklearn.utils import check_random_state
 
 from supertopic.estimators.validation import check_engine
 from supertopic.inference.chains import INITS, Config
-from supertopic.model.priors import as_seeds
 from supertopic.model.responses.values import LEAST, MOST
+from supertopic.model.seeds import as_seeds
 from supertopic.model.state import Priors
 from supertopic.sampling.plan import SAMPLERS
 

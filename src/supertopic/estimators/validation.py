@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.validation import check_array, validate_data
 
+from supertopic.corpus.tokens import check_counts
 from supertopic.model.responses.values import LEAST, MOST, plain_value
 from supertopic.model.terms import CovariateColumns
 from supertopic.warn import warn
@@ -80,6 +82,14 @@ def refuse_text(X: Any) -> None:
             f"X must hold word counts, got text such as {text[:40]!r}. Turn text into counts first, in a pipeline: "
             "make_pipeline(CountVectorizer(), model)."
         )
+
+
+def read_counts(model: Any, X: Any, reset: bool) -> csr_array:
+    """The word counts of documents, checked; `reset` is that of scikit-learn's `validate_data`."""
+    refuse_text(X)
+    if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
+        X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
+    return check_counts(validate_data(model, X, reset=reset, accept_sparse="csr", dtype="numeric"))
 
 
 def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:

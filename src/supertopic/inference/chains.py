@@ -18,7 +18,7 @@ from supertopic.inference.memory import chains_on_device, check_memory
 from supertopic.inference.predict import Settings
 from supertopic.inference.progress import progress
 from supertopic.inference.settling import drift, has_settled, longest_burn_in, may_stop
-from supertopic.inference.start import factorised_topics, label_weight
+from supertopic.inference.start import Start
 from supertopic.model.priors import ChainPrior
 from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain, ChainDraws
@@ -120,7 +120,7 @@ def open_pool(config: Config, corpus: Corpus, n_sets: int, tables: int) -> Engin
 
 def run_chains(
     config: Config, plans: list[Plan], split: Split, priors: list[ChainPrior], columns: list[slice],
-    open_checkpoint: Callable[[str | None], Checkpoint | None], every_corpus: Corpus,
+    open_checkpoint: Callable[[str | None], Checkpoint | None], every_corpus: Corpus, start: Start | None,
 ) -> list[ChainRun]:  # fmt: skip
     """Run the chains of every set of topics, set after set. `plans` has one for each set."""
     n = len(plans) * config.n_chains
@@ -134,13 +134,6 @@ def run_chains(
         title = f"{config.title}, {plans[0].sampler}{pool.title}"
         advance = inside.enter_context(progress(n * (plans[0].burn_in + config.n_draws), title, config.verbose))
         seconds = None if config.max_seconds is None else config.max_seconds * pool.at_once / n  # of one chain
-
-        def start(index: int) -> np.ndarray | None:
-            """The topics that a chain starts from; pseudo-counts have topics of their own."""
-            if config.init != "nmf" or priors[index].pseudo_counts is not None:
-                return None
-            weight = label_weight(index % config.n_chains, config.n_chains)
-            return factorised_topics(split.seen, plans[0].response, config.n_words, config.n_topics, weight)
 
         def run(index: int) -> ChainRun:
             place, own = index // config.n_chains, split
@@ -159,7 +152,7 @@ class ChainJob:
 
     def __init__(
         self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split, checkpoint: Checkpoint | None,
-        advance: Callable[..., None], stop: threading.Event, start: Callable[[int], np.ndarray | None],
+        advance: Callable[..., None], stop: threading.Event, start: Start | None,
         seconds: float | None,
     ):  # fmt: skip
         self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
@@ -169,8 +162,9 @@ class ChainJob:
 
     def run(self, engine: Engine) -> ChainRun:
         known = self.checkpoint is not None and self.checkpoint.holds(self.name)
-        start = None if known else self.start(self.index)
-        with Chain(self.plan, self.index, engine, self.prior.weights, start) as chain:
+        factors = None if known or self.start is None else self.start.factors
+        phi = None if factors is None else factors.phi
+        with Chain(self.plan, self.index, engine, self.prior.weights, phi) as chain:
             if self.checkpoint:
                 self.checkpoint.restore(chain, self.name, self.config.n_draws)
             while not self.done(chain):

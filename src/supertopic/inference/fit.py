@@ -18,11 +18,13 @@ from supertopic.inference.held_out import choose_held_out
 from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import mean_topic_shares
 from supertopic.inference.shrinkage import every_few
+from supertopic.inference.start import Start
 from supertopic.inference.weights import Ingredients, Learner, PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
 from supertopic.model.posterior import Posterior, TopicSet, Traces, match_topics
-from supertopic.model.priors import ChainPrior, Earlier, Prior, Seeds, chain_priors, match_words
+from supertopic.model.priors import ChainPrior, Earlier, Prior, chain_priors, match_words
 from supertopic.model.responses.base import Encoded, Response
+from supertopic.model.seeds import Seeding, Seeds
 from supertopic.model.terms import CovariateColumns
 from supertopic.sampling.chain import TRACE_EVERY
 from supertopic.sampling.plan import Plan, make_plan
@@ -96,12 +98,21 @@ def fit(
     rate = find_base_rate(response, corpus.target, empty, encoded.sums)
     corpus = corpus.with_target(corpus.target._replace(offset=rate.offset))
     columns = response.column_parts(corpus.target.y.shape[1])
-    priors = chain_priors(
-        corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
-        known.vocabulary, known.seeds, known.earlier(config.n_words, covariates), rate.link,
-    )  # fmt: skip
     whole = plan_of(corpus, response, config, seed)
     split = split_corpus(corpus, response, config, [seed, 1, *batch])
+    earlier = known.earlier(config.n_words, covariates)
+    seeded = [] if known.seeds is None else known.seeds.places(known.vocabulary, config.n_words)
+    start = None
+    if config.init == "nmf" and earlier is None:
+        start = Start(split.seen, response, config.n_words, config.n_topics, seeded)
+    seeding = None
+    if known.seeds is not None:
+        factors = start.factors if start else None
+        seeding = Seeding(known.seeds, seeded, factors.share if factors else None)
+    priors = chain_priors(
+        corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed, seeding, earlier,
+        rate.link,
+    )  # fmt: skip
     chain_seed = int(make_key(seed, *batch)) >> 1 if batch else seed
     parts = [split.seen.column(part.start) for part in columns] if len(columns) > 1 else [split.seen]
     plans = [plan_of(part, response, config, chain_seed) for part in parts]
@@ -112,7 +123,7 @@ def fit(
             None if path is None else start_checkpoint(path, checkpointing.every, whole, corpus, priors, config, batch)
         )
 
-    runs = run_chains(config, plans, split, priors, columns, open_checkpoint, corpus)
+    runs = run_chains(config, plans, split, priors, columns, open_checkpoint, corpus, start)
     with one_blas_thread:
         made = Ingredients(
             config, response, split, [runs[i : i + config.n_chains] for i in range(0, len(runs), config.n_chains)],

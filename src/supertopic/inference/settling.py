@@ -3,7 +3,7 @@
 import numpy as np
 
 FIRST_CHECK, CHECK_EVERY = 60, 20  # iterations
-LOG_JOINT_DRIFT, LOSS_DRIFT = 1e-3, 0.05  # relative changes that do not matter
+LOG_JOINT_DRIFT, LOSS_DRIFT = 1e-3, 0.1  # relative changes that do not matter
 LONGEST = 300  # iterations that a small corpus may take
 SMALL, LARGE = 1_000_000, 10_000_000  # tokens; a large corpus gets FIRST_CHECK iterations, between them it is gradual
 

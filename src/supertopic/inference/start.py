@@ -1,41 +1,67 @@
-"""Where chains start: topics from a non-negative factorisation of tf-idf and responses.
+"""Where chains start: topics from a non-negative factorisation of tf-idf, responses and seeds.
 
 A chain that starts from uniform z needs hundreds of iterations to reach the log joint that it has after twenty from
 here, and other seeds end with other topics. A factorisation is the same every time. Only documents that chains see
 enter it, so that held-out documents stay unseen.
 """
 
+import threading
 import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, hstack
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from supertopic.corpus.source import Corpus, Target
+from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import count_matrix
 from supertopic.model.responses.base import Response
 
 MOST_DOCUMENTS = 4000  # evenly spaced; more of them hardly change the topics
 MOST_TOPICS = 200  # beyond, a factorisation takes longer than the sweeps that it saves
 LEAST_PER_TOPIC = 5  # documents; fewer are not worth factorising
-SMOOTH = 1e-5  # the least probability of a word in a topic, relative to 1
+LABELS, SEEDS = 0.5, 0.5  # how much responses and seeds count beside words, whose rows have length 1
+SMOOTH = 1e-5  # added to the probability of each word
 STEPS, TOLERANCE = 100, 1e-3
 
 
-def label_weight(chain: int, n_chains: int) -> float:
-    """How much responses count beside words, of length 1: nothing in the first chain, as much in the last one.
+class Factors(NamedTuple):
+    """Topics of a factorisation; those of seeds come first."""
 
-    Chains that differ in this predict better together than chains that start from the same topics.
-    """
-    return chain / (n_chains - 1) if n_chains > 1 else 0.5
+    phi: np.ndarray  # (V, K) float32
+    share: np.ndarray  # (V, K): the part of each word's weight that each topic has
 
 
-def factorised_topics(
-    corpus: Corpus, response: Response, n_words: int, n_topics: int, weight: float
-) -> np.ndarray | None:
-    """Topics (V, K) to start a chain from; None where the corpus is too small, or K too large."""
+class Start:
+    """The topics that all chains of a fit start from. They are made when the first chain needs them."""
+
+    def __init__(
+        self, corpus: Corpus, response: Response, n_words: int, n_topics: int, seeded: Sequence[Sequence[int]] = ()
+    ):
+        self.corpus, self.response, self.n_words, self.n_topics = corpus, response, n_words, n_topics
+        self.seeded = seeded  # the words of each seeded topic
+        self.lock = threading.Lock()
+
+    @cached_property
+    def found(self) -> Factors | None:
+        return factorise_words(self.corpus, self.response, self.n_words, self.n_topics, self.seeded)
+
+    @property
+    def factors(self) -> Factors | None:
+        """None where the corpus is too small, or K too large."""
+        with self.lock:
+            return self.found
+
+
+def factorise_words(
+    corpus: Corpus, response: Response, n_words: int, n_topics: int, seeded: Sequence[Sequence[int]]
+) -> Factors | None:
+    """Factorise some documents: see `Start`."""
     n_docs = len(corpus.doc_start) - 1
     if not 1 < n_topics <= min(MOST_TOPICS, n_docs // LEAST_PER_TOPIC):
         return None
@@ -48,18 +74,39 @@ def factorised_topics(
         return None
     tfidf = TfidfTransformer(sublinear_tf=True)
     rows = csr_array(tfidf.fit_transform(counts[:, used]))
-    beside = weight * response_columns(response, documents.target)
-    whole = csr_array(hstack([rows, csr_array(beside)]))
+    labels = LABELS * short_rows(response.start_columns(documents.target))
+    seeds = SEEDS * short_rows(seed_columns(rows, used, seeded))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is a start
-        model = NMF(n_topics, init="nndsvda", max_iter=STEPS, tol=TOLERANCE, random_state=0).fit(whole)
+        model = NMF(n_topics, init="nndsvda", max_iter=STEPS, tol=TOLERANCE, random_state=0)
+        sizes = model.fit_transform(csr_array(hstack([rows, csr_array(labels), csr_array(seeds)]))).sum(axis=0)
+    weights = model.components_ * sizes[:, None]
+    order = seeds_first(weights[:, weights.shape[1] - len(seeded) :] / np.maximum(weights.sum(axis=1), SMOOTH)[:, None])
     found = np.zeros((n_topics, n_words))
-    found[:, used] = model.components_[:, : len(used)] / tfidf.idf_
-    found = found / np.maximum(found.sum(axis=1, keepdims=True), SMOOTH) + SMOOTH
-    return np.ascontiguousarray((found / found.sum(axis=1, keepdims=True)).T, dtype=np.float32)
+    found[:, used] = weights[order, : len(used)] / tfidf.idf_
+    share = found / np.maximum(found.sum(axis=0), 1e-300)
+    for topic, words in zip(found, seeded, strict=False):  # also where no factor is about its seeds
+        topic[list(words)] += 0.1 * topic.sum() / len(words)
+    found = found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300) + SMOOTH
+    return Factors(np.ascontiguousarray((found / found.sum(axis=1, keepdims=True)).T, dtype=np.float32), share.T)
 
 
-def response_columns(response: Response, target: Target) -> np.ndarray:
-    """Known responses as numbers from 0 to 1, rows of length 1 at most: (n_docs, n). Unknown ones are 0."""
-    columns = response.start_columns(target)
+def short_rows(columns: np.ndarray) -> np.ndarray:
+    """Rows of length 1 at most."""
     return columns / np.maximum(np.linalg.norm(columns, axis=1, keepdims=True), 1.0)
+
+
+def seed_columns(rows: csr_array, used: np.ndarray, seeded: Sequence[Sequence[int]]) -> np.ndarray:
+    """How much each document has of the words of each seeded topic, relative to the largest: (n_docs, n_seeded)."""
+    found = np.zeros((rows.shape[0], len(seeded)))
+    for column, words in zip(found.T, seeded, strict=True):
+        column[:] = np.asarray(rows[:, np.isin(used, words)].sum(axis=1)).ravel()
+        column /= max(column.max(initial=0.0), SMOOTH)
+    return found
+
+
+def seeds_first(weights: np.ndarray) -> np.ndarray:
+    """The order of factors in which that of the s-th seeded topic is the s-th, from its weights (K, n_seeded)."""
+    factor, seeded = linear_sum_assignment(weights, maximize=True)
+    first = factor[np.argsort(seeded)]
+    return np.concatenate([first, np.setdiff1d(np.arange(len(weights)), first)])

@@ -4,9 +4,7 @@ A topic's prior is a table of whole pseudo-counts beside beta: tokens that never
 statistics of documents that are not there any more; they are added to those of the documents that are.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,112 +14,13 @@ from supertopic.corpus.source import Corpus
 from supertopic.kernels.moments import unpack
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.base import Response
-from supertopic.model.responses.values import plain_value
+from supertopic.model.seeds import Seeding, check_total, is_number
 from supertopic.model.state import Statistics, WeightPriors, add, no_statistics
 from supertopic.model.terms import CovariateColumns
-from supertopic.warn import warn
 
 NU2_PREDICTION = 100.0  # prior variance of prediction weights: label-free shares differ less between classes
 FREE_NU2 = 4.0  # the same for topics without a pull where others are seeded with one
 LEAST_NU2 = 1e-6
-MOST_STRENGTH = 1000.0
-NAMED = 5  # words that a message names
-READ_DOCS = 100_000  # documents that are read at a time
-
-
-class Seeds(BaseEstimator):
-    """Words that topics are to be about.
-
-    Parameters
-    ----------
-    words : dict of lists of str, or list of them
-        {"billing": ["invoice", "refund"], ...}. The first topics are theirs, with these names, in every chain; further
-        topics are free. `fit` needs `feature_names`, or numbers of columns in place of words.
-    strength : float, default=1.0
-        The weight of the seeds: a seed word has this many pseudo-tokens in its topic for each token that it has in the
-        documents. They never move.
-    weights : "auto", dict or None, default="auto"
-        The response that a seeded topic pulls to. Classes: "auto" lets a topic with a class's name pull to that class,
-        a dict says {topic: class}. Ratings and counts: a dict {topic: number}, the distance from the mean of a document
-        that is all of this topic (for counts, on the log scale). These are prior means of the weights, from which
-        documents may lead away.
-    """
-
-    def __init__(self, words: Any, *, strength: float = 1.0, weights: Any = "auto") -> None:
-        self.words, self.strength, self.weights = words, strength, weights
-
-    @property
-    def topics(self) -> list[tuple[str, Any]]:
-        """The words of each seeded topic with its name, which is empty where there is none."""
-        if isinstance(self.words, Mapping):
-            return [(str(topic), words) for topic, words in self.words.items()]
-        return [("", words) for words in self.words]
-
-    def check(self, n_topics: int) -> None:
-        """Refuse what is not a list of words for each of some topics."""
-        if isinstance(self.words, str) or not isinstance(self.words, Mapping | Sequence):
-            raise ValueError(f"seeds must be a dict of lists of words, or a list of them, got {self.words!r}.")
-        if len(self.topics) > n_topics:
-            raise ValueError(f"seeds has {len(self.topics)} topics, more than n_topics={n_topics}.")
-        for topic, words in self.topics:
-            what = f"seeds of topic {topic!r}" if topic else "every entry of seeds"
-            if isinstance(words, str) or not isinstance(words, Sequence | set | np.ndarray) or not len(words):
-                raise ValueError(f"{what} must be a list with at least one word, got {words!r}.")
-            wrong = [word for word in words if not isinstance(word, str | Integral) or isinstance(word, bool)]
-            if wrong:
-                raise ValueError(f"{what} must hold words, or numbers of columns, got {wrong[0]!r}.")
-        if not is_number(self.strength) or not 0 < float(self.strength) <= MOST_STRENGTH:
-            raise ValueError(f"Seeds: strength must be above 0, up to {MOST_STRENGTH:g}, got {self.strength!r}.")
-        weights = self.weights
-        if not (weights is None or isinstance(weights, dict) or (isinstance(weights, str) and weights == "auto")):
-            raise ValueError(f"Seeds: weights must be 'auto', a dict or None, got {weights!r}.")
-
-    def names(self, n_topics: int, n_sets: int) -> dict[str, str]:
-        """The names of seeded topics by their numbers."""
-        topics = [(k, topic) for k, (topic, _) in enumerate(self.topics) if topic]
-        return {str(place * n_topics + k): topic for place in range(n_sets) for k, topic in topics}
-
-    def counts(self, corpus: Corpus, vocabulary: np.ndarray | None, n_words: int, n_topics: int) -> np.ndarray:
-        """The pseudo-counts of seed words, (V, K) int32."""
-        table, total = np.zeros((n_words, n_topics), np.int64), count_words(corpus, n_words)
-        places = {} if vocabulary is None else {word: i for i, word in enumerate(vocabulary)}
-        missing, empty = [], []
-        for k, (topic, words) in enumerate(self.topics):
-            found: list[int] = []
-            for word in dict.fromkeys(words):
-                if isinstance(word, Integral):
-                    if not 0 <= int(word) < n_words:
-                        raise ValueError(f"seeds: column {word} is not one of the {n_words} columns of X.")
-                    found.append(int(word))
-                elif vocabulary is None:
-                    raise ValueError(
-                        f"seeds has words, such as {str(word)!r}, but X has no names: pass feature_names="
-                        "vectorizer.get_feature_names_out() to fit, or a DataFrame, or numbers of columns as seeds."
-                    )
-                elif word in places:
-                    found.append(places[word])
-                else:
-                    missing.append(f"{str(word)!r}" + (f" ({word.lower()!r} is)" if word.lower() in places else ""))
-            if not found:
-                empty.append(topic or str(k))
-            table[found, k] = np.maximum(1, np.rint(float(self.strength) * total[found]))
-        if missing:
-            rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-            warn(f"Seed words that are not in the vocabulary: {', '.join(missing[:NAMED])}{rest}.")
-        if empty:
-            warn(f"No seed word of these topics is in the vocabulary, so that they are free: {', '.join(empty)}.")
-        check_total(corpus, table)
-        return table.astype(np.int32)
-
-    def means(self, response: Response, n_topics: int, n_columns: int) -> np.ndarray | None:
-        """Prior means of training and prediction weights, (2, R, K), if seeds pull somewhere."""
-        if self.weights is None or not n_columns:
-            return None
-        names = [topic for topic, _ in self.topics]
-        stray = [topic for topic in self.weights if topic not in names or not topic] if self.weights != "auto" else []
-        if stray:
-            raise ValueError(f"Seeds: {plain_value(stray[0])!r} in weights is not the name of a topic.")
-        return response.seed_means(self.weights, names, n_topics, n_columns)
 
 
 class Prior(BaseEstimator):
@@ -176,18 +75,9 @@ class Prior(BaseEstimator):
         return self.posterior.vocabulary
 
 
-def as_seeds(value: Any) -> Seeds | None:
-    """What a user gives as seeds: words alone have the usual strength and weights."""
-    return value if value is None or isinstance(value, Seeds) else Seeds(value)
-
-
 def as_prior(value: Any) -> Prior | None:
     """What a user gives as a prior: a model alone lends its topics."""
     return value if value is None or isinstance(value, Prior) else Prior(value)
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_discount(discount: Any) -> None:
@@ -217,13 +107,14 @@ class ChainPrior(NamedTuple):
 
 def chain_priors(
     corpus: Corpus, response: Response, n_words: int, n_topics: int, n_chains: int, nu2: float, seed: int,
-    vocabulary: np.ndarray | None, seeds: Seeds | None, earlier: Earlier | None, level: np.ndarray,
+    seeding: Seeding | None, earlier: Earlier | None, level: np.ndarray,
 ) -> list[ChainPrior]:  # fmt: skip
     """The prior of each chain of each set of topics, set after set; level (R,) is the offset of the regressions."""
     n_columns, n_covariates = corpus.target.y.shape[1], corpus.target.covariates.shape[1]
     parts = response.column_parts(n_columns)
-    seeded = None if seeds is None else seeds.counts(corpus, vocabulary, n_words, n_topics)
-    means = None if seeds is None else seeds.means(response, n_topics, n_columns)
+    seeded = None if seeding is None else seeding.counts(corpus, n_words, n_topics)
+    means = None if seeding is None else seeding.seeds.means(response, n_topics, n_columns)
+    belief = 1.0 if seeding is None else seeding.belief(corpus.target, len(response.answers))
     if seeded is None and earlier is None:
         return [ChainPrior(None, None, np.zeros(n_topics))] * (len(parts) * n_chains)
     found = []
@@ -250,7 +141,7 @@ def chain_priors(
                         earlier, place, chain, known, response, level, columns, n_topics, len(parts)
                     )
             if means is not None and not (earlier and earlier.updates):  # weights of earlier batches know of them
-                known = pull_weights(known, means[:, columns], response.seed_spread, nu2)
+                known = pull_weights(known, means[:, columns], response.seed_spread, nu2, belief)
             found.append(ChainPrior(pseudo, known, tokens))
     return found
 
@@ -274,25 +165,6 @@ def match_words(theirs: np.ndarray | None, ours: np.ndarray | None, n_theirs: in
     if not (place >= 0).any():
         raise ValueError("The prior and X have no word in common. Are both made by the same kind of vectorizer?")
     return place
-
-
-def count_words(corpus: Corpus, n_words: int) -> np.ndarray:
-    """The number of tokens of each word, (V,)."""
-    total, n_docs = np.zeros(n_words, np.int64), len(corpus.doc_start) - 1
-    for first in range(0, n_docs, READ_DOCS):
-        tokens, _ = corpus.read(slice(first, min(first + READ_DOCS, n_docs)))
-        total += np.bincount(tokens.word, minlength=n_words)
-    return total
-
-
-def check_total(corpus: Corpus, *counts: np.ndarray) -> None:
-    """Refuse counts whose sum does not fit into 32 bits, before they are added."""
-    n_tokens = int(corpus.doc_start[-1]) + sum(int(count.sum(dtype=np.int64)) for count in counts)
-    if n_tokens >= 2**31:
-        raise ValueError(
-            f"Tokens and pseudo-counts are {n_tokens:,} together, more than {2**31 - 1:,}: lower the strength of the "
-            "seeds, or discount."
-        )
 
 
 def whole_counts(own: TopicSet, chain: int, earlier: Earlier, seeded: np.ndarray | None, seed: list[int]) -> np.ndarray:
@@ -384,17 +256,21 @@ def move_statistics(
     return Statistics(precision, moved)
 
 
-def pull_weights(known: WeightPriors, means: np.ndarray, spread: float, nu2: float) -> WeightPriors:
+def pull_weights(
+    known: WeightPriors, means: np.ndarray, spread: float, nu2: float, belief: float = 1.0
+) -> WeightPriors:
     """Let weights be near to prior means (2, R, K): those of training, and those of prediction.
 
-    `spread` is the standard deviation of the latter, relative to the largest mean of each topic.
+    `spread` is the standard deviation of the latter, relative to the largest mean of each topic. Without any belief,
+    from 1 to 0, weights have their usual prior.
     """
     n_topics, width = means.shape[2], len(known.training.shift)
     pull, firm = (no_statistics(width, means.shape[1]) for _ in range(2))
-    pull.shift[:n_topics] = means[0].T / nu2
+    pull.shift[:n_topics] = belief * means[0].T / nu2
     largest = np.abs(means[1]).max(axis=0)  # a topic that pulls to one class does not pull to others
-    precision = 1.0 / np.where(largest > 0, np.maximum((spread * largest) ** 2, LEAST_NU2), FREE_NU2)[:, None]
+    variance = np.where(largest > 0, np.maximum((spread * largest) ** 2, LEAST_NU2), FREE_NU2)
+    precision = 1.0 / (belief * variance + (1.0 - belief) * NU2_PREDICTION)[:, None]
     place = np.arange(n_topics)
     firm.precision[place * (place + 1) // 2 + place] = precision - 1.0 / NU2_PREDICTION
-    firm.shift[:n_topics] = means[1].T * precision
+    firm.shift[:n_topics] = belief * means[1].T * precision
     return WeightPriors(add(known.training, pull), add(known.prediction, firm), known.reported)
