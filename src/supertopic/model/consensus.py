@@ -63,7 +63,8 @@ def match_chains(phis: Sequence[np.ndarray], reference: int, n_pinned: int = 0) 
 def have_topics(roots: Sequence[np.ndarray], reference: int) -> np.ndarray:
     """Which chains have each topic, (chain, K), from square roots of matched topics, (V, K) of each chain.
 
-    A topic is that of the chain with which most others agree; of several the most similar one, the reference first.
+    A topic is that of the chain with which most others agree, of several the most similar one; and that of the
+    reference where nobody agrees.
     """
     n_chains, n_topics = len(roots), roots[0].shape[1]
     alike = np.ones((n_chains, n_chains, n_topics))
@@ -72,5 +73,5 @@ def have_topics(roots: Sequence[np.ndarray], reference: int) -> np.ndarray:
             alike[a, b] = alike[b, a] = np.einsum("vk,vk->k", roots[a], roots[b])
     same = alike >= ALIKE
     worth = same.sum(axis=1) + alike.mean(axis=1) / 2.0  # below the difference of one chain
-    worth[reference] += 1e-6
+    worth[reference] += worth.max(axis=0) < 2
     return same[worth.argmax(axis=0), :, np.arange(n_topics)].T

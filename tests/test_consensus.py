@@ -1,0 +1,185 @@
+"""Topics that are matched across chains, and what is shown of them: means and draws over the chains that have them."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from supertopic import LDA, Seeds, SLDAClassifier, SLDARegressor, load, save
+from supertopic.datasets import make_corpus
+from supertopic.model.consensus import ALIKE, Consensus, have_topics, match_chains
+from supertopic.report.summary import coef_draws, effects
+
+RUN = {"n_topics": 5, "burn_in": 12, "n_draws": 4, "n_chains": 3, "random_state": 0, "predict_sweeps": 8}
+
+
+def topics(rng, n_words=40, n_topics=6):
+    return rng.dirichlet(np.full(n_words, 0.1), n_topics).T
+
+
+def test_shuffled_topics_are_found_again():
+    rng = np.random.default_rng(0)
+    phi = topics(rng)
+    orders = [rng.permutation(6) for _ in range(4)]
+    orders[2] = np.arange(6)
+    order = match_chains([phi[:, own] for own in orders], 2)
+    for own, found in zip(orders, order, strict=True):
+        np.testing.assert_array_equal(own[found], np.arange(6))
+    pinned = match_chains([phi, phi[:, [1, 0, 3, 2, 5, 4]]], 0, 2)
+    assert pinned.tolist() == [[0, 1, 2, 3, 4, 5], [0, 1, 3, 2, 5, 4]]  # the first two stay
+    assert match_chains([phi], 0).tolist() == [[0, 1, 2, 3, 4, 5]]
+
+
+def test_a_topic_that_the_reference_does_not_have():
+    rng = np.random.default_rng(1)
+    phi, other = topics(rng), topics(rng)
+    odd = phi.copy()
+    odd[:, 4] = other[:, 0]  # of the reference alone
+    mixed = phi[:, [5, 4, 3, 2, 1, 0]]
+    order = match_chains([odd, phi, mixed, phi], 0)
+    assert order[0].tolist() == [0, 1, 2, 3, 4, 5] and order[2].tolist() == [5, 4, 3, 2, 1, 0]
+    roots = [np.sqrt(p[:, own]) for p, own in zip([odd, phi, mixed, phi], order, strict=True)]
+    has = have_topics(roots, 0)
+    assert has[:, 4].tolist() == [False, True, True, True] and has[:, [0, 1, 2, 3, 5]].all()
+    alone = have_topics([np.sqrt(p) for p in (topics(rng), topics(rng), topics(rng))], 1)
+    assert (alone.sum(axis=0) == 1).all() and alone[1].all()  # nobody agrees: the reference's own
+
+
+def test_two_matched_chains_are_the_hungarian_solution():
+    rng = np.random.default_rng(2)
+    a, b = topics(rng), topics(rng)
+    assert match_chains([a, b], 0)[1].tolist() == linear_sum_assignment(-np.sqrt(a).T @ np.sqrt(b))[1].tolist()
+    alike = np.einsum("vk,vk->k", np.sqrt(a), np.sqrt(b[:, match_chains([a, b], 0)[1]]))
+    has = have_topics([np.sqrt(a), np.sqrt(b[:, match_chains([a, b], 0)[1]])], 0)
+    np.testing.assert_array_equal(has[1], alike >= ALIKE)
+
+
+def test_means_and_draws_of_the_chains_that_have_a_topic():
+    rng = np.random.default_rng(3)
+    consensus = Consensus(
+        np.array([[True, True, False], [True, False, False], [True, True, True], [True, True, False]])
+    )
+    values, draws = rng.normal(size=(4, 2, 3)), rng.normal(size=(4, 30, 2, 3))
+    mean, pooled = consensus.mean(values), consensus.pool(draws)
+    assert pooled.shape == (120, 2, 3) and consensus.n_having.tolist() == [4, 3, 1]
+    for k, chains in enumerate(([0, 1, 2, 3], [0, 2, 3], [2])):
+        np.testing.assert_allclose(mean[:, k], values[chains][..., k].mean(axis=0))
+        times = (pooled[:, 0, k, None] == draws[chains][:, :, 0, k].ravel()).sum(axis=0)
+        assert set(times) <= {120 // (30 * len(chains)), -(-120 // (30 * len(chains)))}  # all of them, evenly
+    np.testing.assert_array_equal(consensus.pool(draws)[..., 0], draws[..., 0].reshape(120, 2))
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return make_corpus(n_docs=150, n_topics=5, random_state=0)
+
+
+def shuffled(model, seed):
+    """The same posterior, the topics of each chain in another order."""
+    posterior, rng = model.posterior_, np.random.default_rng(seed)
+    sets, orders, first = [], [], 0
+    for part in posterior.topics:
+        own = np.array([rng.permutation(part.n_topics) for _ in range(posterior.n_chains)])
+
+        def mixed(array, n=part.n_topics, own=own):
+            return np.stack(
+                [np.concatenate([a[..., :n][..., o], a[..., n:]], -1) for a, o in zip(array, own, strict=True)]
+            )
+
+        sets.append(
+            replace(
+                part,
+                **{
+                    name: mixed(getattr(part, name))
+                    for name in ("word_topic", "alpha", "pseudo_tokens", "training", "reported")
+                },
+            )
+        )
+        before = posterior.order[:, first : first + part.n_topics] - first
+        orders.append(first + np.stack([np.argsort(o)[b] for o, b in zip(own, before, strict=True)]))
+        first += part.n_topics
+    return replace(posterior, topics=tuple(sets), order=np.concatenate(orders, axis=1))
+
+
+@pytest.mark.parametrize("multiclass", ["shared", "separate", "stick_breaking"])
+def test_what_is_shown_does_not_depend_on_the_chains_numbering(corpus, multiclass):
+    model = SLDAClassifier(**RUN, multiclass=multiclass).fit(corpus.X, np.arange(150) % 3)
+    other = shuffled(model, 1)
+    np.testing.assert_allclose(coef_draws(other), model.posterior_.response.in_units(coef_draws(model.posterior_)))
+    for a, b in zip(effects(other, 0.1, 0.9), effects(model.posterior_, 0.1, 0.9), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+    np.testing.assert_allclose(other.mean_shares, model.posterior_.mean_shares)
+    np.testing.assert_array_equal(other.consensus.has, model.posterior_.consensus.has)
+    for chain in range(3):
+        np.testing.assert_allclose(other.phi(chain), model.posterior_.phi(chain))
+        np.testing.assert_allclose(other.alpha(chain), model.posterior_.alpha(chain))
+    np.testing.assert_allclose(other.mean_shares.sum(), 1.0)
+    np.testing.assert_allclose(model.transform(corpus.X[:9]).sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.doc_topic_.sum(axis=1), 1.0)
+
+
+def test_tables_are_means_over_the_chains_that_have_a_topic(corpus):
+    model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y)
+    posterior = model.posterior_
+    has, (topics,) = posterior.consensus.has, posterior.topics
+    assert has.any(axis=0).all()
+    counts = [topics.mean_counts(chain)[:, own] for chain, own in enumerate(posterior.order)]
+    tokens = topics.word_topic.sum(axis=1) - topics.n_draws * topics.pseudo_tokens
+    shares = np.stack([row[own] / row.sum() for row, own in zip(tokens, posterior.order, strict=True)])
+    for k in range(5):
+        own = np.flatnonzero(has[:, k])
+        np.testing.assert_allclose(model.components_[k], np.mean([counts[chain][:, k] for chain in own], axis=0))
+        phi = [counts[chain][:, k] / counts[chain][:, k].sum() for chain in own]
+        np.testing.assert_allclose(model.topic_word_[k], np.mean(phi, axis=0))
+        weights = [topics.reported[chain][:, 0, posterior.order[chain, k]].mean() for chain in own]
+        assert model.coef_[0, k] == pytest.approx(np.mean(weights))
+        assert model.topic_frame().set_index("topic").chains[k] == len(own)
+    mean = np.array([shares[has[:, k], k].mean() for k in range(5)])
+    np.testing.assert_allclose(posterior.mean_shares, mean / mean.sum())
+    np.testing.assert_array_equal(model.topic_agreement(), has.mean(axis=0))
+    np.testing.assert_array_equal(model.match_topics(), posterior.order)
+    assert model.match_topics()[model.best_chain_].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_order_survives_files_batches_and_names(corpus, tmp_path):
+    model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y).name_topics({3: "three"})
+    order = model.posterior_.order.copy()
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.posterior_.order, order)
+    np.testing.assert_array_equal(again.topic_word_, model.topic_word_)
+    before = model.topic_word_.copy()
+    model.partial_fit(corpus.X[:40], corpus.y[:40])
+    np.testing.assert_array_equal(model.posterior_.order, order)
+    assert model.topic_name(3) == "three"
+    alike = np.sqrt(before) @ np.sqrt(model.topic_word_).T
+    assert alike[3].argmax() == 3
+
+
+def test_seeded_topics_stay_in_their_places(corpus):
+    names = [f"w{i}" for i in range(corpus.X.shape[1])]
+    seeds = Seeds({"a": ["w1", "w2"], "b": ["w5"]})
+    for model in (LDA(**RUN, seeds=seeds), SLDARegressor(**RUN, seeds=Seeds(seeds.words, weights=None))):
+        model.fit(corpus.X, *([] if isinstance(model, LDA) else [corpus.y.astype(float)]), feature_names=names)
+        assert (model.match_topics()[:, :2] == [0, 1]).all()
+        assert [model.topic_name(k) for k in range(3)] == ["a", "b", ""]
+
+
+def test_explanations_average_over_the_chains_that_have_a_topic(corpus):
+    model = SLDAClassifier(**RUN, words=False).fit(corpus.X, corpus.y)
+    found, posterior = model.explain(corpus.X[:1]), model.posterior_
+    assert found.topics.shape == (5, 1)
+    everywhere = posterior.consensus.has.all()
+    if everywhere:  # then the parts of all topics sum to what the topics add
+        assert found.topics.sum() == pytest.approx(found.through_topics.sum())
+    shares = model.transform(corpus.X[:1])[0]
+    assert np.abs(found.topic_shares / found.topic_shares.sum() - shares).max() < 0.2
+
+
+def test_every_pair_of_a_posterior_with_one_chain_is_trivial(corpus):
+    model = LDA(4, n_chains=1, burn_in=5, n_draws=2, random_state=0).fit(corpus.X)
+    assert model.posterior_.consensus.has.all() and np.isnan(model.topic_agreement()).all()
+    assert model.match_topics().tolist() == [[0, 1, 2, 3]]
+    assert all(a < b for a, b in itertools.pairwise(model.log_joint_iterations_))
