@@ -340,9 +340,9 @@ def test_perplexity_and_exclusivity(corpus):
     rest.data = X.data - seen.data
     p = np.zeros(X.shape)
     for chain in range(2):
-        counts = model.posterior_.topics[0].word_topic[chain] / 10 + 0.01
+        counts = model.posterior_.topics[0].word_topic[chain][:, model.match_topics()[chain]] / 10 + 0.01
         phi = counts / counts.sum(axis=0)
-        zbar = topic_shares(model.posterior_, make_tokens(seen), [chain], Settings())[0]
+        zbar = topic_shares(model.posterior_, make_tokens(seen), chain, Settings())
         n = np.asarray(seen.sum(axis=1)).reshape(-1, 1)
         p += (zbar * n + 0.3) / (n + 0.9) @ phi.T / 2
     expected = np.exp(-np.sum(rest.toarray() * np.log(p)) / rest.sum())

@@ -283,11 +283,12 @@ def test_a_warning_where_nothing_is_found(texts):
         SLDAClassifier(3, **RUN).fit(corpus.X, corpus.y, covariates=np.column_stack([np.arange(500), np.ones(500)]))
 
 
-def test_every_kept_draw_has_a_log_joint():
+def test_the_log_joint_is_taken_every_five_iterations_and_in_every_draw():
     corpus = make_corpus(n_docs=60, n_topics=3, random_state=0)
     model = SLDAClassifier(3, burn_in=25, n_draws=7, n_chains=2, random_state=0).fit(corpus.X, corpus.y)
-    assert model.log_joint_iterations_.tolist() == [10, 20, *range(26, 33)]
-    np.testing.assert_array_equal(model.log_joint_[:, -7:], model.posterior_.traces.kept[:, :, 0])
+    assert model.log_joint_iterations_.tolist() == [5, 10, 15, 20, 25, 30]
+    assert model.posterior_.traces.kept.shape == (2, 7, 2)
+    np.testing.assert_array_equal(model.log_joint_[:, -1], model.posterior_.traces.kept[:, 4, 0])
 
 
 def test_many_held_out_documents_are_thinned(monkeypatch):

@@ -113,7 +113,7 @@ def to_xarray(posterior: Posterior) -> Any:
         }
         for name, draws in kinds.items():
             data[name] = (("chain", "draw", "column", "topic"), posterior.response.in_units(draws))
-        data["has_topic"] = (("chain", "topic"), posterior.consensus.has)
+        dims["has_topic"] = (("chain", "topic"), posterior.consensus.has)
         data["loss"] = (("chain", "draw"), posterior.traces.kept[:, :, 1])
     return xarray.Dataset(data, coords=dims)
 
