@@ -47,6 +47,7 @@ def paper_system(
     alpha, burn_in, n_draws = (1.0, 80, 20) if binary else (5.6, 30, 10)
     gibbs: dict[str, Any] = {
         "alpha": alpha,
+        "init": "random",
         "burn_in": burn_in,
         "n_draws": n_draws,
         "random_state": random_state,

@@ -1,0 +1,154 @@
+"""Where chains start: a factorisation of tf-idf, responses and seeds, without held-out documents."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from supertopic import LDA, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic.corpus.source import Arrays, Target, make_target, no_target
+from supertopic.corpus.tokens import check_counts, count_matrix, make_tokens
+from supertopic.datasets import make_corpus
+from supertopic.inference import fit as fit_room
+from supertopic.inference.start import MOST_DOCUMENTS, Start, factorise_words, seeds_first, short_rows
+from supertopic.model.responses import Gaussian, Logistic
+from supertopic.model.responses.none import NoResponse
+
+RUN = {"n_topics": 4, "burn_in": 3, "n_draws": 2, "n_chains": 2, "random_state": 0, "predict_sweeps": 6}
+
+
+def blocks(n_docs=80, n_blocks=4, size=10, length=30, seed=0):
+    """Documents of one block of words each, with a few words of others."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n_docs) % n_blocks
+    X = np.zeros((n_docs, n_blocks * size), int)
+    for row, own in zip(X, group, strict=True):
+        np.add.at(row, own * size + rng.integers(size, size=length), 1)
+        np.add.at(row, rng.integers(X.shape[1], size=3), 1)
+    return X, group
+
+
+def source_of(X, y=None, weight=None):
+    tokens = make_tokens(check_counts(X))
+    if y is None:
+        return Arrays(tokens, no_target(len(X)))
+    y = np.asarray(y, float).reshape(len(X), -1)
+    return Arrays(tokens, make_target(y, np.ones_like(y) if weight is None else weight))
+
+
+def test_counts_come_back_from_tokens():
+    X, _ = blocks()
+    np.testing.assert_array_equal(count_matrix(make_tokens(check_counts(X)), X.shape[1]).toarray(), X)
+
+
+def test_planted_topics_are_the_factors():
+    X, _ = blocks()
+    found = factorise_words(source_of(X), NoResponse(), X.shape[1], 4, [])
+    assert found.phi.dtype == np.float32 and found.phi.shape == (40, 4)
+    np.testing.assert_allclose(found.phi.sum(axis=0), 1.0, rtol=1e-5)
+    mass = found.phi.reshape(4, 10, 4).sum(axis=1)  # (block, topic)
+    assert sorted(mass.argmax(axis=0)) == [0, 1, 2, 3] and (mass.max(axis=0) > 0.8).all()
+    np.testing.assert_allclose(found.share.sum(axis=1), 1.0)
+
+
+def test_responses_and_seeds_enter_the_factors(monkeypatch):
+    X, _ = blocks(n_blocks=2, size=20)
+    y = (np.arange(80) // 2 % 2)[:, None]  # words of the first half of each block tell of it
+    X[:, ::2] *= 1 + 2 * y
+    X[:, 1::2] *= 3 - 2 * y
+    response = Logistic(1.0).encode(y.ravel(), np.ones(80)).response
+    known, blind = (factorise_words(source_of(X, *more), kind, 40, 2, []).phi for more, kind in (
+        ([y], response), ([], NoResponse())))  # fmt: skip
+    assert not np.allclose(known, blind, atol=1e-4)
+    with monkeypatch.context() as patch:
+        patch.setattr("supertopic.inference.start.LABELS", 3.0)
+        loud = factorise_words(source_of(X, y), response, 40, 2, []).phi
+    assert np.ptp(loud[::2].sum(axis=0)) > np.ptp(blind[::2].sum(axis=0)) + 0.2  # factors are about the response
+    unknown = factorise_words(source_of(X, y, np.zeros((80, 1))), response, 40, 2, []).phi
+    np.testing.assert_allclose(unknown, blind, atol=1e-6)  # an unknown response says nothing
+    Y, _ = blocks()
+    seeded = factorise_words(source_of(Y), NoResponse(), 40, 4, [[25, 26], [3]])
+    mass = seeded.phi.reshape(4, 10, 4).sum(axis=1)
+    assert mass[:, 0].argmax() == 2 and mass[:, 1].argmax() == 0  # the blocks of the seeds come first
+    assert (seeded.share[[25, 26], 0] > 0.8).all() and seeded.share[3, 1] > 0.8
+    wrong = factorise_words(source_of(Y), NoResponse(), 40, 4, [[1, 11, 21, 31]])
+    assert wrong.share[[1, 11, 21, 31], 0].max() < 1.0 and wrong.share[[1, 11, 21, 31], 0].sum() < 1.7
+    assert seeds_first(np.array([[0.0, 0.1], [0.9, 0.2], [0.3, 0.4]])).tolist() == [1, 2, 0]
+
+
+def test_columns_of_responses():
+    target = make_target(np.array([[3.0], [1.0], [2.0], [9.0]]), np.array([[1.0], [1.0], [1.0], [0.0]]))
+    columns = Gaussian(1.0, 1.0).start_columns(target)
+    np.testing.assert_allclose(columns, [[1, 0], [0, 1], [0.5, 0.5], [0, 0]])  # ranks, and 0 where it is unknown
+    two = Logistic(1.0).encode(np.array(["a", "b", "b"]), np.ones(3))
+    np.testing.assert_allclose(two.response.start_columns(two.target), [[0, 1], [1, 0], [1, 0]])
+    for multiclass, expected in (("shared", np.eye(3)), ("stick_breaking", np.eye(3))):
+        three = Logistic(1.0, multiclass=multiclass).encode(np.array(["a", "b", "c", None], object), np.ones(4))
+        np.testing.assert_allclose(three.response.start_columns(three.target), [*expected, [0, 0, 0]])
+    labels = Logistic(1.0).encode(np.array([[1, 1, 0], [0, 0, 0]]), np.ones(2))
+    np.testing.assert_allclose(labels.response.start_columns(labels.target), [[1, 1, 0], [0, 0, 0]])
+    np.testing.assert_allclose(np.linalg.norm(short_rows(np.array([[3.0, 4.0], [0.1, 0.0]])), axis=1), [1.0, 0.1])
+    assert NoResponse().start_columns(no_target(5)).shape == (5, 0)
+    assert isinstance(target, Target)
+
+
+@pytest.mark.parametrize("kind", [LDA, SLDAClassifier, SLDARegressor, SLDACountRegressor])
+def test_held_out_documents_and_their_responses_do_not_enter(kind, monkeypatch):
+    X, group = blocks(200)
+    seen = []
+
+    class Watched(Start):
+        def __init__(self, corpus, *more):
+            seen.append(corpus)
+            super().__init__(corpus, *more)
+
+    monkeypatch.setattr(fit_room, "Start", Watched)
+    model = kind(**RUN).fit(X, *([] if kind is LDA else [group]))
+    n_held_out = 0 if kind is LDA else model.held_out_["documents"]
+    assert len(seen) == 1 and len(seen[0].doc_start) == 201 - n_held_out
+    assert kind is LDA or n_held_out > 0
+
+
+def test_what_is_too_small_or_too_large_starts_at_random():
+    X, group = blocks()
+    for n_docs, n_topics in ((10, 4), (80, 1), (80, 40), (80, 201)):
+        assert factorise_words(source_of(X[:n_docs]), NoResponse(), 40, n_topics, []) is None
+    assert factorise_words(source_of(np.eye(40, dtype=int)), NoResponse(), 40, 4, []) is None  # nothing in common
+    empty = factorise_words(source_of(np.vstack([X, np.zeros_like(X)])), NoResponse(), 40, 4, [])
+    assert np.isfinite(empty.phi).all()
+    a, b = (SLDAClassifier(**RUN, init=init).fit(X, group) for init in ("nmf", "random"))
+    assert not np.array_equal(a.log_joint_, b.log_joint_)
+    with pytest.raises(ValueError, match="init must be one of 'nmf', 'random', got 'svd'"):
+        LDA(init="svd").fit(X)
+
+
+def test_many_documents_are_sampled_evenly(monkeypatch):
+    monkeypatch.setattr("supertopic.inference.start.MOST_DOCUMENTS", 50)
+    X, _ = blocks(400)
+    found = factorise_words(source_of(X), NoResponse(), 40, 4, [])
+    some = factorise_words(source_of(X[np.linspace(0, 399, 50).astype(int)]), NoResponse(), 40, 4, [])
+    np.testing.assert_array_equal(found.phi, some.phi)
+    assert MOST_DOCUMENTS >= 1000
+
+
+def test_the_start_leads_to_a_higher_log_joint_and_to_the_same_topics():
+    corpus = make_corpus(n_docs=300, n_topics=8, n_words=200, random_state=1)
+    found = {}
+    for init in ("nmf", "random"):
+        models = [LDA(8, init=init, burn_in=10, n_draws=2, random_state=seed).fit(corpus.X) for seed in (0, 1)]
+        roots = [np.sqrt(model.topic_word_) for model in models]
+        found[init] = models[0].log_joint_[0, 0], (roots[0] @ roots[1].T).max(axis=1).mean()
+    assert found["nmf"][0] > found["random"][0] and found["nmf"][1] > found["random"][1]
+
+
+def test_seeds_and_priors_keep_their_own_start():
+    X, group = blocks()
+    names = [f"w{i}" for i in range(40)]
+    first = LDA(4, burn_in=5, n_draws=2, random_state=0).fit(X, feature_names=names)
+    again = LDA(4, prior=first, burn_in=0, n_draws=1, random_state=0).fit(X, feature_names=names)
+    alike = (np.sqrt(first.topic_word_) * np.sqrt(again.topic_word_)).sum(axis=1)
+    assert (alike > 0.9).all()  # topics of the prior stay in their places
+    model = SLDAClassifier(**RUN, seeds=Seeds({"0": ["w25"], "1": ["w3"]})).fit(
+        X, group.astype(str), feature_names=names
+    )
+    assert model.topic_word_[0].reshape(4, 10).sum(axis=1).argmax() == 2
+    assert sp.issparse(count_matrix(make_tokens(check_counts(X)), 40))
