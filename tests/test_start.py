@@ -71,7 +71,7 @@ def test_responses_and_seeds_enter_the_factors(monkeypatch):
     assert mass[:, 0].argmax() == 2 and mass[:, 1].argmax() == 0  # the blocks of the seeds come first
     assert (seeded.share[[25, 26], 0] > 0.8).all() and seeded.share[3, 1] > 0.8
     wrong = factorise_words(source_of(Y), NoResponse(), 40, 4, [[1, 11, 21, 31]])
-    assert wrong.share[[1, 11, 21, 31], 0].max() < 1.0 and wrong.share[[1, 11, 21, 31], 0].sum() < 1.7
+    assert np.sort(wrong.share[[1, 11, 21, 31], 0])[:3].max() < 0.5  # words of other blocks belong to other topics
     assert seeds_first(np.array([[0.0, 0.1], [0.9, 0.2], [0.3, 0.4]])).tolist() == [1, 2, 0]
 
 
