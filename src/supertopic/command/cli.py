@@ -80,7 +80,7 @@ def demo(
         began = time.perf_counter()
         accuracy = model.fit(train, y).score(test, y_test)
         results.append({"model": name, "accuracy": accuracy, "seconds": time.perf_counter() - began})
-    topics = describe_topics(ours.posterior_, words.get_feature_names_out())
+    topics = describe_topics(ours.learn_phrases(train, words).posterior_, words.get_feature_names_out())
     if report:
         title = "Which subpackage of SciPy does a docstring belong to?"
         write_page(ours, words, test, y_test, report, {}, title=title, test=True)
@@ -112,10 +112,10 @@ def report(
 
 
 def topics(
-    model: opt.Model, n: opt.TopWords = 10, by: opt.By = opt.Order.frex, as_csv: opt.AsCsv = False,
-    as_json: opt.AsJson = False,
+    model: opt.Model, n: opt.TopWords = 10, by: opt.By = opt.Order.frex, min_chains: opt.MinChains = 1,
+    as_csv: opt.AsCsv = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Show the topics of a model: their words, and what each pulls to, with the weight's 90 % interval."""
+    """Show the topics of a model: their words, the chains that have them, and what each pulls to."""
     vectorizer, estimator = load(model)
     posterior, names = estimator.posterior_, vectorizer.get_feature_names_out()
     if as_csv:
@@ -124,7 +124,7 @@ def topics(
         writer.writeheader()
         writer.writerows(rows)
         return
-    found = describe_topics(posterior, names, n, str(by))
+    found = describe_topics(posterior, names, n, str(by), min_chains)
     if as_json:
         print(json.dumps(found))
     else:

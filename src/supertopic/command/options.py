@@ -71,6 +71,7 @@ BurnIn = Annotated[str, Option(help="Iterations before draws are kept; auto wait
 MaxSeconds = Annotated[float | None, Option(help="A limit for the sampling of topics, in seconds.")]
 Draws = Annotated[int, Option(help="Draws that are kept.")]
 Chains = Annotated[int, Option(help="Independent chains; predictions average over them.")]
+MinChains = Annotated[int, Option(help="Leave out topics that fewer chains have.")]
 HeldOut = Annotated[str, Option(help=HELD_OUT)]
 Seed = Annotated[int, Option(help="The same seed gives the same model.")]
 Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; -1 takes all cores. Changes no result.")]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -41,17 +42,22 @@ def class_table(rows: list[dict[str, Any]]) -> Table:
 
 def topic_table(rows: list[dict[str, Any]], most: int | None = None) -> Table:
     """The topics, or the largest of them."""
-    classes, supervised = "class" in rows[0], "weight" in rows[0]
-    columns = ["topic", "share"] + ["pulls to"] * classes + ["weight", "90 % interval"] * supervised + ["words"]
     more = f", the {most} largest of {len(rows)}" if most and most < len(rows) else ""
-    table = Table(*columns, title=f"Topics{more}")
+    table = Table("topic", "share", "chains", title=f"Topics{more}", box=SIMPLE_HEAD, pad_edge=False)
+    if not rows:
+        return table
+    classes, supervised = "class" in rows[0], "weight" in rows[0]
+    for name in ["pulls to"] * classes + ["weight (90 % interval)"] * supervised:
+        table.add_column(name)
+    table.add_column("words")
     for row in rows[:most]:
         cells = [f"{row['topic']} {escape(row['name'])}".strip(), f"{row['share']:.1%}"]
+        cells.append(f"{row['chains']} of {row['of_chains']}")
         if classes:
             cells.append("-" if row["class"] is None else escape(str(row["class"])))
         if supervised:
-            cells += [f"{row['weight']:+.2g}", span(row)]
-        table.add_row(*cells, escape(" ".join(row["words"])))
+            cells.append(f"{row['weight']:+.2g} ({span(row)})")
+        table.add_row(*cells, escape(", ".join(row["words"])))
     return table
 
 

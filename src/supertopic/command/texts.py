@@ -36,6 +36,7 @@ class OneTable:
         X = vectorizer.fit_transform(self.texts[rows])
         known = {name: values[rows] for name, values in known.items()}
         model.fit(X, feature_names=vectorizer.get_feature_names_out(), checkpoint=checkpoint, **known)
+        model.learn_phrases(self.texts[rows], vectorizer)
         return vectorizer
 
 

@@ -306,10 +306,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         names, counts = topics_report.vocabulary_of(posterior, feature_names), None if X is None else self._counts(X)
         return topics_report.label_topics(posterior, names, counts, texts, namer, self._settings(), n)
 
-    def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10) -> Any:
-        """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
+    def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10, min_chains: int = 1) -> Any:
+        """A pandas frame of the topics that at least some chains have, with their shares, chains and n top words."""
         posterior = self._fitted()
-        return topics_report.topic_frame(posterior, topics_report.vocabulary_of(posterior, feature_names), n)
+        names = topics_report.vocabulary_of(posterior, feature_names)
+        return topics_report.topic_frame(posterior, names, n, min_chains)
 
     def name_topics(self, names: Mapping[int, str]) -> Self:
         """Give some topics names, which are kept in the model's file; "" removes one."""
@@ -322,10 +323,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.topic_name(self._fitted(), topic)
 
     def match_topics(self) -> np.ndarray:
-        """For each chain its own numbers of the topics 0, 1, ..., K - 1: (n_chains, n_topics).
-
-        All tables and draws are in the common numbering. `Posterior.topics` keeps that of the chains.
-        """
+        """The numbers of all topics in each chain, as in `posterior_.topics`: (n_chains, n_topics)."""
         return self._fitted().order
 
     def topic_agreement(self) -> np.ndarray:

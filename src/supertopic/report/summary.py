@@ -8,6 +8,7 @@ from scipy.special import ndtri
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import draw_interval
 from supertopic.report.topics import top_words, topic_name, topic_names
+from supertopic.report.words import suggest_names
 
 
 def coef_draws(posterior: Posterior) -> np.ndarray:
@@ -118,14 +119,18 @@ def to_xarray(posterior: Posterior) -> Any:
     return xarray.Dataset(data, coords=dims)
 
 
-def describe_topics(posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex") -> list[dict[str, Any]]:
-    """The topics, largest first: share, words, and the largest weight, with its class where there are classes."""
+def describe_topics(
+    posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex", min_chains: int = 1
+) -> list[dict[str, Any]]:
+    """The topics that some chains have, largest first: share, words, and the largest weight, with its class if any."""
     words, shares = top_words(posterior, names, n, by), posterior.mean_shares
-    rows, draws = [], coef_draws(posterior) if posterior.supervised else None
-    chains = posterior.consensus.n_having
+    draws, chains = coef_draws(posterior) if posterior.supervised else None, posterior.consensus.n_having
+    rows, suggested = [], suggest_names(words)
     for k in np.argsort(-shares):
+        if chains[k] < min_chains:
+            continue
         row: dict[str, Any] = {"topic": int(k), "name": topic_name(posterior, k), "share": float(shares[k])}
-        row["chains"] = int(chains[k])
+        row |= {"label": row["name"] or suggested[k], "chains": int(chains[k]), "of_chains": posterior.n_chains}
         row["words"] = words[k]
         if draws is not None:
             row |= describe_pull(posterior, draws, int(k))
@@ -156,7 +161,13 @@ def describe_weights(posterior: Posterior, names: np.ndarray, n: int = 10, by: s
     """Every weight of every topic, a row each: the topic, its share and words, the class or column, the interval."""
     words, shares = top_words(posterior, names, n, by), posterior.mean_shares
     rows: list[dict[str, Any]] = [
-        {"topic": k, "name": topic_name(posterior, k), "share": float(share), "words": " ".join(words[k])}
+        {
+            "topic": k,
+            "name": topic_name(posterior, k),
+            "share": float(share),
+            "chains": int(posterior.consensus.n_having[k]),
+            "words": ", ".join(words[k]),
+        }
         for k, share in enumerate(shares)
     ]
     if not posterior.supervised:

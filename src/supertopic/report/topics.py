@@ -196,7 +196,7 @@ def typical_rows(posterior: Posterior, counts: csr_array, n: int, settings: Sett
     return np.argsort(-(shares * lengths + alpha) / (lengths + alpha.sum()), axis=0, kind="stable")[:n].T
 
 
-def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
+def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10, min_chains: int = 1) -> Any:
     """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
     import pandas
 
@@ -208,7 +208,8 @@ def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10) -> Any:
         "exclusivity": exclusivity(posterior, n),
         "words": words,
     }
-    return pandas.DataFrame(columns).sort_values("share", ascending=False, ignore_index=True)
+    frame = pandas.DataFrame(columns)
+    return frame[frame.chains >= min_chains].sort_values("share", ascending=False, ignore_index=True)
 
 
 def to_pyldavis(posterior: Posterior, counts: csr_array, names: np.ndarray, settings: Settings) -> Any:
