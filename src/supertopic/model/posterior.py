@@ -48,6 +48,11 @@ class TopicSet:
         counts = self.mean_counts(chain)
         return counts / counts.sum(axis=0)
 
+    def word_shares(self) -> np.ndarray:
+        """The share of each topic in the tokens of each word, (V, K), in the mean of the chains."""
+        counts = self.word_topic.sum(axis=0) + 0.0
+        return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+
     @cached_property
     def shares(self) -> np.ndarray:
         """The share of each topic in all tokens of documents, (chain, K)."""
@@ -67,12 +72,16 @@ class Traces(NamedTuple):
     timings: dict[str, float]
 
 
-class Phrases(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Phrases:
     """Pairs of neighbours in texts that say more than each word alone, the strongest first."""
 
     first: np.ndarray  # (n,): places of words in the vocabulary
     second: np.ndarray  # (n,)
     share: np.ndarray  # (n, 2): the part of the occurrences of the first and of the second word that are in the pair
+
+    def __len__(self) -> int:
+        return len(self.first)
 
 
 class WordCarryover(NamedTuple):

@@ -19,8 +19,9 @@ from supertopic.model.state import Statistics, WeightPriors, add, no_statistics
 from supertopic.model.terms import CovariateColumns
 
 NU2_PREDICTION = 100.0  # prior variance of prediction weights: label-free shares differ less between classes
-FREE_NU2 = 4.0  # the same for topics without a pull where others are seeded with one
+FREE_NU2 = 4.0  # the same for topics without a pull where others are seeded with one, and nothing else is known
 LEAST_NU2 = 1e-6
+HALF_BELIEVED = 1.0  # known documents of its class after which a seeded topic's prior means count half as much
 
 
 class Prior(BaseEstimator):
@@ -114,7 +115,9 @@ def chain_priors(
     parts = response.column_parts(n_columns)
     seeded = None if seeding is None else seeding.counts(corpus, n_words, n_topics)
     means = None if seeding is None else seeding.seeds.means(response, n_topics, n_columns)
-    belief = 1.0 if seeding is None else seeding.belief(corpus.target, len(response.answers))
+    belief = np.ones(n_topics)
+    if means is not None:
+        belief = HALF_BELIEVED / (HALF_BELIEVED + response.seed_support(corpus.target, means[1]))
     if seeded is None and earlier is None:
         return [ChainPrior(None, None, np.zeros(n_topics))] * (len(parts) * n_chains)
     found = []
@@ -256,21 +259,20 @@ def move_statistics(
     return Statistics(precision, moved)
 
 
-def pull_weights(
-    known: WeightPriors, means: np.ndarray, spread: float, nu2: float, belief: float = 1.0
-) -> WeightPriors:
+def pull_weights(known: WeightPriors, means: np.ndarray, spread: float, nu2: float, belief: np.ndarray) -> WeightPriors:
     """Let weights be near to prior means (2, R, K): those of training, and those of prediction.
 
-    `spread` is the standard deviation of the latter, relative to the largest mean of each topic. Without any belief,
-    from 1 to 0, weights have their usual prior.
+    `spread` is the standard deviation of the latter, relative to the largest mean of each topic. Without any belief
+    (K,), from 1 to 0, weights have their usual prior.
     """
     n_topics, width = means.shape[2], len(known.training.shift)
     pull, firm = (no_statistics(width, means.shape[1]) for _ in range(2))
-    pull.shift[:n_topics] = belief * means[0].T / nu2
+    pull.shift[:n_topics] = belief[:, None] * means[0].T / nu2
     largest = np.abs(means[1]).max(axis=0)  # a topic that pulls to one class does not pull to others
     variance = np.where(largest > 0, np.maximum((spread * largest) ** 2, LEAST_NU2), FREE_NU2)
-    precision = 1.0 / (belief * variance + (1.0 - belief) * NU2_PREDICTION)[:, None]
+    believed = np.where(largest > 0, belief, belief[largest > 0].mean() if largest.any() else 0.0)
+    precision = 1.0 / (believed * variance + (1.0 - believed) * NU2_PREDICTION)[:, None]
     place = np.arange(n_topics)
     firm.precision[place * (place + 1) // 2 + place] = precision - 1.0 / NU2_PREDICTION
-    firm.shift[:n_topics] = belief * means[1].T * precision
+    firm.shift[:n_topics] = belief[:, None] * means[1].T * precision
     return WeightPriors(add(known.training, pull), add(known.prediction, firm), known.reported)

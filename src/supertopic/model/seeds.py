@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from supertopic.corpus.source import Corpus, Target
+from supertopic.corpus.source import Corpus
 from supertopic.model.responses.base import Response
 from supertopic.model.responses.values import plain_value
 from supertopic.warn import warn
 
 MOST_STRENGTH = 1000.0
 UNKNOWN_SHARE = 0.1  # of a seed word's tokens in its topic, where nothing was factorised
-HALF_BELIEVED = 10.0  # known responses of each class after which seeds count half as much for weights
 NAMED = 5  # words that a message names
 READ_DOCS = 100_000  # documents that are read at a time
 
@@ -35,8 +34,7 @@ class Seeds(BaseEstimator):
         The response that a seeded topic pulls to. Classes: "auto" lets a topic with a class's name pull to that class,
         a dict says {topic: class}. Ratings and counts: a dict {topic: number}, the distance from the mean of a document
         that is all of this topic (for counts, on the log scale). These are prior means of the weights, from which
-        documents may lead away. They count less the more documents have a known response: half as much with 10 for
-        each class.
+        documents may lead away. Those of classes fade: they count half as much once there is a document of the class.
     """
 
     def __init__(self, words: Any, *, strength: float | str = "auto", weights: Any = "auto") -> None:
@@ -134,11 +132,6 @@ class Seeding(NamedTuple):
             table[words, k] = np.maximum(1, np.rint(strength * total[words]))
         check_total(corpus, table)
         return table.astype(np.int32)
-
-    def belief(self, target: Target, n_answers: int) -> float:
-        """The weight of what seeds say of the response beside documents that have one, from 1 down to 0."""
-        n_known = np.count_nonzero(np.any(target.weight > 0, axis=1)) / max(n_answers, 1)
-        return HALF_BELIEVED / (HALF_BELIEVED + n_known)
 
 
 def as_seeds(value: Any) -> Seeds | None:

@@ -246,6 +246,10 @@ class Plots:
             places.append(f"{width * i / max(x[-1], 1):.1f},{height * (1 - max(part, 0.0)):.1f}")
         return " ".join(places)
 
+    def end(self, chain: int, width: int) -> float:
+        """The place where the burn-in of a chain ends."""
+        return round(width * self.data["burn_in"][chain] / max(self.data["iterations"][-1:] or [1]), 1)
+
     def heat(self, weight: float) -> str:
         """The colour of a weight."""
         part = min(abs(weight) / self.most, 1.0) ** 0.7

@@ -18,6 +18,7 @@ FACTS: dict[str, type] = {
     "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalty": float,
 }  # fmt: skip
 OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training", "reported")
+OF_PHRASES = ("first", "second", "share")
 OF_TRACES = ("kept", "log_joint", "iterations", "burn_in", "settled")
 MOST_SETS = 2**16
 
@@ -41,7 +42,7 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     if posterior.vocabulary is not None:
         tensors["vocabulary"] = posterior.vocabulary
     if posterior.phrases is not None:
-        tensors |= {f"phrases.{name}": array for name, array in posterior.phrases._asdict().items()}
+        tensors |= {f"phrases.{name}": getattr(posterior.phrases, name) for name in OF_PHRASES}
     for name in posterior.response.learned:
         value = getattr(posterior.response, name)
         if isinstance(value, np.ndarray):
@@ -150,8 +151,8 @@ def read_phrases(tensors: Tensors, n_words: int) -> Phrases | None:
     """Pairs of words, if there are any."""
     if "phrases.first" not in tensors:
         return None
-    found = Phrases(*(tensors[f"phrases.{name}"] for name in Phrases._fields))
-    n = len(found.first)
+    found = Phrases(*(tensors[f"phrases.{name}"] for name in OF_PHRASES))
+    n = len(found)
     expect(found.first.shape == found.second.shape == (n,) and found.share.shape == (n, 2), "the phrases")
     for places in (found.first, found.second):
         expect(places.dtype.kind in "iu" and bool(((places >= 0) & (places < n_words)).all()), "the phrases")

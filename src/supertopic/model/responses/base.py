@@ -122,6 +122,13 @@ class Response(ABC):
         """Prior means of training and prediction weights, (2, R, K), from seeds that pull somewhere, if any do."""
         return None
 
+    def seed_support(self, target: Target, means: np.ndarray) -> np.ndarray:
+        """The known documents of what each seeded topic pulls to, (K,), with which prior means (R, K) fade.
+
+        Numbers are a user's own, and do not fade.
+        """
+        return np.zeros(means.shape[1])
+
     seed_spread: ClassVar[float] = 0.5  # the standard deviation of a seeded prediction weight, relative to its mean
 
     # augmentation

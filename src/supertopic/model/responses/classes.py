@@ -17,7 +17,7 @@ from supertopic.model.responses.values import MOST, check_columns, is_unknown, p
 MANY = 8  # classes that a message names
 LEAST_OF_A_CLASS = 4  # documents; a smaller class is not held out
 MULTICLASS = ("shared", "separate", "stick_breaking")
-# what a seeded topic adds to its class: to training weights, and to prediction weights, which are larger
+# prior means of a seeded topic's weights for its class: of training weights, and of prediction weights
 SEED_TRAINING, SEED_PREDICTION = 6.0, 40.0
 
 
@@ -191,6 +191,12 @@ class ClassResponse(Response):
                 pull[:j], pull[j : j + 1] = -1.0, 1.0
             means[:, :, topics.index(topic)] = np.array([SEED_TRAINING, SEED_PREDICTION])[:, None] * pull
         return means
+
+    def seed_support(self, target: Target, means: np.ndarray) -> np.ndarray:
+        known = target.weight > 0
+        yes, no = (np.count_nonzero(known & (target.y == value), axis=0) for value in (1.0, 0.0))  # (R,)
+        column = means.argmax(axis=0)
+        return np.where(means.max(axis=0) > 0, yes[column], no[-1])  # the first of two classes, the last of sticks
 
     def explained(self) -> tuple[list[str], np.ndarray]:
         if not self.sticks:
