@@ -46,14 +46,15 @@ for k, top in enumerate(model.top_words(n=8)[: len(seeds)]):
     print(f"{model.topic_name(k):<12} {' '.join(top)}")
 
 # %%
-# Further topics are free. A seed is a prior, not a rule: a seed word has as many pseudo-counts in its topic as it has
-# tokens in the documents. ``Seeds(seeds, strength=0.5)`` in place of the dict gives half as many. Other words join the
+# Further topics are free. A seed is a prior, not a rule, and the documents decide how far it is believed: a seed word has
+# pseudo-counts in its topic, as many as the tokens that a factorisation of all documents gives to the topic.
+# ``Seeds(seeds, strength=0.5)`` in place of the dict gives half as many as the word has tokens. Other words join the
 # topic because they occur in the same documents as the seeds.
 #
 # Few labels, and seeds for classes
 # ---------------------------------
-# A seeded topic with the name of a class has a positive prior mean of its weight for this class. Labelled documents can
-# move the weight away from it. Here 40 documents have a label.
+# A seeded topic with the name of a class has a positive prior mean of its weight for this class, which counts less with
+# every labelled document of the class. Here 40 documents have a label.
 
 some, _ = train_test_split(np.arange(len(y)), train_size=40, random_state=0, stratify=y)
 few = np.full(len(y), None, dtype=object)
