@@ -33,7 +33,8 @@ rows: list[dict] = []
 
 def ours(X, y, n_topics, n_iterations, **parameters):
     """Nanoseconds a token and iteration of a whole fit, and the model."""
-    alone = {"init": "random", "calibrate": False, "n_chains": 1, "alpha": 1.0}  # one chain and nothing after it, as the peer's
+    # one chain and nothing before or after it, as the peer's
+    alone = {"init": "random", "calibrate": False, "n_chains": 1, "alpha": 1.0}
     parameters = {"n_jobs": 1, "random_state": 0, "burn_in": n_iterations - 2, "n_draws": 2} | alone | parameters
     began = time.perf_counter()
     model = SLDAClassifier(n_topics, **parameters).fit(X, y)

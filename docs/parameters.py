@@ -19,6 +19,7 @@ SHARED = {
         "The exposure of each document; needed if the model was fitted with one.",
     ),
     "level": ("float, default=0.9", "The probability inside the interval."),
+    "min_chains": ("int", "Leave out topics that fewer chains have."),
     "feature_names": (
         "array-like of str, optional",
         "The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the column names seen in `fit`.",
@@ -75,7 +76,7 @@ SHARED = {
 SECTIONS = {"Parameters", "Attributes"}
 # methods that the library itself calls, or that estimators of one's own override: CONTRIBUTING describes them
 INTERNAL = {
-    "make_response", "check_parameters", "fit_corpus", "Seeds.check", "Seeds.counts", "Seeds.means", "Seeds.names",
+    "make_response", "check_parameters", "fit_corpus", "Seeds.check", "Seeds.places", "Seeds.means", "Seeds.names",
     "Prior.check",
 }  # fmt: skip
 

@@ -46,8 +46,8 @@ for k, top in enumerate(model.top_words(n=8)[: len(seeds)]):
     print(f"{model.topic_name(k):<12} {' '.join(top)}")
 
 # %%
-# Further topics are free. A seed is a prior, not a rule, and the documents decide how far it is believed: a seed word has
-# pseudo-counts in its topic, as many as the tokens that a factorisation of all documents gives to the topic.
+# Further topics are free. A seed is a prior, not a rule, and the documents decide how far it is believed: a seed word
+# has pseudo-counts in its topic, as many as the tokens that a factorisation of all documents gives to the topic.
 # ``Seeds(seeds, strength=0.5)`` in place of the dict gives half as many as the word has tokens. Other words join the
 # topic because they occur in the same documents as the seeds.
 #

@@ -22,12 +22,12 @@ from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import count_matrix
 from supertopic.model.responses.base import Response
 
-MOST_DOCUMENTS = 4000  # evenly spaced; more of them hardly change the topics
+MOST_DOCUMENTS, MOST_WORDS = 4000, 10_000  # evenly spaced, and the most frequent; more hardly change the topics
 MOST_TOPICS = 200  # beyond, a factorisation takes longer than the sweeps that it saves
 LEAST_PER_TOPIC = 5  # documents; fewer are not worth factorising
 LABELS, SEEDS = 0.5, 0.5  # how much responses and seeds count beside words, whose rows have length 1
 SMOOTH = 1e-5  # added to the probability of each word
-STEPS, TOLERANCE = 100, 1e-3
+STEPS, TOLERANCE, WORK = 100, 1e-3, 5e9  # a step costs (documents + words) K**2: fewer steps for many topics
 
 
 class Factors(NamedTuple):
@@ -69,7 +69,8 @@ def factorise_words(
     mask[np.linspace(0, n_docs - 1, min(n_docs, MOST_DOCUMENTS)).astype(int)] = True
     documents = corpus.select(mask).load()
     counts = count_matrix(documents.tokens, n_words)
-    used = np.flatnonzero(np.bincount(counts.indices, minlength=n_words) > 1)  # a word of one document joins nothing
+    frequency = np.bincount(counts.indices, minlength=n_words)  # of documents; a word of one of them joins nothing
+    used = np.sort(np.argsort(-frequency, kind="stable")[: min(MOST_WORDS, np.count_nonzero(frequency > 1))])
     if len(used) <= n_topics:
         return None
     tfidf = TfidfTransformer(sublinear_tf=True)
@@ -78,7 +79,8 @@ def factorise_words(
     seeds = SEEDS * short_rows(seed_columns(rows, used, seeded))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is a start
-        model = NMF(n_topics, init="nndsvda", max_iter=STEPS, tol=TOLERANCE, random_state=0)
+        steps = int(np.clip(WORK / (sum(rows.shape) * n_topics**2), STEPS // 10, STEPS))
+        model = NMF(n_topics, init="nndsvda", max_iter=steps, tol=TOLERANCE, random_state=0)
         sizes = model.fit_transform(csr_array(hstack([rows, csr_array(labels), csr_array(seeds)]))).sum(axis=0)
     weights = model.components_ * sizes[:, None]
     order = seeds_first(weights[:, weights.shape[1] - len(seeded) :] / np.maximum(weights.sum(axis=1), SMOOTH)[:, None])

@@ -123,10 +123,7 @@ class Response(ABC):
         return None
 
     def seed_support(self, target: Target, means: np.ndarray) -> np.ndarray:
-        """The known documents of what each seeded topic pulls to, (K,), with which prior means (R, K) fade.
-
-        Numbers are a user's own, and do not fade.
-        """
+        """Known documents, with which prior means (R, K) of each seeded topic fade, (K,); those of numbers do not."""
         return np.zeros(means.shape[1])
 
     seed_spread: ClassVar[float] = 0.5  # the standard deviation of a seeded prediction weight, relative to its mean
