@@ -22,6 +22,7 @@ from supertopic.report.evaluate import evaluate
 from supertopic.report.explain import explain_document
 from supertopic.report.summary import coef_draws, describe_covariates, effects, missed_words
 from supertopic.report.topics import exclusivity, top_words, topic_labels, topic_name
+from supertopic.report.words import suggest_names
 
 MOST_DOCUMENTS, MOST_LETTERS = 120, 2500  # in the explorer, and of each
 TYPICAL = 3  # documents of a topic
@@ -162,13 +163,15 @@ def describe(documents: NewDocuments, texts: list[str], names: np.ndarray) -> li
     if len(texts):
         inferred = mean_topic_shares(posterior, documents.tokens, documents.settings)
     lengths, found = np.diff(documents.tokens.doc_start), []
+    order = np.argsort(-inferred * (lengths > LEAST_WORDS)[:, None], axis=0, kind="stable")[:TYPICAL].T  # (K, n)
+    labels = suggest_names(words, [[texts[i] for i in own] for own in order])
     for k, own in enumerate(words):
-        order = np.argsort(-inferred[:, k] * (lengths > LEAST_WORDS), kind="stable")[:TYPICAL]
         found.append({
-            "topic": k, "name": topic_name(posterior, k), "words": own, "likely": likely[k], "share": float(shares[k]),
-            "exclusivity": float(exclusive[k]), "chains": int(chains[k]),
+            "topic": k, "name": topic_name(posterior, k) or labels[k], "words": own, "likely": likely[k],
+            "share": float(shares[k]), "exclusivity": float(exclusive[k]), "chains": int(chains[k]),
             "weights": coef[:, k].tolist(), "lower": lower[:, k].tolist(), "upper": upper[:, k].tolist(),
-            "effect": effect[k].tolist(), "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order],
+            "effect": effect[k].tolist(),
+            "typical": [[short(texts[i], 300), float(inferred[i, k])] for i in order[k]],
         })  # fmt: skip
     return found
 
