@@ -50,10 +50,13 @@ def test_drifting_series_are_seen_as_drifting(kind, n):
 
 
 def test_small_changes_do_not_matter_and_few_values_say_nothing():
-    rise = np.linspace(-1e6 - 3900.0, -1e6, 40)  # 1,000 between the last two quarters: less than a thousandth
-    assert has_settled(rise[:40], np.full(40, 10.0)) and drift(rise)[0] == pytest.approx(1000.0)
-    assert not has_settled(3.0 * rise, np.full(40, 10.0) + np.arange(40))
-    assert not has_settled(-1e6 + 4.0 * (rise + 1e6), np.full(40, 10.0))
+    flat, rise = np.full(40, 10.0), np.linspace(0.0, 1.0, 40)  # a step is 1/39, the halves are 10 steps apart
+    assert drift(rise)[0] == pytest.approx(10 / 39) and drift(rise)[2] == 10
+    ahead = 4 / 39  # in 20 iterations, which are four steps
+    for part, settled in ((0.9, True), (1.1, False)):
+        assert has_settled(-1e6 + part * 500.0 / ahead * rise - part * 500.0 / ahead, flat) == settled
+        assert has_settled(-1e6 - part * 500.0 / ahead * rise + part * 500.0 / ahead, flat) == settled
+        assert has_settled(np.full(40, -1e6), 10.0 - part * 0.5 / ahead * (rise - 1.0)) == settled
     for n in range(6):
         assert not has_settled(np.full(n, -5.0), np.full(n, 1.0))
     assert has_settled(np.full(8, -5.0), np.zeros(8))

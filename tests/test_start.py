@@ -50,6 +50,17 @@ def test_planted_topics_are_the_factors():
     np.testing.assert_allclose(found.share.sum(axis=1), 1.0)
 
 
+def test_topics_are_of_words_and_not_of_tf_idf():
+    """A word of all documents of a block has three times the tokens of one of a third, though its idf is smaller."""
+    X, _ = blocks(n_docs=120, n_blocks=2, size=10)
+    X = np.minimum(X, 1)
+    X[::2, :2] = [1, 0]
+    X[::6, 1] = 1
+    phi = factorise_words(source_of(X), NoResponse(), 20, 2, []).phi
+    own = phi[:, phi[0].argmax()]
+    assert 2.7 < own[0] / own[1] < 4.0
+
+
 def test_responses_and_seeds_enter_the_factors(monkeypatch):
     X, _ = blocks(n_blocks=2, size=20)
     y = (np.arange(80) // 2 % 2)[:, None]  # words of the first half of each block tell of it
@@ -72,6 +83,9 @@ def test_responses_and_seeds_enter_the_factors(monkeypatch):
     assert (seeded.share[[25, 26], 0] > 0.8).all() and seeded.share[3, 1] > 0.8
     wrong = factorise_words(source_of(Y), NoResponse(), 40, 4, [[1, 11, 21, 31]])
     assert np.sort(wrong.share[[1, 11, 21, 31], 0])[:3].max() < 0.5  # words of other blocks belong to other topics
+    swapped = factorise_words(source_of(Y), NoResponse(), 40, 4, [[3], [25, 26]])
+    np.testing.assert_allclose(swapped.share[3, 0], seeded.share[3, 1], atol=0.1)  # their order is that of the seeds
+    assert swapped.phi.reshape(4, 10, 4).sum(axis=1)[:, :2].argmax(axis=0).tolist() == [0, 2]
     assert seeds_first(np.array([[0.0, 0.1], [0.9, 0.2], [0.3, 0.4]])).tolist() == [1, 2, 0]
 
 

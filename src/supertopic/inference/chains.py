@@ -152,8 +152,7 @@ class ChainJob:
 
     def __init__(
         self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split, checkpoint: Checkpoint | None,
-        advance: Callable[..., None], stop: threading.Event, start: Start | None,
-        seconds: float | None,
+        advance: Callable[..., None], stop: threading.Event, start: Start | None, seconds: float | None,
     ):  # fmt: skip
         self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
         self.checkpoint, self.advance, self.stop = checkpoint, advance, stop
@@ -168,7 +167,7 @@ class ChainJob:
             if self.checkpoint:
                 self.checkpoint.restore(chain, self.name, self.config.n_draws)
             while not self.done(chain):
-                self.show(note_of(chain, self.index), chain.iteration)
+                self.show(note_of(chain, self.index, self.config.burn_in == "auto"), chain.iteration)
                 chain.step()
                 self.watch(chain)
                 if self.checkpoint:
@@ -210,7 +209,7 @@ class ChainJob:
             raise KeyboardInterrupt(f"stopped{where}")
 
 
-def note_of(chain: Chain, index: int) -> str:
+def note_of(chain: Chain, index: int, auto: bool) -> str:
     """Where a chain is, and what it waits for, for a progress bar."""
     if not chain.iteration:
         return f"chain {index}: starts (the very first fit compiles)"
@@ -219,6 +218,6 @@ def note_of(chain: Chain, index: int) -> str:
     value = f"log joint {chain.history[-1][0]:,.0f}"
     if chain.iteration >= chain.burn_in:
         return f"chain {index}: draws, {value}"
-    change, _ = drift(np.array(chain.history)[:, 0])
+    change = drift(np.array(chain.history)[:, 0])[0]
     waits = f", changed by {change:+,.0f}" if np.isfinite(change) else ""
-    return f"chain {index}: burn-in until it settles, {value}{waits}"
+    return f"chain {index}: burn-in{' until it settles' if auto else ''}, {value}{waits}"
