@@ -4,15 +4,18 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 from scipy.optimize import linear_sum_assignment
+from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic import LDA, Seeds, SLDAClassifier, SLDARegressor, load, save
+from supertopic import LDA, Seeds, SLDAClassifier, SLDARegressor, TopicDisplay, load, save
 from supertopic.datasets import make_corpus
 from supertopic.model.consensus import ALIKE, Consensus, have_topics, match_chains
 from supertopic.report.summary import coef_draws, effects
 
 RUN = {"n_topics": 5, "burn_in": 12, "n_draws": 4, "n_chains": 3, "random_state": 0, "predict_sweeps": 8}
+SAME = np.tile(np.arange(6), (4, 1))  # the order of topics in four chains
 
 
 def topics(rng, n_words=40, n_topics=6):
@@ -41,9 +44,9 @@ def test_a_topic_that_the_reference_does_not_have():
     order = match_chains([odd, phi, mixed, phi], 0)
     assert order[0].tolist() == [0, 1, 2, 3, 4, 5] and order[2].tolist() == [5, 4, 3, 2, 1, 0]
     roots = [np.sqrt(p[:, own]) for p, own in zip([odd, phi, mixed, phi], order, strict=True)]
-    has = have_topics(roots, 0)
+    has = have_topics(roots, 0, SAME[:4])
     assert has[:, 4].tolist() == [False, True, True, True] and has[:, [0, 1, 2, 3, 5]].all()
-    alone = have_topics([np.sqrt(p) for p in (topics(rng), topics(rng), topics(rng))], 1)
+    alone = have_topics([np.sqrt(p) for p in (topics(rng), topics(rng), topics(rng))], 1, SAME[:3])
     assert (alone.sum(axis=0) == 1).all() and alone[1].all()  # nobody agrees: the reference's own
 
 
@@ -52,7 +55,7 @@ def test_two_matched_chains_are_the_hungarian_solution():
     a, b = topics(rng), topics(rng)
     assert match_chains([a, b], 0)[1].tolist() == linear_sum_assignment(-np.sqrt(a).T @ np.sqrt(b))[1].tolist()
     alike = np.einsum("vk,vk->k", np.sqrt(a), np.sqrt(b[:, match_chains([a, b], 0)[1]]))
-    has = have_topics([np.sqrt(a), np.sqrt(b[:, match_chains([a, b], 0)[1]])], 0)
+    has = have_topics([np.sqrt(a), np.sqrt(b)], 0, match_chains([a, b], 0))
     np.testing.assert_array_equal(has[1], alike >= ALIKE)
 
 
@@ -183,3 +186,68 @@ def test_every_pair_of_a_posterior_with_one_chain_is_trivial(corpus):
     assert model.posterior_.consensus.has.all() and np.isnan(model.topic_agreement()).all()
     assert model.match_topics().tolist() == [[0, 1, 2, 3]]
     assert all(a < b for a, b in itertools.pairwise(model.log_joint_iterations_))
+
+
+def test_chains_that_disagree():
+    """Shares are shares, and priors have the same order as everything else, where chains have few topics in common."""
+    X = np.random.default_rng(0).poisson(0.3, (200, 100))
+    run = {"n_topics": 12, "init": "random", "burn_in": 10, "n_draws": 4, "n_chains": 3, "random_state": 0}
+    model = SLDAClassifier(**run, words=False).fit(X, np.arange(200) % 2)
+    posterior = model.posterior_
+    assert not posterior.consensus.has.all()
+    found = model.explain(X[:1])
+    assert found.topic_shares.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(model.transform(X[:5]).sum(axis=1), 1.0)
+    learned = LDA(**run | {"n_topics": 4}, optimize_priors=True).fit(make_corpus(n_topics=4, random_state=0).X)
+    assert (learned.match_topics() != np.arange(4)).any()
+    for alpha, own, order in zip(
+        learned.alpha_, learned.posterior_.topics[0].alpha, learned.match_topics(), strict=True
+    ):
+        np.testing.assert_array_equal(alpha, own[order])
+    assert len(model.topic_frame(min_chains=2)) == (posterior.consensus.n_having >= 2).sum() < 12
+
+
+def test_seeded_topics_without_known_words_are_free(corpus):
+    with pytest.warns(UserWarning, match="so that they are free: a, b"):
+        model = LDA(**RUN, init="random", seeds={"a": ["zz"], "b": ["zy"]}).fit(
+            corpus.X, feature_names=[f"w{i}" for i in range(corpus.X.shape[1])]
+        )
+    roots = [np.sqrt(model.posterior_.phi(chain)) for chain in range(3)]
+    best = linear_sum_assignment(roots[model.best_chain_].T @ roots[0], maximize=True)[1]
+    assert best.tolist() == list(range(5))
+
+
+def test_names_of_topics(corpus):
+    words = np.array([f"word{i}" for i in range(corpus.X.shape[1])], dtype=object)
+    model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y, feature_names=words).name_topics({1: "one"})
+    texts = np.array([" ".join(np.repeat(words, row)) for row in corpus.X.toarray()], dtype=object)
+    names = model.label_topics(corpus.X, texts)
+    assert names[1] == "one" and len(set(names.values())) == 5 and all(names.values())
+    assert model.label_topics(corpus.X, pandas.Series(texts, index=range(9, 159))) == names
+    given = []
+    named = model.label_topics(corpus.X, texts, namer=lambda top, documents: given.append((top, documents)) or "x")
+    assert named == {0: "x", 1: "one", 2: "x", 3: "x", 4: "x"} and [len(top) for top, _ in given] == [10] * 5
+    for k, (_, documents) in enumerate(given):
+        assert documents == texts[model.typical_documents(corpus.X, k)].tolist()
+    assert set(model.label_topics()) == set(range(5))
+    with pytest.raises(ValueError, match="needs both X and texts"):
+        model.label_topics(corpus.X)
+    with pytest.raises(ValueError, match="150 documents but there are 3 texts"):
+        model.label_topics(corpus.X, texts[:3])
+    with pytest.raises(TypeError, match="namer must return text, got 3"):
+        model.label_topics(namer=lambda *_: 3)
+
+
+def test_phrases_are_shown_and_saved(tmp_path):
+    texts = ["new york is a city in new york state"] * 12 + ["the old dog runs after a new ball"] * 12
+    vectorizer = CountVectorizer(stop_words="english")
+    X = vectorizer.fit_transform(texts)
+    model = LDA(2, burn_in=5, n_draws=2, random_state=0).fit(X, feature_names=vectorizer.get_feature_names_out())
+    assert not any("new york" in row for row in model.top_words(n=4))
+    assert any("new york" in row for row in model.learn_phrases(texts, vectorizer).top_words(n=4))
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.top_words(n=4) == model.top_words(n=4)
+    assert model.partial_fit(X).top_words(n=4) and model.posterior_.phrases is not None
+    for display_words in TopicDisplay.from_estimator(model, n_words=3).words:
+        assert set(display_words) <= set(vectorizer.get_feature_names_out())

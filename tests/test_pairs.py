@@ -440,7 +440,7 @@ def log_density(statistics, r, eta):
     return shift @ eta - 0.5 * eta @ precision @ eta
 
 
-def check_chain_priors(case, batches, model, previous, found):
+def check_chain_priors(case, batches, mask, previous, found):
     """Pseudo-counts, and what the statistics of earlier documents say of omega, whatever the units."""
     batch, rates = batches[-1], Rates(case, batches)
     seeded = np.zeros((V, K))
@@ -476,7 +476,7 @@ def check_chain_priors(case, batches, model, previous, found):
         if theirs is not None:
             check_carried(case, batches, rates, theirs, place, at, prior.weights)
         elif case.known == "seeds":
-            check_pull(case, batches, place, prior.weights)
+            check_pull(case, batches, mask, place, prior.weights)
 
 
 def check_carried(case, batches, rates, theirs, place, chain, found):
@@ -509,14 +509,14 @@ def check_carried(case, batches, rates, theirs, place, chain, found):
             np.testing.assert_allclose(gain, DISCOUNT * wanted, rtol=1e-7, atol=1e-9)
 
 
-def check_pull(case, batches, place, found):
+def check_pull(case, batches, mask, place, found):
     """The prior means of seeded topics, and how firm they are."""
     pulls = {"binary": [1], "classes": [0, 1, 0], "labels": [0, 1, 0], "hinge": [0, 1, 0]}.get(case.response)
     pulls = [-1, 1] if case.sticks else pulls
     unit = np.broadcast_to(units(case, batches)[1], (case.n_columns,))
     y, weight = batches[-1].columns
     column = 0 if case.response == "binary" else 1
-    belief = 1.0 / (1.0 + np.sum((weight > 0) & (y == 1), axis=0)[column]) if pulls else 1.0
+    belief = 1.0 / (1.0 + np.sum(((weight > 0) & (y == 1))[~mask], axis=0)[column]) if pulls else 1.0
     for i, r in enumerate(range(case.n_columns) if case.n_sets == 1 else [place]):
         training, prediction = (6.0 * pulls[r], 40.0 * pulls[r]) if pulls else (0.8 / unit[r], 0.8 / unit[r])
         training, prediction = belief * training, belief * prediction
@@ -773,7 +773,7 @@ def check_fit(case, batches, recorder, previous, model):
     last = {name: calls[-1] if calls else None for name, calls in recorder.calls.items()}
     check_base_rate(case, batches, model)
     priors, runs, split = last["chain_priors"][1], last["run_chains"][1], last["split_corpus"][1]
-    check_chain_priors(case, batches, model, previous, priors)
+    check_chain_priors(case, batches, split.mask, previous, priors)
     made = Made(case, batches, model, runs, priors)
     alone, beside = last["estimate_shrinkage"], last["estimate_shrinkage beside words"]
     n_past = len(batches) - 1

@@ -23,7 +23,7 @@ def series(kind, n, rng, phi=0.0):
         noise[:, i] = phi * noise[:, i - 1] + rng.normal(size=2)
     noise *= np.sqrt(1 - phi**2)
     t = np.arange(n)
-    rise = {"flat": 0 * t, "line": 1000.0 * t, "log": 4e4 * np.log1p(t), "decay": -8e4 * np.exp(-t / n)}[kind]
+    rise = {"flat": 0 * t, "line": 2000.0 * t, "log": 4e4 * np.log1p(t), "decay": -8e4 * np.exp(-t / n)}[kind]
     return -1e6 + rise + 50.0 * noise[0], 100.0 - rise / 500.0 + noise[1]
 
 
@@ -54,8 +54,8 @@ def test_small_changes_do_not_matter_and_few_values_say_nothing():
     assert drift(rise)[0] == pytest.approx(10 / 39) and drift(rise)[2] == 10
     ahead = 4 / 39  # in 20 iterations, which are four steps
     for part, settled in ((0.9, True), (1.1, False)):
-        assert has_settled(-1e6 + part * 500.0 / ahead * rise - part * 500.0 / ahead, flat) == settled
-        assert has_settled(-1e6 - part * 500.0 / ahead * rise + part * 500.0 / ahead, flat) == settled
+        assert has_settled(-1e6 + part * 1000.0 / ahead * rise - part * 1000.0 / ahead, flat) == settled
+        assert has_settled(-1e6 - part * 1000.0 / ahead * rise + part * 1000.0 / ahead, flat) == settled
         assert has_settled(np.full(40, -1e6), 10.0 - part * 0.5 / ahead * (rise - 1.0)) == settled
     for n in range(6):
         assert not has_settled(np.full(n, -5.0), np.full(n, 1.0))
@@ -93,7 +93,7 @@ def test_a_burn_in_ends_when_the_rule_says_so(corpus, monkeypatch):
     monkeypatch.setattr(chains, "has_settled", lambda *_: False)
     model = LDA(**RUN).fit(corpus.X)
     assert model.burn_in_.tolist() == [LONGEST] * 2 and not model.settled_.any()
-    with pytest.warns(ConvergenceWarning, match="2 of 2 chains had not settled after 300 iterations"):
+    with pytest.warns(ConvergenceWarning, match="2 of 2 chains were not seen to settle within 300 iterations"):
         model.diagnose()
 
 

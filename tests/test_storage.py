@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,9 @@ from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference.predict import Settings, topic_shares
+from supertopic.model.posterior import Phrases
 from supertopic.storage.container import read_file, write_file
+from supertopic.storage.model_file import read_posterior, write_posterior
 
 TEXTS = ["goal match team win", "vote law senate party", "atom star orbit planet", "naïve café 星 goal"] * 6
 LABELS = np.array(["sport", "politics", "space", "spört"] * 6)
@@ -292,3 +295,28 @@ def test_files_of_version_0_2(tmp_path, name):
         assert last.n_batches_ == before + 1
     updated = old_models.answers(name, model, data)
     assert updated == old_models.answers(name, again, data) and updated != before_update
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    {
+        "order": np.zeros((2, 3), int),
+        "traces.settled": np.array([5, -7]),
+        "traces.burn_in": np.array([-1, 3]),
+        "traces.kept": np.zeros(3),
+        "traces.log_joint": np.full((2, 1), np.inf),
+        "traces.iterations": np.zeros((2, 2)),
+        "phrases.first": np.array([99]),
+        "phrases.share": np.array([[2.0, 0.1]]),
+    }.items(),
+)
+def test_what_is_shown_of_a_model_is_checked(tmp_path, name, value):
+    """A wrong order of topics, wrong traces and wrong phrases are refused when a file is read."""
+    corpus = make_corpus(n_docs=40, n_words=20, n_topics=3, random_state=0)
+    model = SLDAClassifier(3, burn_in=4, n_draws=3, n_chains=2, random_state=0).fit(corpus.X, corpus.y)
+    phrases = Phrases(np.array([1]), np.array([2]), np.array([[0.5, 0.5]]))
+    model.posterior_ = replace(model.posterior_, phrases=phrases)
+    facts, tensors = write_posterior(model.posterior_)
+    read_posterior(facts, tensors, model.make_response())
+    with pytest.raises(ValueError):
+        read_posterior(facts, tensors | {name: value}, model.make_response())

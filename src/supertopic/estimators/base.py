@@ -189,7 +189,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     vocabulary_ = Fitted(
         lambda posterior: known(posterior.vocabulary, "The words are unknown: pass feature_names to fit.")
     )
-    alpha_ = Fitted(lambda posterior: np.concatenate([part.alpha for part in posterior.topics], axis=1))
+    alpha_ = Fitted(lambda posterior: np.stack([posterior.alpha(chain) for chain in range(posterior.n_chains)]))
     beta_ = Fitted(lambda posterior: posterior.topics[0].beta)
     seed_ = Fitted(lambda posterior: posterior.seed)
     sampler_ = Fitted(lambda posterior: posterior.sampler)

@@ -50,12 +50,12 @@ start : {"mean", "paper"}, default="mean"
 init : {"nmf", "random"}, default="nmf"
     How the topic of each token is chosen before the first iteration: under topics from a non-negative factorisation of
     tf-idf and the responses of documents that are not held out, or at random. The former settles much sooner, and gives
-    similar topics for every seed. Seeds and a prior replace it, and it is random for more than 200 topics, or fewer
-    than five documents for each topic.
+    similar topics for every seed. Seeds enter it, and a prior replaces it. It is left out for more than 200 topics, or
+    fewer than five documents for each topic.
 burn_in : "auto" or int, default="auto"
     The iterations of a chain before its first draw. "auto" waits until the log joint and the loss of the response have
-    stopped drifting, at least 60 iterations and at most 300; of corpora with more than a million tokens at most fewer,
-    and 60 of those with ten million. `burn_in_` and `settled_` report what was reached.
+    stopped drifting, for at least 60 and at most 300 iterations. The limit falls from 300 at a million tokens to 60 at
+    ten million. `burn_in_` and `settled_` report what was reached.
 max_seconds : float, optional
     A limit for all chains together: a burn-in ends early so that its draws are made in time. Calibration and words come
     after that. A model that reached the limit cannot be repeated bit for bit.

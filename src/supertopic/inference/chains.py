@@ -1,6 +1,7 @@
 """The chains of a fit: run by threads, a device or a cluster, with checkpoints, a progress bar and Ctrl-C."""
 
 import importlib.util
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -133,7 +134,8 @@ def run_chains(
         inside.enter_context(one_blas_thread)
         title = f"{config.title}, {plans[0].sampler}{pool.title}"
         advance = inside.enter_context(progress(n * (plans[0].burn_in + config.n_draws), title, config.verbose))
-        seconds = None if config.max_seconds is None else config.max_seconds * pool.at_once / n  # of one chain
+        rounds = math.ceil(n / pool.at_once)  # of chains, one after the other
+        seconds = None if config.max_seconds is None else config.max_seconds / rounds
 
         def run(index: int) -> ChainRun:
             place, own = index // config.n_chains, split
@@ -156,7 +158,8 @@ class ChainJob:
     ):  # fmt: skip
         self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
         self.checkpoint, self.advance, self.stop = checkpoint, advance, stop
-        self.start, self.seconds, self.began = start, seconds, time.monotonic()
+        self.start, self.seconds = start, seconds
+        self.began, self.first, self.steps = time.monotonic(), 0.0, 0  # when it began and made its first step; steps
         self.name, self.furthest = f"chain-{index}", 0
 
     def run(self, engine: Engine) -> ChainRun:
@@ -186,6 +189,8 @@ class ChainJob:
 
     def watch(self, chain: Chain) -> None:
         """End the burn-in where the chain has settled, or where the draws would not be in time otherwise."""
+        now, self.steps = time.monotonic(), self.steps + 1
+        self.first = self.first or now  # the first step may compile, and says nothing of the others
         if chain.iteration > chain.burn_in:
             return
         last = chain.iteration == chain.burn_in
@@ -193,9 +198,10 @@ class ChainJob:
             settled = has_settled(*np.array(chain.history).reshape(-1, 2).T)
             if last or settled:
                 return chain.end_burn_in(settled)
-        elapsed = time.monotonic() - self.began
-        if self.seconds is not None and elapsed * (1.0 + self.config.n_draws / chain.iteration) > self.seconds:
-            chain.end_burn_in(False)
+        if self.seconds is not None and self.steps > 1:
+            of_draws = self.config.n_draws * (now - self.first) / (self.steps - 1)
+            if now - self.began + of_draws > self.seconds:
+                chain.end_burn_in(False)
 
     def show(self, note: str, iteration: int) -> None:
         """Let the progress bar know how far the chain is; what a lost worker did is not counted twice."""

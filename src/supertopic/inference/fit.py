@@ -111,8 +111,8 @@ def fit(
         share = factors.share if factors else previous.topics[0].word_shares() if previous else None
         seeding = Seeding(known.seeds, seeded, share)
     priors = chain_priors(
-        corpus, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed, seeding, earlier,
-        rate.link,
+        corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
+        seeding, earlier, rate.link,
     )  # fmt: skip
     chain_seed = int(make_key(seed, *batch)) >> 1 if batch else seed
     parts = [split.seen.column(part.start) for part in columns] if len(columns) > 1 else [split.seen]
@@ -131,7 +131,7 @@ def fit(
             topic_sets(runs, priors, config), rate, covariates, counts, previous, known.discount, [seed, *batch],
             learners,
         )  # fmt: skip
-        posterior = assemble(made, plans[0], known)
+        posterior = assemble(made, plans[0], known, seeded)
     logger.info("%s: %d tokens in %.1f s", config.title, corpus.doc_start[-1], time.perf_counter() - began)
     return posterior
 
@@ -193,12 +193,12 @@ def topic_sets(runs: list[ChainRun], priors: list[ChainPrior], config: Config) -
     return tuple(found)
 
 
-def assemble(made: Ingredients, plan: Plan, known: Known) -> Posterior:
+def assemble(made: Ingredients, plan: Plan, known: Known, seeded: list[list[int]]) -> Posterior:
     """The posterior from the chains."""
     config, previous, response = made.config, made.previous, made.response
     traces = trace_of(made)
     best = int(traces.kept[:, :, 0].mean(axis=1).argmax())
-    n_seeded = 0 if known.seeds is None else len(known.seeds.topics)
+    n_seeded = next((k for k, words in enumerate(seeded) if not words), len(seeded))  # free ones may be anywhere
     # a chain of a later batch starts from its own topics, which stay in their places
     order = previous.order if previous else match_topics(made.topics, best, n_seeded)
     found = PredictionTerms((), np.zeros((config.n_chains, config.n_draws, 0)), None, made.past)
@@ -224,6 +224,8 @@ def trace_of(made: Ingredients) -> Traces:
     n = max(len(draws.history) for sets in chains for draws in sets)
     log_joint = np.full((len(chains), n), np.nan)
     for row, sets in zip(log_joint, chains, strict=True):
+        if not all(len(draws.history) for draws in sets):
+            continue
         longest = max(len(draws.history) for draws in sets)
         ends = [np.minimum(np.arange(longest), len(draws.history) - 1) for draws in sets]
         row[:longest] = np.sum([draws.history[end, 0] for draws, end in zip(sets, ends, strict=True)], axis=0)

@@ -5,7 +5,7 @@ import numpy as np
 from supertopic.sampling.chain import TRACE_EVERY
 
 FIRST_CHECK, CHECK_EVERY = 60, 20  # iterations
-LOG_JOINT_DRIFT, LOSS_DRIFT = 5e-4, 0.05  # relative changes within AHEAD iterations that do not matter
+LOG_JOINT_DRIFT, LOSS_DRIFT = 1e-3, 0.05  # relative changes within AHEAD iterations that do not matter
 AHEAD = 20  # iterations: about the draws
 LONGEST = 300  # iterations that a small corpus may take
 SMALL, LARGE = 1_000_000, 10_000_000  # tokens; a large corpus gets FIRST_CHECK iterations, between them it is gradual

@@ -21,6 +21,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import count_matrix
 from supertopic.model.responses.base import Response
+from supertopic.sampling.pool import one_blas_thread
 
 MOST_DOCUMENTS, MOST_WORDS = 4000, 10_000  # evenly spaced, and the most frequent; more hardly change the topics
 MOST_TOPICS = 200  # beyond, a factorisation takes longer than the sweeps that it saves
@@ -54,7 +55,7 @@ class Start:
     @property
     def factors(self) -> Factors | None:
         """None where the corpus is too small, or K too large."""
-        with self.lock:
+        with self.lock, one_blas_thread:  # more BLAS threads would change its bits
             return self.found
 
 
@@ -77,7 +78,7 @@ def factorise_words(
     rows = csr_array(tfidf.fit_transform(counts[:, used]))
     labels = LABELS * short_rows(response.start_columns(documents.target))
     seeds = SEEDS * short_rows(seed_columns(rows, used, seeded))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):  # of documents that are all alike
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is a start
         steps = int(np.clip(WORK / (sum(rows.shape) * n_topics**2), STEPS // 10, STEPS))
         model = NMF(n_topics, init="nndsvda", max_iter=steps, tol=TOLERANCE, random_state=0)
@@ -88,7 +89,7 @@ def factorise_words(
     found[:, used] = weights[order, : len(used)] / tfidf.idf_
     share = found / np.maximum(found.sum(axis=0), 1e-300)
     for topic, words in zip(found, seeded, strict=False):  # also where no factor is about its seeds
-        topic[list(words)] += 0.1 * topic.sum() / len(words)
+        topic[list(words)] += 0.1 * topic.sum() / max(len(words), 1)
     found = found / np.maximum(found.sum(axis=1, keepdims=True), 1e-300) + SMOOTH
     return Factors(np.ascontiguousarray((found / found.sum(axis=1, keepdims=True)).T, dtype=np.float32), share.T)
 

@@ -1,6 +1,6 @@
 """Topics of different chains that are the same: which they are, and means and draws over the chains that have one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,29 +39,31 @@ class Consensus:
         return pooled
 
 
-def match_chains(phis: Sequence[np.ndarray], reference: int, n_pinned: int = 0) -> np.ndarray:
+def match_chains(phis: Iterable[np.ndarray], reference: int, n_pinned: int = 0) -> np.ndarray:
     """For each chain its topics in the order of the reference chain's, (chain, K), from topics (V, K) of each.
 
     The Hungarian algorithm matches every chain to the reference, then, a few times, to the mean of the matched topics,
     so that what most chains have counts where the reference does not have it. The first topics may be pinned: those
     that start from the same seeds are the same in all chains already.
     """
-    order = np.tile(np.arange(phis[0].shape[1]), (len(phis), 1))
-    others = [chain for chain in range(len(phis)) if chain != reference]
     roots = [np.sqrt(phi[:, n_pinned:], dtype=np.float32) for phi in phis]
+    order = np.tile(np.arange(n_pinned + roots[0].shape[1]), (len(roots), 1))
+    others = [chain for chain in range(len(roots)) if chain != reference]
     places, mean = order[:, n_pinned:] - n_pinned, roots[reference]
     for _ in range(ROUNDS if others else 0):
         for chain in others:
             places[chain] = linear_sum_assignment(mean.T @ roots[chain], maximize=True)[1]
-        matched = [root[:, own] for root, own in zip(roots, places, strict=True)]
-        has = have_topics(matched, reference)
-        mean = sum(root * own for root, own in zip(matched, has, strict=True)) / has.sum(axis=0, dtype=np.float32)
+        has = have_topics(roots, reference, places)
+        mean = np.zeros_like(mean)
+        for root, own, mask in zip(roots, places, has, strict=True):
+            mean += root[:, own] * mask
+        mean /= has.sum(axis=0, dtype=np.float32)
     order[:, n_pinned:] = n_pinned + places
     return order
 
 
-def have_topics(roots: Sequence[np.ndarray], reference: int) -> np.ndarray:
-    """Which chains have each topic, (chain, K), from square roots of matched topics, (V, K) of each chain.
+def have_topics(roots: Sequence[np.ndarray], reference: int, places: np.ndarray) -> np.ndarray:
+    """Which chains have each topic, (chain, K), from square roots of topics (V, K) and their order in each chain.
 
     A topic is that of the chain with which most others agree, of several the most similar one; and that of the
     reference where nobody agrees.
@@ -70,7 +72,8 @@ def have_topics(roots: Sequence[np.ndarray], reference: int) -> np.ndarray:
     alike = np.ones((n_chains, n_chains, n_topics))
     for a in range(n_chains):
         for b in range(a):
-            alike[a, b] = alike[b, a] = np.einsum("vk,vk->k", roots[a], roots[b])
+            alike[a, b] = np.einsum("vk,vk->k", roots[a][:, places[a]], roots[b][:, places[b]])
+            alike[b, a] = alike[a, b]
     same = alike >= ALIKE
     worth = same.sum(axis=1) + alike.mean(axis=1) / 2.0  # below the difference of one chain
     worth[reference] += worth.max(axis=0) < 2

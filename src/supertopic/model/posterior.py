@@ -178,7 +178,8 @@ class Posterior:
     def consensus(self) -> Consensus:
         """Which chains have each topic."""
         roots = [np.sqrt(self.phi(chain), dtype=np.float32) for chain in range(self.n_chains)]
-        return Consensus(have_topics(roots, self.best_chain))
+        same_order = np.tile(np.arange(self.n_topics), (self.n_chains, 1))
+        return Consensus(have_topics(roots, self.best_chain, same_order))
 
     def matched(self, values: np.ndarray) -> np.ndarray:
         """Values (chain, ..., K), the topics of each chain put into the common order."""
@@ -276,7 +277,7 @@ def match_topics(topics: tuple[TopicSet, ...], reference: int, n_seeded: int = 0
     """For each chain its topics in the order of the reference chain's, (chain, K). A class has topics of its own."""
     found, first = [], 0
     for part in topics:
-        phis = [part.phi(chain) for chain in range(len(part.word_topic))]
+        phis = map(part.phi, range(len(part.word_topic)))  # one at a time: they are large
         found.append(first + match_chains(phis, reference, n_seeded))
         first += part.n_topics
     return np.concatenate(found, axis=1)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from supertopic.corpus.source import Corpus
+from supertopic.corpus.source import Corpus, Target
 from supertopic.kernels.moments import unpack
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.base import Response
@@ -107,17 +107,20 @@ class ChainPrior(NamedTuple):
 
 
 def chain_priors(
-    corpus: Corpus, response: Response, n_words: int, n_topics: int, n_chains: int, nu2: float, seed: int,
+    corpus: Corpus, seen: Target, response: Response, n_words: int, n_topics: int, n_chains: int, nu2: float, seed: int,
     seeding: Seeding | None, earlier: Earlier | None, level: np.ndarray,
 ) -> list[ChainPrior]:  # fmt: skip
-    """The prior of each chain of each set of topics, set after set; level (R,) is the offset of the regressions."""
+    """The prior of each chain of each set of topics, set after set; level (R,) is the offset of the regressions.
+
+    `seen` is the target of the documents that are not held out.
+    """
     n_columns, n_covariates = corpus.target.y.shape[1], corpus.target.covariates.shape[1]
     parts = response.column_parts(n_columns)
     seeded = None if seeding is None else seeding.counts(corpus, n_words, n_topics)
     means = None if seeding is None else seeding.seeds.means(response, n_topics, n_columns)
     belief = np.ones(n_topics)
     if means is not None:
-        belief = HALF_BELIEVED / (HALF_BELIEVED + response.seed_support(corpus.target, means[1]))
+        belief = HALF_BELIEVED / (HALF_BELIEVED + response.seed_support(seen, means[1]))
     if seeded is None and earlier is None:
         return [ChainPrior(None, None, np.zeros(n_topics))] * (len(parts) * n_chains)
     found = []

@@ -34,7 +34,8 @@ class Seeds(BaseEstimator):
         The response that a seeded topic pulls to. Classes: "auto" lets a topic with a class's name pull to that class,
         a dict says {topic: class}. Ratings and counts: a dict {topic: number}, the distance from the mean of a document
         that is all of this topic (for counts, on the log scale). These are prior means of the weights, from which
-        documents may lead away. Those of classes fade: they count half as much once there is a document of the class.
+        documents may lead away. Those of classes fade: they count half as much if one document of the first batch has
+        the class.
     """
 
     def __init__(self, words: Any, *, strength: float | str = "auto", weights: Any = "auto") -> None:

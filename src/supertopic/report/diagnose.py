@@ -110,8 +110,8 @@ def advise(traces: Traces, scores: list[float]) -> list[str]:
     advice, late = [], traces.burn_in[~traces.settled]
     if len(late):
         advice.append(
-            f"{len(late)} of {len(traces.settled)} chains had not settled after {late.max()} iterations: their log "
-            "joint or the loss of the response still drifted. Raise burn_in, and read topics that most chains have."
+            f"{len(late)} of {len(traces.settled)} chains were not seen to settle within {late.max()} iterations of "
+            "burn-in. Raise burn_in, and read topics that most chains have."
         )
     if max(scores) - min(scores) > APART:
         advice.append(

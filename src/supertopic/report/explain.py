@@ -35,7 +35,7 @@ class Explanation(NamedTuple):
     mean: np.ndarray  # what is predicted: probabilities, scores, a number
     mean_interval: tuple[np.ndarray, np.ndarray]
     mean_names: list[Any]
-    topics: np.ndarray  # (K, R): what each topic adds, in the mean of the chains that have it
+    topics: np.ndarray  # (K, R): what each topic adds, in the mean of the chains that have it; it need not add up
     topic_shares: np.ndarray  # (K,): its share of the document
     topic_labels: list[str]
 
@@ -195,4 +195,5 @@ def parts_by_topic(document: NewDocuments) -> tuple[np.ndarray, np.ndarray]:
         adds.append(wide)
         shares.append(np.concatenate(own_shares) / len(own_shares))
     mean = posterior.consensus.mean
-    return mean(posterior.matched(np.array(adds))).T, mean(posterior.matched(np.array(shares)))
+    of_topics = posterior.as_shares(mean(posterior.matched(np.array(shares))))
+    return mean(posterior.matched(np.array(adds))).T, of_topics

@@ -133,7 +133,7 @@ def describe_burn_in(traces: Traces) -> str:
     """The iterations before the first draw, and whether the chains had settled by then."""
     low, high = int(traces.burn_in.min()), int(traces.burn_in.max())
     length = f"{low} iterations" if low == high else f"{low} to {high} iterations"
-    return f"{length}, after which {traces.settled.sum()} of {len(traces.settled)} chains had settled"
+    return f"{length}, within which {traces.settled.sum()} of {len(traces.settled)} chains were seen to settle"
 
 
 def diagnosis(posterior: Posterior) -> dict[str, Any]:
@@ -242,6 +242,8 @@ class Plots:
         values, x = self.data["traces"], self.data["iterations"]
         least = min(self.data["burn_in"]) // 3  # not the start
         late = [v for row in values for i, v in zip(x, row, strict=False) if i >= least] or values[chain]
+        if not late:
+            return ""
         low, high = min(late), max(late)
         places = []
         for i, value in zip(x, values[chain], strict=False):

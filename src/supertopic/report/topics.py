@@ -98,9 +98,12 @@ def label_topics(
 ) -> dict[int, str]:  # fmt: skip
     """A name for each topic that has none, from its n top words and from the texts of some typical documents."""
     words, typical = top_words(posterior, names, n), [list[str]()] * posterior.n_topics
-    if (counts is None) != (texts is None) or (counts is not None and counts.shape[0] != len(texts or ())):
+    texts = None if texts is None else list(texts)
+    if (counts is None) != (texts is None):
         raise ValueError("label_topics needs both X and texts, the counts and the texts of the same documents.")
     if counts is not None and texts is not None:
+        if counts.shape[0] != len(texts):
+            raise ValueError(f"X has {counts.shape[0]} documents but there are {len(texts)} texts.")
         typical = [[texts[i] for i in rows] for rows in typical_rows(posterior, counts, TYPICAL, settings)]
     if namer is None:
         found = suggest_names(words, typical)

@@ -118,13 +118,15 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
     traces = Traces(**{name: tensors[f"traces.{name}"] for name in OF_TRACES}, timings=facts["timings"])
-    expect(traces.burn_in.shape == traces.settled.shape == (n_chains,), "the burn-in of the chains")
+    check_traces(traces, n_chains, facts["n_draws"])
     order = read_order(tensors, topics, facts["best_chain"])
     words = next((term for term in terms if isinstance(term, WordWeights)), None)
     carryover = read_carryover(tensors, facts["penalty"], topics, n_columns, len(words.dictionary.word) if words else 0)
     for name, array in tensors.items():
-        whole = np.nan_to_num(array) if name == "traces.log_joint" else array  # NaN after the end of a chain
-        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(whole).all())
+        known = array
+        if name == "traces.log_joint" and array.dtype.kind == "f":
+            known = array[~np.isnan(array)]  # NaN after the end of a chain
+        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(known).all())
         expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
     return Posterior(
         response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
@@ -132,6 +134,16 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         read_phrases(tensors, n_words), facts["held_out"],
         tensors["training_scale"], None, carryover,
     )  # fmt: skip
+
+
+def check_traces(traces: Traces, n_chains: int, n_draws: int) -> None:
+    """How the chains ran is shown only; its shapes and types are checked all the same."""
+    expect(traces.kept.shape == (n_chains, n_draws, 2) and traces.iterations.ndim == 1, "the traces' shapes")
+    expect(traces.log_joint.shape == (n_chains, len(traces.iterations)), "the log joint's shape")
+    expect(all(array.dtype.kind in "iuf" for array in (traces.kept, traces.log_joint, traces.iterations)), "the traces")
+    expect(traces.burn_in.shape == traces.settled.shape == (n_chains,), "the burn-in of the chains")
+    expect(traces.burn_in.dtype.kind in "iu" and traces.settled.dtype == bool, "the burn-in of the chains")
+    expect(bool((traces.burn_in >= 0).all()), "the burn-in of the chains")
 
 
 def read_order(tensors: Tensors, topics: tuple[TopicSet, ...], best_chain: int) -> np.ndarray:
@@ -154,6 +166,7 @@ def read_phrases(tensors: Tensors, n_words: int) -> Phrases | None:
     found = Phrases(*(tensors[f"phrases.{name}"] for name in OF_PHRASES))
     n = len(found)
     expect(found.first.shape == found.second.shape == (n,) and found.share.shape == (n, 2), "the phrases")
+    expect(found.share.dtype.kind == "f" and bool(((found.share >= 0) & (found.share <= 1)).all()), "the phrases")
     for places in (found.first, found.second):
         expect(places.dtype.kind in "iu" and bool(((places >= 0) & (places < n_words)).all()), "the phrases")
     return found
