@@ -19,6 +19,7 @@ SHARED = {
         "The exposure of each document; needed if the model was fitted with one.",
     ),
     "level": ("float, default=0.9", "The probability inside the interval."),
+    "values": ("ndarray of shape (..., n_topics)", "Numbers of each topic."),
     "min_chains": ("int", "Leave out topics that fewer chains have."),
     "feature_names": (
         "array-like of str, optional",
