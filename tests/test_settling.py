@@ -80,6 +80,7 @@ def test_a_burn_in_ends_when_the_rule_says_so(corpus, monkeypatch):
 
     def rule(log_joint, loss):
         asked.append(len(log_joint))
+        assert (log_joint < 0).all() and (loss > 0).all()  # the loss of 120 documents in nats
         return len(log_joint) == 16  # a value every five iterations: after 80
 
     monkeypatch.setattr(chains, "has_settled", rule)
