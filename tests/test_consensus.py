@@ -10,9 +10,12 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic import LDA, Seeds, SLDAClassifier, SLDARegressor, TopicDisplay, load, save
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference.predict import frozen_topics, predict_key
 from supertopic.model.consensus import ALIKE, Consensus, have_topics, match_chains
 from supertopic.report.summary import coef_draws, effects
+from supertopic.sampling.new_documents import infer_shares
 
 RUN = {"n_topics": 5, "burn_in": 12, "n_draws": 4, "n_chains": 3, "random_state": 0, "predict_sweeps": 8}
 SAME = np.tile(np.arange(6), (4, 1))  # the order of topics in four chains
@@ -146,7 +149,22 @@ def test_tables_are_means_over_the_chains_that_have_a_topic(corpus):
     assert model.match_topics()[model.best_chain_].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_order_survives_files_batches_and_names(corpus, tmp_path):
+def test_shares_of_documents_are_in_the_common_order(corpus):
+    run = RUN | {"n_topics": 8, "init": "random", "burn_in": 30}
+    model = SLDAClassifier(**run, words=False).fit(corpus.X, corpus.y)
+    posterior, tokens = model.posterior_, make_tokens(check_counts(corpus.X))
+    assert (posterior.order != np.arange(8)).any()
+    total = np.zeros((150, 8))
+    for chain, has in enumerate(posterior.consensus.has):
+        topics, key = frozen_topics(posterior.topics[0], chain, "cpu"), predict_key(posterior, 0, chain)
+        total += infer_shares(tokens, topics, 8, key, 1)[:, posterior.order[chain]] * has
+    total /= posterior.consensus.n_having
+    np.testing.assert_allclose(model.transform(corpus.X), total / total.sum(axis=1, keepdims=True))
+    for mine, inferred in zip(model.doc_topic_.T, model.transform(corpus.X).T, strict=True):
+        assert np.corrcoef(mine, inferred)[0, 1] > 0.75  # of the chains themselves, which know the responses
+
+
+def test_order_survives_files_batches_and_names(corpus, tmp_path, monkeypatch):
     model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y).name_topics({3: "three"})
     order = model.posterior_.order.copy()
     save(model, tmp_path / "model")
@@ -154,6 +172,7 @@ def test_order_survives_files_batches_and_names(corpus, tmp_path):
     np.testing.assert_array_equal(again.posterior_.order, order)
     np.testing.assert_array_equal(again.topic_word_, model.topic_word_)
     before = model.topic_word_.copy()
+    monkeypatch.setattr("supertopic.inference.fit.match_topics", None)  # topics stay where they are
     model.partial_fit(corpus.X[:40], corpus.y[:40])
     np.testing.assert_array_equal(model.posterior_.order, order)
     assert model.topic_name(3) == "three"
