@@ -657,7 +657,7 @@ SETTLED = [  # the start, the end of a burn-in, the consensus of chains, seeds
     m("inference/fit", "later batches match anew", "order = previous.order if previous else", "order =", "consensus pairs"),
     m("report/summary", "effects around the wrong mixture", "usual = np.einsum(\"cnrk,ck->cnr\", draws, shares)", "usual = np.einsum(\"cnrk,ck->cnr\", draws, shares[::-1])", "explain consensus"),
     m("inference/start", "held-out documents are factorised", "mask[np.linspace(0, n_docs - 1, min(n_docs, MOST_DOCUMENTS)).astype(int)] = True", "mask[: min(n_docs, MOST_DOCUMENTS)] = True", "start"),
-    m("inference/fit", "the start sees all documents", "start = Start(split.seen,", "start = Start(corpus,", "start"),
+    m("inference/fit", "the start sees all documents", "find_start(split.seen, response,", "find_start(corpus, response,", "start"),
     m("inference/start", "tf-idf instead of words", "weights[order, : len(used)] / tfidf.idf_", "weights[order, : len(used)]", "start"),
     m("inference/start", "seeds stay where they are", "found[:, used] = weights[order,", "found[:, used] = weights[:,", "start"),
     m("inference/start", "responses are not factorised", "LABELS * short_rows(", "0.0 * short_rows(", "start"),

@@ -101,15 +101,7 @@ def fit(
     whole = plan_of(corpus, response, config, seed)
     split = split_corpus(corpus, response, config, [seed, 1, *batch])
     earlier = known.earlier(config.n_words, covariates)
-    seeded = [] if known.seeds is None else known.seeds.places(known.vocabulary, config.n_words)
-    start = None
-    if config.init == "nmf" and earlier is None:
-        start = Start(split.seen, response, config.n_words, config.n_topics, seeded)
-    seeding = None
-    if known.seeds is not None:
-        factors = start.factors if start else None
-        share = factors.share if factors else previous.topics[0].word_shares() if previous else None
-        seeding = Seeding(known.seeds, seeded, share)
+    start, seeding = find_start(split.seen, response, config, known, first=earlier is None)
     priors = chain_priors(
         corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
         seeding, earlier, rate.link,
@@ -131,7 +123,7 @@ def fit(
             topic_sets(runs, priors, config), rate, covariates, counts, previous, known.discount, [seed, *batch],
             learners,
         )  # fmt: skip
-        posterior = assemble(made, plans[0], known, seeded)
+        posterior = assemble(made, plans[0], known, seeding)
     logger.info("%s: %d tokens in %.1f s", config.title, corpus.doc_start[-1], time.perf_counter() - began)
     return posterior
 
@@ -160,6 +152,25 @@ def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[
         return Split(corpus, None, None, mask)
     held_out = corpus.select(mask).load()
     return Split(corpus.select(~mask), held_out, every_few(held_out.target, config.n_draws, config.n_kept), mask)
+
+
+def find_start(
+    seen: Corpus, response: Response, config: Config, known: Known, first: bool
+) -> tuple[Start | None, Seeding | None]:
+    """Where chains start if their documents are the first ones, and how far each seed word belongs to its topic."""
+    seeds = known.seeds
+    places = [] if seeds is None else seeds.places(known.vocabulary, config.n_words)
+    start = None
+    if config.init == "nmf" and first:
+        start = Start(seen, response, config.n_words, config.n_topics, places)
+    if seeds is None:
+        return start, None
+    factors, share = start.factors if start else None, None
+    if factors:
+        share = factors.share
+    elif known.previous:
+        share = known.previous.topics[0].word_shares()
+    return start, Seeding(seeds, places, share)
 
 
 def start_checkpoint(
@@ -193,12 +204,13 @@ def topic_sets(runs: list[ChainRun], priors: list[ChainPrior], config: Config) -
     return tuple(found)
 
 
-def assemble(made: Ingredients, plan: Plan, known: Known, seeded: list[list[int]]) -> Posterior:
+def assemble(made: Ingredients, plan: Plan, known: Known, seeding: Seeding | None) -> Posterior:
     """The posterior from the chains."""
     config, previous, response = made.config, made.previous, made.response
     traces = trace_of(made)
     best = int(traces.kept[:, :, 0].mean(axis=1).argmax())
-    n_seeded = next((k for k, words in enumerate(seeded) if not words), len(seeded))  # free ones may be anywhere
+    places = seeding.places if seeding else []
+    n_seeded = next((k for k, words in enumerate(places) if not words), len(places))  # free ones may be anywhere
     # a chain of a later batch starts from its own topics, which stay in their places
     order = previous.order if previous else match_topics(made.topics, best, n_seeded)
     found = PredictionTerms((), np.zeros((config.n_chains, config.n_draws, 0)), None, made.past)
