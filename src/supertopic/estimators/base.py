@@ -16,13 +16,22 @@ from sklearn.utils.validation import check_is_fitted
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.docs import documented_fit
-from supertopic.estimators.encoding import Given, check_sizes, encode_documents
+from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
-from supertopic.estimators.validation import check_device, check_number, check_vocabulary, read_counts
+from supertopic.estimators.texts import (
+    Counts,
+    TextReader,
+    are_texts,
+    check_vectorizer,
+    learn_vocabularies,
+    read_texts,
+)
+from supertopic.estimators.validation import check_device, check_number, check_vocabulary, read_counts, refuse_counts
+from supertopic.inference.beside import LinearInputs
 from supertopic.inference.chains import Config
-from supertopic.inference.fit import Checkpointing, Known, fit
+from supertopic.inference.fit import NO_INPUTS, Checkpointing, Known, fit
 from supertopic.inference.predict import Settings, mean_topic_shares
 from supertopic.inference.weights import Learner
 from supertopic.model.posterior import Posterior
@@ -47,6 +56,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     optimize_priors: bool
     seeds: Any
     prior: Any
+    vectorizer: Any
     init: str
     burn_in: int | str
     max_seconds: float | None
@@ -61,6 +71,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     verbose: bool
     posterior_: Posterior
     vectorizer_: Any
+    word_vectorizer_: Any
     n_features_in_: int
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
     _learners: Sequence[Learner] = ()  # of further terms of omega
@@ -95,48 +106,89 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         for part in (as_seeds(self.seeds), as_prior(self.prior)):
             if part is not None:
                 part.check(self.n_topics)
+        check_vectorizer("vectorizer", self.vectorizer)
         check_device(self.device, self.n_topics, self.sampler, self.engine)
 
     def _config(self, n_words: int, seed: int | None) -> Config:
         """The parameters as `inference.fit` wants them."""
         return make_config(type(self).__name__, self.get_params(deep=False), n_words, seed)
 
-    def _update(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
-        discount: float, **more: Any,
-    ) -> Self:  # fmt: skip
+    def _update(self, X: Any, y: Any, feature_names: Any, discount: float, **more: Any) -> Self:
         more |= {"previous": getattr(self, "posterior_", None), "discount": discount}
-        return self._fit(X, y, sample_weight, covariates, feature_names, checkpointing, **more)
+        return self._fit(X, y, feature_names, **more)
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, covariates: Any, feature_names: Any, checkpointing: Checkpointing,
-        previous: Posterior | None = None, **more: Any,
-    ) -> Self:  # fmt: skip
+    def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
         self.check_parameters()
-        counts = self._validate_counts(X, reset=previous is None)
-        documents = Arrays(make_tokens(counts), no_target(counts.shape[0]))
-        if previous is None:
-            self.__dict__.pop("vectorizer_", None)  # that of another fit
+        reader, texts = None if previous is None else self._reader(), None
+        if are_texts(X):
+            texts = read_texts(X)
+            if previous is None:
+                reader, counts = learn_vocabularies(texts, self.vectorizer, getattr(self, "words", False))
+                feature_names = reader.topics.get_feature_names_out()
+                self.__dict__.pop("feature_names_in_", None)
+                self.n_features_in_ = counts.topics.shape[1]
+            else:
+                counts = self._count(texts)
+        else:
+            own = self._validate_counts(X, reset=previous is None)
+            counts, reader = Counts(own, own), reader if previous else None
+            refuse_counts(previous)
+        documents = Arrays(make_tokens(counts.topics), no_target(counts.topics.shape[0]))
         if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         known_names = previous.vocabulary if previous else getattr(self, "feature_names_in_", None)
         vocabulary = check_vocabulary(feature_names, self.n_features_in_, known_names, previous is not None)
-        more |= {"sample_weight": sample_weight, "covariates": covariates, "previous": previous}
-        return self.fit_corpus(documents, counts, y, vocabulary, checkpointing, **more)
+        word_names = previous.word_names if previous else None
+        if previous is None and reader is not None and reader.words is not None:
+            word_names = reader.words.get_feature_names_out()
+        more |= {"previous": previous, "word_names": word_names}
+        inputs = LinearInputs(counts.words if getattr(self, "words", False) else None)
+        self.fit_corpus(documents, counts.topics, y, vocabulary, inputs=inputs, **more)
+        self._keep_reader(reader)
+        if texts is not None and previous is None:
+            self.learn_phrases(texts, self.vectorizer_)
+        return self
+
+    def _keep_reader(self, reader: TextReader | None) -> None:
+        """Keep the vectorizers of the texts of this fit, and none of another one."""
+        for name, vectorizer in zip(("vectorizer_", "word_vectorizer_"), reader or (None, None), strict=True):
+            if vectorizer is None:
+                self.__dict__.pop(name, None)
+            else:
+                setattr(self, name, vectorizer)
+
+    def _reader(self) -> TextReader | None:
+        """The vectorizers, if the model was fitted to texts."""
+        vectorizer = getattr(self, "vectorizer_", None)
+        return None if vectorizer is None else TextReader(vectorizer, getattr(self, "word_vectorizer_", None))
+
+    def _count(self, texts: list[str]) -> Counts:
+        """The counts of texts."""
+        reader = self._reader()
+        if reader is None:
+            raise TypeError(
+                f"X must hold word counts, got text such as {texts[0][:40]!r}: the model was fitted to counts. Turn "
+                "texts into counts with the same vectorizer, or fit the model to texts."
+            )
+        return reader.counts(texts)
 
     def fit_corpus(
         self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
-        checkpointing: Checkpointing, *, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
+        checkpointing: Checkpointing, *, inputs: LinearInputs = NO_INPUTS, word_names: np.ndarray | None = None,
+        features: Any = None, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
         classes: Any = None, previous: Posterior | None = None, discount: float = 1.0,
     ) -> Self:  # fmt: skip
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
         check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
-        known = Known(vocabulary, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
-        given = Given(y, sample_weight, covariates, exposure, classes)
+        known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
+        given = Given(y, sample_weight, covariates, exposure, classes, features)
         corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
+        inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)
         config = self._config(self.n_features_in_, seed)
-        self.posterior_ = fit(corpus, encoded, columns, config, seed, known, counts, checkpointing, self._learners)
+        self.posterior_ = fit(
+            corpus, encoded, columns, config, seed, known, counts, checkpointing, self._learners, inputs
+        )
         return self
 
     def needs_counts(self) -> bool:
@@ -147,11 +199,18 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "posterior_")
         return self.posterior_
 
-    def _counts(self, X: Any) -> csr_array:
-        """The counts of new documents."""
+    def _read(self, X: Any) -> Counts:
+        """The counts of new documents, of which some may be texts."""
         check_is_fitted(self, "posterior_")
         self.check_parameters()
-        return self._validate_counts(X, reset=False)
+        if are_texts(X):
+            return self._count(read_texts(X))
+        counts = self._validate_counts(X, reset=False)
+        return Counts(counts, counts)
+
+    def _counts(self, X: Any) -> csr_array:
+        """The counts of topics' words of new documents."""
+        return self._read(X).topics
 
     def _settings(self) -> Settings:
         return Settings(self.predict_sweeps, effective_n_jobs(self.n_jobs), self.device)

@@ -40,8 +40,8 @@ class TopicClassifier(ClassifierMixin, Supervised):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         classes: ArrayLike | None = None, discount: float = 1.0, covariates: ArrayLike | None = None,
-        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60,
+        features: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior.
 
@@ -55,8 +55,9 @@ class TopicClassifier(ClassifierMixin, Supervised):
             As in `fit`. Once the classes are known it may be left out, or unknown throughout.
         ...
         """
-        checkpointing = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, y, sample_weight, covariates, feature_names, checkpointing, discount, classes=classes)
+        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features, "classes": classes}
+        more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
+        return self._update(X, y, feature_names, discount, **more)
 
     classes_ = Fitted(lambda posterior: class_response(posterior).classes)
     multilabel_ = Fitted(lambda posterior: class_response(posterior).multilabel)
@@ -65,18 +66,22 @@ class TopicClassifier(ClassifierMixin, Supervised):
         """Scores as scikit-learn has them: a vector for two classes."""
         return score.ravel() if class_response(self._fitted()).binary else score
 
-    def predict(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+    def predict(
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
-        documents = self._new(X, covariates)
+        documents = self._new(X, covariates, features=features)
         response = class_response(documents.posterior)
         chosen = response.chosen(documents.expected())
         return chosen if response.multilabel else response.classes[chosen]
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, covariates: ArrayLike | None = None
-    ) -> float:
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+    ) -> float:  # fmt: skip
         """The accuracy of predictions; with labels, the share of documents whose labels are all right."""
-        return float(accuracy_score(y, self.predict(X, covariates=covariates), sample_weight=sample_weight))
+        predicted = self.predict(X, covariates=covariates, features=features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -131,8 +136,10 @@ class SLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 25.0, multiclass: str = "shared", class_weight: Any = None,
-        calibrate: bool = True, words: bool = True, held_out: float | str = "auto", alpha: ArrayLike | None = None,
+        calibrate: bool = True, words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
+        alpha: ArrayLike | None = None,
         beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
+        vectorizer: Any = None,
         start: str = "mean", init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None,
         n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
         missing_label: Any = None, n_jobs: int | None = None, device: str = "cpu", engine: str = "threads",
@@ -151,27 +158,32 @@ class SLDAClassifier(TopicClassifier):
             class_weight=self.class_weight, missing_label=self.missing_label,
         )  # fmt: skip
 
-    def predict_proba(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+    def predict_proba(
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """The probability of each class (rows sum to 1), or of each label (rows need not).
 
         It is a mean over the draws of the weights and of the document's own topics, so that the probabilities of a text
         with few words are less extreme.
         """
-        return self._new(X, covariates).expected()
+        return self._new(X, covariates, features=features).expected()
 
     def predict_interval(
-        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The central posterior interval of each probability: lower and upper ends, shaped as from predict_proba.
 
         It contains the uncertainty of the weights and of the document's topics.
         """
         check_level(level)
-        return self._new(X, covariates).interval(level)
+        return self._new(X, covariates, features=features).interval(level)
 
-    def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
-        p = self.predict_proba(X, covariates=covariates)
+        p = self.predict_proba(X, covariates=covariates, features=features)
         if class_response(self._fitted()).binary:
             return np.log(p[:, 1] + 1e-300) - np.log(p[:, 0] + 1e-300)
         return np.log(p + 1e-300) - np.log1p(-p + 1e-16)
@@ -211,8 +223,10 @@ class MedLDAClassifier(TopicClassifier):
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 1.0, margin: float = 16.0, class_weight: Any = None,
-        calibrate: bool = True, words: bool = True, held_out: float | str = "auto", alpha: ArrayLike | None = None,
+        calibrate: bool = True, words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
+        alpha: ArrayLike | None = None,
         beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
+        vectorizer: Any = None,
         start: str = "mean", init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None,
         n_draws: int = 20, n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
         missing_label: Any = None, n_jobs: int | None = None, device: str = "cpu", engine: str = "threads",
@@ -226,17 +240,20 @@ class MedLDAClassifier(TopicClassifier):
             missing_label=self.missing_label,
         )  # fmt: skip
 
-    def decision_function(self, X: ArrayLike, *, covariates: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
-        return self._one_column(self._new(X, covariates).expected())
+        return self._one_column(self._new(X, covariates, features=features).expected())
 
     def predict_interval(
-        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The central posterior interval of each score: lower and upper ends, shaped as from decision_function.
 
         It contains the uncertainty of the weights and of the document's topics.
         """
         check_level(level)
-        lower, upper = self._new(X, covariates).interval(level)
+        lower, upper = self._new(X, covariates, features=features).interval(level)
         return self._one_column(lower), self._one_column(upper)

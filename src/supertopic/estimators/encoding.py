@@ -8,11 +8,14 @@ from sklearn.utils.validation import _check_sample_weight
 from supertopic.corpus.source import Corpus
 from supertopic.estimators.validation import (
     describe_covariates,
+    describe_features,
     log_exposure,
     new_covariates,
+    new_features,
     no_covariates,
     warn_of_many_topics,
 )
+from supertopic.inference.beside import LinearInputs
 from supertopic.model.posterior import Posterior
 from supertopic.model.priors import check_discount
 from supertopic.model.responses.base import Encoded, Response
@@ -28,6 +31,7 @@ class Given(NamedTuple):
     covariates: Any = None
     exposure: Any = None
     classes: Any = None
+    features: Any = None
 
 
 def check_sizes(corpus: Corpus, n_topics: int, n_chains: int, previous: Posterior | None, discount: Any) -> None:
@@ -59,3 +63,15 @@ def encode_documents(
     logs = None if given.exposure is None else log_exposure(given.exposure, len(lengths))
     encoded = response.encode(given.y, weight, logs, given.classes, sums)
     return corpus.with_target(encoded.target._replace(covariates=columns.standard(Z))), encoded, columns
+
+
+def with_features(inputs: LinearInputs, given: Given, previous: Posterior | None, n_docs: int) -> LinearInputs:
+    """What linear terms read, with the features of a user; later batches are scaled as the first one was."""
+    if previous is None:
+        columns, values = describe_features(given.features, n_docs)
+    else:
+        values = new_features(previous.features, given.features, n_docs)
+        columns = previous.features.columns if previous.features else None
+    if columns is None or values is None:
+        return inputs
+    return inputs._replace(columns=columns, features=values if inputs.docs is None else values[inputs.docs])

@@ -33,7 +33,7 @@ class LDA(TopicModel):
 
     def __init__(
         self, n_topics: int = 20, *, alpha: ArrayLike | None = None, beta: float = 0.01, optimize_priors: bool = False,
-        seeds: Any = None, prior: Any = None, init: str = "nmf", burn_in: int | str = "auto",
+        seeds: Any = None, prior: Any = None, vectorizer: Any = None, init: str = "nmf", burn_in: int | str = "auto",
         max_seconds: float | None = None, n_draws: int = 20, n_chains: int = 1, sampler: str = "auto",
         predict_sweeps: int = 40, n_jobs: int | None = None, device: str = "cpu", engine: str = "threads",
         random_state: Any = None, verbose: bool = False,
@@ -48,14 +48,14 @@ class LDA(TopicModel):
         self, X: ArrayLike, y: Any = None, *, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn topics from word counts.
+        """Learn topics from texts or word counts.
 
         Parameters
         ----------
         y : ignored
         ...
         """
-        return self._fit(X, None, None, None, feature_names, Checkpointing(checkpoint, checkpoint_every))
+        return self._fit(X, None, feature_names, checkpointing=Checkpointing(checkpoint, checkpoint_every))
 
     @documented_fit
     def partial_fit(
@@ -70,7 +70,7 @@ class LDA(TopicModel):
         ...
         """
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, None, None, None, feature_names, checkpointing, discount)
+        return self._update(X, None, feature_names, discount, checkpointing=checkpointing)
 
     def evaluate(self, X: ArrayLike, y: Any = None) -> tuple[np.ndarray, float, str]:
         """The negative log probability of a token in each document, by document completion, and the perplexity."""

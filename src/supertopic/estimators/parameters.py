@@ -23,6 +23,9 @@ ELSEWHERE = (
     "max_seconds",
     "random_state",
     "prior",
+    "vectorizer",
+    "words",
+    "priority",
 )  # a checkpoint does not depend on them
 
 
@@ -115,10 +118,11 @@ def make_config(kind: str, parameters: dict[str, Any], n_words: int, seed: int |
         "device",
         "engine",
     ]
-    same += ["calibrate", "words", "held_out"] if "held_out" in parameters else []
+    same += ["calibrate", "held_out"] if "held_out" in parameters else []
     priors = make_priors(parameters["n_topics"], parameters["alpha"], parameters["beta"], parameters.get("nu2", 1.0))
     return Config(
         n_words=n_words, priors=priors, learn_priors=bool(parameters["optimize_priors"]),
         verbose=bool(parameters["verbose"]), title=kind, identity=identity,
+        topics_first=parameters.get("priority") == "topics",
         **{name: parameters[name] for name in same},
     )  # fmt: skip

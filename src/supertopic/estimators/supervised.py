@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.fitted import Fitted
-from supertopic.estimators.validation import check_level, log_exposure, new_covariates, no_covariates
+from supertopic.estimators.texts import check_vectorizer, read_texts
+from supertopic.estimators.validation import (
+    check_level,
+    log_exposure,
+    new_covariates,
+    new_features,
+    no_covariates,
+    refuse_counts,
+)
 from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses.base import draw_interval
@@ -27,6 +35,7 @@ if TYPE_CHECKING:
     from supertopic.report.page import Page
 
 MOST_HELD_OUT = 0.5  # of the documents
+PRIORITIES = ("prediction", "topics")
 
 
 class Supervised(TopicModel):
@@ -35,12 +44,17 @@ class Supervised(TopicModel):
     c: float
     nu2: float
     calibrate: bool
-    words: bool
+    words: Any
+    priority: str
     held_out: Any
     _numbers = (*TopicModel._numbers, "nu2", "c")
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        if not isinstance(self.words, bool | np.bool_):
+            check_vectorizer("words", self.words)
+        if self.priority not in PRIORITIES:
+            raise ValueError(f"priority must be 'prediction' or 'topics', got {self.priority!r}.")
         share = self.held_out
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_HELD_OUT
         if not number and not (isinstance(share, str) and share == "auto"):
@@ -52,22 +66,25 @@ class Supervised(TopicModel):
     @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn topics and weights from word counts and the response of each document.
+        """Learn topics and weights from texts or word counts and the response of each document.
 
         Parameters
         ----------
         ...
         """
-        return self._fit(X, y, sample_weight, covariates, feature_names, Checkpointing(checkpoint, checkpoint_every))
+        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
+        return self._fit(X, y, feature_names, checkpointing=Checkpointing(checkpoint, checkpoint_every), **more)
 
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
-        discount: float = 1.0, covariates: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+        discount: float = 1.0, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior.
 
@@ -81,17 +98,21 @@ class Supervised(TopicModel):
             As in `fit`. From the second call on it may be left out, or unknown throughout.
         ...
         """
-        checkpointing = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, y, sample_weight, covariates, feature_names, checkpointing, discount)
+        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
+        more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
+        return self._update(X, y, feature_names, discount, **more)
 
     # predictions
 
-    def _new(self, X: Any, covariates: Any = None, exposure: Any = None) -> NewDocuments:
+    def _new(self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None) -> NewDocuments:
         """New documents, checked."""
-        posterior, counts = self._fitted(), self._counts(X)
-        n_docs, term = counts.shape[0], posterior.covariates
+        posterior, counts = self._fitted(), self._read(X)
+        if counts.words is counts.topics:
+            refuse_counts(posterior)
+        n_docs, term = counts.topics.shape[0], posterior.covariates
         Z = new_covariates(no_covariates() if term is None else term.columns, covariates, n_docs)
-        return NewDocuments(posterior, counts, Z, log_exposure(exposure, n_docs), self._settings())
+        values = new_features(posterior.features, features, n_docs)
+        return NewDocuments(posterior, *counts, values, Z, log_exposure(exposure, n_docs), self._settings())
 
     @abstractmethod
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -99,17 +120,17 @@ class Supervised(TopicModel):
 
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
-        exposure: ArrayLike | None = None, level: float = 0.9,
+        exposure: ArrayLike | None = None, features: ArrayLike | None = None, level: float = 0.9,
     ) -> Explanation:  # fmt: skip
         """Why a document gets its prediction: what each of its words adds to omega.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (1, n_words)
-            The word counts of one document.
+        X : str, or array-like or sparse matrix of shape (1, n_words)
+            One document: its text if the model was fitted to texts, or its word counts.
         feature_names : array-like of str, optional
             The vocabulary, as for `top_words`.
-        covariates, exposure : array-like, optional
+        covariates, exposure, features : array-like, optional
             As for `predict`.
         level : float, default=0.9
             The posterior probability inside the intervals.
@@ -119,7 +140,7 @@ class Supervised(TopicModel):
         Explanation
             Its parts add up to omega, over whose draws the prediction is a mean; `frame()` has them as a table.
         """
-        document = self._new(X, covariates, exposure)
+        document = self._new([X] if isinstance(X, str) else X, covariates, exposure, features)
         if document.counts.shape[0] != 1:
             raise ValueError(f"explain takes one document, got {document.counts.shape[0]}; give X[i : i + 1].")
         check_level(level)
@@ -130,7 +151,7 @@ class Supervised(TopicModel):
         """The documents whose predictions are least sure, row numbers of shape (n,): the best ones to label next.
 
         Classes: the largest probability is smallest; labels: the mean distance from a half; numbers: the widest 90 %
-        interval. `beside` are covariates and exposure, as for `predict`.
+        interval. `beside` are covariates, exposure and features, as for `predict`.
         """
         return np.argsort(-self._new(X, **beside).doubt(), kind="stable")[:n]
 
@@ -146,7 +167,7 @@ class Supervised(TopicModel):
         n : int, default=10
             The number of documents.
         beside : optional
-            `covariates` and `exposure`, as for `predict`.
+            `covariates`, `exposure` and `features`, as for `predict`.
 
         Returns
         -------
@@ -178,7 +199,7 @@ class Supervised(TopicModel):
         X, y : held-out documents and responses, optional
             With X also omega, with both also the loss and, for each chain, the score.
         **beside
-            exposure or covariates of these documents.
+            exposure, covariates or features of these documents.
 
         Returns
         -------
@@ -214,7 +235,7 @@ class Supervised(TopicModel):
         path : path, optional
             Where the page is written.
         vectorizer : CountVectorizer, optional
-            The fitted vectorizer; `vectorizer_` by default, which `fit_files` sets.
+            The fitted vectorizer of a model that was fitted to counts.
         title : str
             The heading.
         test : bool
@@ -222,7 +243,7 @@ class Supervised(TopicModel):
         rival : dict, optional
             Figures of another model on the same documents: {"name": ..., "accuracy": ..., "log_loss": ...}.
         **beside
-            covariates and exposure of the documents.
+            covariates, exposure and features of the documents.
 
         Returns
         -------
@@ -231,11 +252,13 @@ class Supervised(TopicModel):
         """
         from supertopic.report.page import Page, make_page
 
-        posterior, vectorizer = self._fitted(), vectorizer or getattr(self, "vectorizer_", None)
-        if vectorizer is None:
+        posterior, texts = self._fitted(), read_texts(texts)
+        own = vectorizer or getattr(self, "vectorizer_", None)
+        if own is None:
             raise ValueError("report shows texts: vectorizer is the fitted one that made the counts of the fit.")
-        texts = [str(text) for text in texts]
-        documents, names = self._new(vectorizer.transform(texts), **beside), vectorizer.get_feature_names_out()
+        documents, names = self._new(vectorizer.transform(texts) if vectorizer else texts, **beside), None
+        if vectorizer or posterior.vocabulary is None:
+            names = own.get_feature_names_out()
         title = title or f"{type(self).__name__} on {len(texts):,} documents"
         truth = None if y is None else posterior.response.truth(y, len(texts))
         kind, names = type(self).__name__, vocabulary_of(posterior, names)

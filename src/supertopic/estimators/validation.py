@@ -9,11 +9,14 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from supertopic.corpus.tokens import check_counts
+from supertopic.model.linear import FeatureColumns, FeatureWeights, Matrix, sparse_or_dense
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses.values import LEAST, MOST, plain_value
 from supertopic.model.terms import CovariateColumns
 from supertopic.warn import warn
 
 MOST_COVARIATE = 1e100  # their squares are added up
+MOST_FEATURES = 100_000  # columns
 TOKENS_A_TOPIC, FEW_TOPICS = 5, 10  # with fewer tokens a topic most topics are noise; a few topics do no harm
 
 
@@ -72,15 +75,15 @@ def check_level(level: float) -> None:
 
 
 def refuse_text(X: Any) -> None:
-    """Say what to do with raw text, of which scikit-learn would say that it is no number."""
+    """Say what to do with text that is no sequence of texts, of which scikit-learn would say that it is no number."""
     if not isinstance(X, str | list | tuple | np.ndarray) and not hasattr(X, "iloc"):
         return
     cells = [X] if isinstance(X, str) else np.asarray(X[:1], dtype=object).ravel()
     text = next((cell for cell in cells if isinstance(cell, str)), None)
     if text is not None:
         raise TypeError(
-            f"X must hold word counts, got text such as {text[:40]!r}. Turn text into counts first, in a pipeline: "
-            "make_pipeline(CountVectorizer(), model)."
+            f"X must be a list or column of texts, or word counts, got text such as {text[:40]!r} in a "
+            f"{type(X).__name__}. Fit and predict with texts, model.fit(texts, y), or with counts of one vectorizer."
         )
 
 
@@ -90,6 +93,72 @@ def read_counts(model: Any, X: Any, reset: bool) -> csr_array:
     if issparse(X) and X.format == "coo" and X.dtype.kind in "iub":
         X = X.astype(np.int64)  # duplicates are added up on the way to CSR: a sum may be too large for small types
     return check_counts(validate_data(model, X, reset=reset, accept_sparse="csr", dtype="numeric"))
+
+
+def refuse_counts(posterior: Posterior | None) -> None:
+    """Refuse counts for a model whose words are others than those of its topics: only texts have both."""
+    if posterior is not None and posterior.word_names is not None and posterior.words is not None:
+        raise TypeError(
+            "The model was fitted to texts, and has weights for words that are in no topic, such as stop words and "
+            "pairs of words: X must be texts, not counts."
+        )
+
+
+def check_features(features: Any, n_docs: int) -> Matrix:
+    """Features as a finite matrix of numbers, (n_docs, F)."""
+    kind = getattr(features, "dtype", None)
+    if kind is not None and np.dtype(kind).kind not in "iufb":
+        raise TypeError(f"features must hold numbers, got dtype {kind}.")
+    try:
+        values = check_array(
+            features, accept_sparse="csr", dtype=np.float64, ensure_2d=False, ensure_min_samples=0,
+            input_name="features",
+        )  # fmt: skip
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"features must hold finite numbers: {error}") from error
+    values = values[:, None] if values.ndim == 1 else values
+    if values.shape[0] != n_docs:
+        raise ValueError(f"X has {n_docs} documents but features has {values.shape[0]} rows; both must be as many.")
+    if values.shape[1] > MOST_FEATURES:
+        raise ValueError(f"features has {values.shape[1]:,} columns; at most {MOST_FEATURES:,} are possible.")
+    largest = abs(values).max() if 0 not in values.shape else 0.0
+    if largest > MOST_COVARIATE:
+        raise ValueError(f"features must be from {-MOST_COVARIATE:g} to {MOST_COVARIATE:g}, got {largest:g}.")
+    return sparse_or_dense(values)
+
+
+def describe_features(features: Any, n_docs: int) -> tuple[FeatureColumns | None, Matrix | None]:
+    """How features are scaled, and their values; sparse ones are not centred."""
+    if features is None:
+        return None, None
+    values = check_features(features, n_docs)
+    n = values.shape[1]
+    if issparse(values):
+        length = np.sqrt(values.multiply(values).sum() / max(n_docs, 1))
+        columns = FeatureColumns(np.zeros(n), np.full(n, 1.0 / length if length > 0 else 0.0))
+    else:
+        mean, sd = values.mean(axis=0) if n_docs else np.zeros(n), values.std(axis=0) if n_docs else np.zeros(n)
+        varies = sd > 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        scale = np.where(varies, 1.0 / np.where(varies, sd, 1.0), 0.0)
+        columns = FeatureColumns(mean, scale / np.sqrt(max(varies.sum(), 1)))
+    if not columns.scale.any():
+        raise ValueError(f"All {n:,} columns of features are the same for all documents: they say nothing.")
+    return columns, values
+
+
+def new_features(term: FeatureWeights | None, features: Any, n_docs: int) -> Matrix:
+    """Features of documents for a fitted model, (n_docs, F)."""
+    if term is None:
+        if features is not None:
+            raise ValueError("The model was fitted without features, or did not use them; leave features= out here.")
+        return np.zeros((n_docs, 0))
+    n = len(term.columns.mean)
+    if features is None:
+        raise ValueError(f"The model was fitted with {n:,} features; pass features= here, too.")
+    values = check_features(features, n_docs)
+    if values.shape[1] != n:
+        raise ValueError(f"features has {values.shape[1]:,} columns, but the model was fitted with {n:,}.")
+    return values
 
 
 def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:

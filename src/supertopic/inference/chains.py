@@ -48,7 +48,7 @@ class Config:
     sampler: str = "auto"
     predict_sweeps: int = 40
     calibrate: bool = True
-    words: bool = True
+    topics_first: bool = False  # linear terms explain only what topics leave
     held_out: float | str = "auto"
     n_jobs: int | None = None
     device: str = "cpu"

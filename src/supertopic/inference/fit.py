@@ -1,4 +1,4 @@
-"""A posterior from documents and responses: hold out, run chains, calibrate, shrink, learn words, assemble."""
+"""A posterior from documents and responses: hold out, run chains, calibrate, shrink, learn linear terms, assemble."""
 
 import logging
 import os
@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from supertopic.corpus.source import Corpus
+from supertopic.inference.beside import LinearInputs
 from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
 from supertopic.inference.held_out import choose_held_out
@@ -41,6 +42,7 @@ class Checkpointing(NamedTuple):
 
 
 NO_CHECKPOINT = Checkpointing()
+NO_INPUTS = LinearInputs()
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Known:
     """What is known before the documents are seen."""
 
     vocabulary: np.ndarray | None = None  # (V,)
+    word_names: np.ndarray | None = None  # (W,): of words with weights of their own, if these are others
     seeds: Seeds | None = None
     prior: Prior | None = None
     previous: Posterior | None = None  # that of earlier batches
@@ -68,6 +71,7 @@ class Known:
 def fit(
     corpus: Corpus, encoded: Encoded, covariates: CovariateColumns, config: Config, seed: int | None, known: Known,
     counts: csr_array | None = None, checkpointing: Checkpointing = NO_CHECKPOINT, learners: Sequence[Learner] = (),
+    inputs: LinearInputs = NO_INPUTS,
 ) -> Posterior:  # fmt: skip
     """The posterior of a model.
 
@@ -84,9 +88,11 @@ def fit(
     known : Known
         Vocabulary, seeds, another model, earlier batches.
     counts : csr_array, optional
-        Word counts of the same documents: words are learned from them.
+        Word counts of the same documents, for further terms.
     checkpointing, learners : Checkpointing, sequence of callables
-        Where to save the state of the chains; further terms, learned after topics and words (`model.terms.Residual`).
+        Where to save the state of the chains; further terms, learned after all others (`model.terms.Residual`).
+    inputs : LinearInputs
+        Words and features, whose weights are learned beside topics.
     """
     began, previous = time.perf_counter(), known.previous
     seed = previous.seed if previous else choose_seed(seed, checkpointing)
@@ -121,7 +127,7 @@ def fit(
         made = Ingredients(
             config, response, split, [runs[i : i + config.n_chains] for i in range(0, len(runs), config.n_chains)],
             topic_sets(runs, priors, config), rate, covariates, counts, previous, known.discount, [seed, *batch],
-            learners,
+            learners, inputs,
         )  # fmt: skip
         posterior = assemble(made, plans[0], known, seeding)
     logger.info("%s: %d tokens in %.1f s", config.title, corpus.doc_start[-1], time.perf_counter() - began)
@@ -221,6 +227,7 @@ def assemble(made: Ingredients, plan: Plan, known: Known, seeding: Seeding | Non
         response, made.topics, found.terms, found.scale, traces, best, order, plan.sampler, made.seed[0],
         n_batches=previous.n_batches + 1 if previous else 1,
         vocabulary=known.vocabulary,
+        word_names=known.word_names,
         topic_names=previous.topic_names if previous else names,
         phrases=previous.phrases if previous else None,
         held_out=found.held_out if found.held_out is not None else previous.held_out if previous else {"documents": 0},

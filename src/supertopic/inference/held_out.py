@@ -29,33 +29,24 @@ def choose_held_out(response: Response, target: Target, share: float | str, seed
     return held_out
 
 
-def describe_held_out(
-    shrinkage: Shrinkage, alone: Shrinkage, word_share: float, n_held_out: int, response: Response
-) -> dict[str, Any]:
+def describe_held_out(shrinkage: Shrinkage, alone: Shrinkage, n_held_out: int, response: Response) -> dict[str, Any]:
     """Losses on held-out documents, with a warning if topics do not predict their responses.
 
-    `alone` is the shrinkage of topics without words beside them, `word_share` the share of draws that words are in.
+    `alone` is the shrinkage of topics without linear terms beside them.
     """
-    weight, n = shrinkage.weight, shrinkage.weight.sum()
-    with np.errstate(divide="ignore"):
-        loss = -np.logaddexp(np.log(word_share) - shrinkage.loss, np.log1p(-word_share) - alone.loss)
+    weight, n, loss = shrinkage.weight, shrinkage.weight.sum(), shrinkage.loss
     gain = (weight * (alone.base_loss - loss)).sum(axis=1) * (len(weight) / n)
     parts = {"loss": loss, "base_loss": alone.base_loss}
     if shrinkage is not alone:
-        parts |= {"topics_loss": alone.loss, "words_loss": shrinkage.base_loss}
-    factors, mass = alone.posteriors[TOPICS]
-    both = word_share * shrinkage.posteriors[TOPICS][1] + (1.0 - word_share) * mass
+        parts |= {"topics_loss": alone.loss, "without_topics_loss": shrinkage.base_loss}
+    mass = alone.posteriors[TOPICS][1]
     found: dict[str, Any] = {"documents": n_held_out}
     found |= {name: float((weight * loss).sum() / n) for name, loss in parts.items()}
     found |= {
         "se": float(gain.std() / np.sqrt(len(gain))),  # of the difference of loss and base_loss
-        "shrinkage": (factors @ both).tolist(),
+        "shrinkage": shrinkage.factors[0].tolist(),
         "p_no_effect": mass[0].tolist(),
     }
-    if shrinkage is not alone and found["loss"] < found["base_loss"]:
-        base, topics, words, all_terms = (found[f"{name}loss"] for name in ("base_", "topics_", "words_", ""))
-        share = 0.5 * ((base - topics) + (words - all_terms)) / (base - all_terms)  # topics first, or words first
-        found["topics_share"] = float(np.clip(share, 0.0, 1.0))
     better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
     lost = np.flatnonzero(~better | (mass[0] > 0.5))
     if len(lost):

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.kernels.draws import content_streams, make_key
+from supertopic.model.linear import Matrix
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.base import average
 from supertopic.model.state import Topics, mean_topics
@@ -82,6 +83,8 @@ class SampledDocuments:
 
     posterior: HasTopics
     counts: csr_array  # (n_docs, V), checked
+    words: csr_array  # (n_docs, W), checked; the same where words with weights are those of topics
+    features: Matrix  # (n_docs, F)
     covariates: np.ndarray  # (n_docs, P), as the user gave them
     log_exposure: np.ndarray  # (n_docs, 1)
     settings: Settings = Settings()
@@ -115,9 +118,11 @@ class NewDocuments(SampledDocuments):
 
     def part(self, docs: slice | np.ndarray) -> "NewDocuments":
         """Some of the documents."""
+        counts = self.counts[docs]
         part = replace(
-            self, counts=self.counts[docs], covariates=self.covariates[docs], log_exposure=self.log_exposure[docs]
-        )
+            self, counts=counts, words=counts if self.words is self.counts else self.words[docs],
+            features=self.features[docs], covariates=self.covariates[docs], log_exposure=self.log_exposure[docs],
+        )  # fmt: skip
         if isinstance(docs, slice):
             part.__dict__["tokens"] = take(self.tokens, docs)  # a view
         return part

@@ -3,7 +3,8 @@
 With c > 1 the topics overfit the training responses, those of other documents too, so that even weights from left-out
 shares are too large; on pure noise all of them are. Held-out responses show by how much: the topics' part of omega is
 multiplied by a factor whose posterior is computed on documents that no chain has seen, under a prior that gives half of
-its mass to 0. It is one factor for all chains, since their mean is what predicts.
+its mass to 0. It is one factor for all chains, since their mean is what predicts. Words and features have a factor,
+too, which is estimated together with that of topics: either may be 0.
 """
 
 from typing import NamedTuple
@@ -17,13 +18,18 @@ from supertopic.model.responses.base import Response
 from supertopic.sampling.new_documents import FrozenTopics, draw_omegas
 
 FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
-BESIDE_WORDS = 0.6  # the usual factor of topics where words have weights of their own, else it is 1
+BESIDE_FACTORS = np.arange(16) / 10, np.arange(9) / 5  # of topics and of linear terms where there are both
+USUAL = 0.3, 0.85  # the factors of topics and of linear terms where nothing was held out
+MODELS = {"nothing": 0.05, "linear": 0.45, "topics": 0.1, "both": 0.4}  # prior probabilities of what has a factor
+LESS, AROUND = 0.7, 0.2  # of linear terms: how much smaller beside a topic factor of 1, give or take
+DRAWS_BESIDE = 24  # draws of topics that are compared with linear terms
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
 NOTHING = 0.5  # the prior probability that topics explain nothing
 PRIOR_WEIGHT, ROUNDS_OF_PRIORS = 5.0, 20  # the prior weighs as much as this many columns; rounds of empirical Bayes
 MOST_NUMBERS = 2**21
 ROUNDS = 2  # each factor is found given the others
-TOPICS, COVARIATES, SCALE = "topics", "covariates", "scale"  # what has a factor
+TOPICS, COVARIATES, SCALE = "topics", "covariates", "scale"  # what has a factor; topics have it with linear terms
+LINEAR = "linear"
 
 LogLikelihoods = dict[str, np.ndarray]  # of each factor's grid points, (n, n_questions), summed over held-out documents
 
@@ -38,18 +44,18 @@ class HeldOutDraws(NamedTuple):
 class Shrinkage(NamedTuple):
     """The posterior of the factors. Exclusive columns, of which exactly one is 1, are one."""
 
-    posteriors: dict[str, tuple[np.ndarray, np.ndarray]]  # of each factor: grid (n,), and mass (n, n_judged)
+    posteriors: dict[str, tuple[np.ndarray, np.ndarray]]  # of each factor: grid (n, 1 or 2), and mass (n, n_judged)
     loss: np.ndarray  # (n, n_judged): of each held-out response, itself left out of the posterior
-    base_loss: np.ndarray  # (n, n_judged): with covariates and words, but without topics
+    base_loss: np.ndarray  # (n, n_judged): with covariates and linear terms, but without topics
     weight: np.ndarray  # (n, n_judged)
     evidence: float  # log marginal likelihood of the held-out responses over the factor of topics
     grids: LogLikelihoods  # of all held-out documents so far, for later batches
 
     @property
-    def topic_factor(self) -> np.ndarray:
-        """The posterior mean of the factor of topics, (n_judged,)."""
+    def factors(self) -> np.ndarray:
+        """The posterior means of the factors of topics and linear terms, (1 or 2, n_judged)."""
         grid, mass = self.posteriors[TOPICS]
-        return grid @ mass
+        return grid.T @ mass
 
 
 def every_few(target: Target, n_draws: int, n_pairs: int) -> np.ndarray:
@@ -78,80 +84,88 @@ def factor_prior(mean: float) -> np.ndarray:
     return prior / prior.sum()
 
 
-class WordOmega(NamedTuple):
-    """What words add to omega of held-out documents, for some factors of topics."""
-
-    factors: np.ndarray  # (n,)
-    omega: np.ndarray  # (n, n_docs, R)
-
-
 def estimate_shrinkage(
     response: Response, target: Target, draws: list[HeldOutDraws], scales: np.ndarray,
-    words: WordOmega | None = None, earlier: LogLikelihoods | None = None,
+    linear: np.ndarray | None = None, earlier: LogLikelihoods | None = None,
 ) -> Shrinkage:  # fmt: skip
     """The factors of topics, covariates and the response's own parameter, given what the chains say of documents.
 
-    scales (n_draws, R or 0) are those of the draws of all chains, `earlier` is from held-out documents of earlier
-    batches.
+    scales (n_draws, R or 0) are those of the draws of all chains; linear (n, R) is what words and features add to the
+    documents; `earlier` is from held-out documents of earlier batches.
     """
     y, weight, offset = target[:3]
     topics, beside = (np.concatenate(parts) for parts in zip(*draws, strict=True))
+    if linear is not None:  # their factors have many points
+        some = np.arange(len(topics)) % max(1, len(topics) // DRAWS_BESIDE) == 0
+        topics, beside, scales = topics[some], beside[some[: len(beside)]], scales[some]
     n_columns = y.shape[1]
-    none, one = np.zeros(n_columns), np.ones(n_columns)
+    one = np.ones(n_columns)
 
     def log_p(at: dict[str, np.ndarray], of_mean: bool = True) -> np.ndarray:
-        a, b, v = at[TOPICS], at[COVARIATES], at[SCALE]
-        known = offset + interpolate(*words, a) if words else offset
+        (a, *c), b, v = at[TOPICS], at[COVARIATES][0], at[SCALE][0]
+        known = offset if linear is None else offset + c[0] * linear
         omega = known + a * topics + (b * beside if len(beside) else 0.0)
         score = response.log_score if of_mean else response.log_predictive
         return score(y, omega, v * scales if scales.size else scales)
 
-    nothing = {TOPICS: none, COVARIATES: none, SCALE: one}
+    grids = factor_grids(response.drawn, len(beside) > 0, linear is not None)
+    at = {name: np.repeat(np.ones((grid.shape[1], 1)), n_columns, axis=1) for name, (grid, _) in grids.items()}
+    nothing = at | {TOPICS: 0.0 * at[TOPICS], COVARIATES: 0.0 * at[COVARIATES]}
     n_judged = log_p(nothing).shape[1]
     weight = weight if n_judged == n_columns else weight.max(axis=1, keepdims=True)
-    grids = factor_grids(response.drawn, len(beside) > 0, words is not None)
-    earlier = earlier or {name: np.zeros((len(grid), n_judged)) for name, (grid, _) in grids.items()}
+    if earlier is None or any(len(earlier[name]) != len(grid) for name, (grid, _) in grids.items()):
+        earlier = {name: np.zeros((len(grid), n_judged)) for name, (grid, _) in grids.items()}
     summed = dict(earlier)
-    at, found = dict.fromkeys(grids, one), {name: np.zeros((1, n_judged)) for name in grids}
+    found = {name: np.zeros((1, n_judged)) for name in grids}
     for _ in range(ROUNDS if len(beside) or response.drawn else 1):
         for name in (SCALE, COVARIATES, TOPICS):
             grid, prior = grids[name]
             if len(grid) > 1:
-                logs = np.array([log_p(at | {name: x * one}, of_mean=name != SCALE) for x in grid])
+                logs = np.array([log_p(at | {name: x[:, None] * one}, of_mean=name != SCALE) for x in grid])
                 summed[name] = earlier[name] + np.sum(weight * logs, axis=1)
                 found[name] = log_posteriors(summed[name], prior)
-                at[name] = one * (grid @ np.exp(found[name]))
-    base = log_p(nothing | {COVARIATES: at[COVARIATES]})
-    if response.drawn:
-        base = np.array([log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one}) for v in SCALES])
-        base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(n_judged)].T
+                at[name] = (grid.T @ np.exp(found[name])) * one
     # `logs` are those of the topics' factor, the last one: the posterior of each response without itself
     without = found[TOPICS][:, None, :] - weight * logs
     alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
-    prior = grids[TOPICS][1]
+    grid, prior = grids[TOPICS]
+    none = grid[:, 0] == 0
+    if linear is None:
+        base = log_p(nothing | {COVARIATES: at[COVARIATES]})
+        if response.drawn:
+            base = np.array([log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one[None]}) for v in SCALES])
+            base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(n_judged)].T
+    else:
+        base = logsumexp(without[none] + logs[none], axis=0) - logsumexp(without[none], axis=0)
     likely = summed[TOPICS] + np.log(prior / prior.sum() + 1e-300)[:, None]
     posteriors = {name: (grid, np.exp(found[name])) for name, (grid, _) in grids.items()}
     return Shrinkage(posteriors, -alone, -base, weight, float(logsumexp(likely, axis=0).sum()), summed)
 
 
-def factor_grids(drawn: bool, covariates: bool, words: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The grid of each factor and its prior; a single point is a factor that stays 1."""
-    doubt = (1.0 - NOTHING) * factor_prior(BESIDE_WORDS if words else 1.0)
+def factor_grids(drawn: bool, covariates: bool, linear: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The points of each factor and their prior; a single point is a factor that stays 1."""
+    doubt = (1.0 - NOTHING) * factor_prior(1.0)
     doubt[0] = NOTHING
-    stays = np.ones(1), np.ones(1)
+    stays = np.ones((1, 1)), np.ones(1)
     return {
-        TOPICS: (FACTORS, doubt),
-        COVARIATES: (FACTORS[1:], factor_prior(1.0)[1:]) if covariates else stays,
-        SCALE: (SCALES, np.ones_like(SCALES)) if drawn else stays,
+        TOPICS: pair_grid() if linear else (FACTORS[:, None], doubt),
+        COVARIATES: (FACTORS[1:, None], factor_prior(1.0)[1:]) if covariates else stays,
+        SCALE: (SCALES[:, None], np.ones_like(SCALES)) if drawn else stays,
     }
 
 
-def interpolate(points: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """values (n, n_docs, R) interpolated for each column: at (R,) is between the points (n,)."""
-    low = np.clip(np.searchsorted(points, at, side="right") - 1, 0, len(points) - 2)
-    share = (at - points[low]) / (points[low + 1] - points[low])
-    columns = np.arange(len(at))
-    return (values[low, :, columns] * (1.0 - share)[:, None] + values[low + 1, :, columns] * share[:, None]).T
+def pair_grid() -> tuple[np.ndarray, np.ndarray]:
+    """Factors of topics and of linear terms beside them, (n, 2), and their prior: one of them, both, or neither."""
+    a, c = (values.ravel() for values in np.meshgrid(*BESIDE_FACTORS, indexing="ij"))
+    shapes = {
+        "nothing": (a == 0) & (c == 0),
+        "linear": (a == 0) * (c > 0) * np.exp(-0.5 * ((c - 1.0) / AROUND) ** 2),
+        "topics": (a > 0) * (c == 0) * a**8 * np.exp(-9.0 * a),
+        # few documents decide: topics that overlap with the words are usually worth about a third of their own factor
+        "both": (a > 0) * (c > 0) * a**1.5 * np.exp(-7.5 * a - 0.5 * ((c - 1.0 + LESS * a) / AROUND) ** 2),
+    }
+    prior = sum(MODELS[name] * shape / shape.sum() for name, shape in shapes.items())
+    return np.column_stack([a, c]), np.asarray(prior)
 
 
 def log_posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -173,16 +187,22 @@ def log_posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
 
 
 def spread(grid: np.ndarray, posterior: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n draws from the posterior (points, columns) of each column, as even as n draws can be: (n, columns)."""
-    draws = np.empty((n, posterior.shape[1]))
+    """n draws from the posterior (points, columns) of each column, as even as n draws can be: (n, columns, 1 or 2)."""
+    draws = np.empty((n, posterior.shape[1], grid.shape[1]))
     for r, p in enumerate(posterior.T):
         places = np.searchsorted(np.cumsum(p), (rng.permutation(n) + 0.5) / n)
         draws[:, r] = grid[np.minimum(places, len(grid) - 1)]
     return draws
 
 
-def draw_factors(shrinkage: Shrinkage | None, n: int, rng: np.random.Generator, usual: float) -> dict[str, np.ndarray]:
-    """n draws of each factor, (n, n_judged); the usual one where nothing was held out."""
+def draw_factors(
+    shrinkage: Shrinkage | None, n: int, rng: np.random.Generator, usual: tuple[float, float]
+) -> dict[str, np.ndarray]:
+    """n draws of each factor, (n, n_judged): topics, linear terms, ...; the usual ones where nothing was held out."""
     if shrinkage is None:
-        return {TOPICS: np.full((n, 1), usual), COVARIATES: np.ones((n, 1)), SCALE: np.ones((n, 1))}
-    return {name: spread(*posterior, n, rng) for name, posterior in shrinkage.posteriors.items()}
+        found = dict.fromkeys((COVARIATES, SCALE), np.ones((n, 1)))
+        return found | {TOPICS: np.full((n, 1), usual[0]), LINEAR: np.full((n, 1), usual[1])}
+    draws = {name: spread(*posterior, n, rng) for name, posterior in shrinkage.posteriors.items()}
+    pairs = draws[TOPICS]
+    linear = pairs[..., 1] if pairs.shape[2] > 1 else np.full(pairs.shape[:2], usual[1])
+    return {name: values[..., 0] for name, values in draws.items()} | {LINEAR: linear}

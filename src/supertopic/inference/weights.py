@@ -1,53 +1,46 @@
-"""From the chains' weights to the terms of predictions: shrinkage, words, further terms, and the level of omega."""
+"""From the chains' weights to the terms of predictions: shrinkage, linear terms, further terms, the level of omega."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit
 
-from supertopic.corpus.source import Arrays, Target
+from supertopic.corpus.source import Arrays, Target, select_target
+from supertopic.inference.beside import (
+    LinearFit,
+    LinearInputs,
+    Part,
+    Past,
+    Seen,
+    carry,
+    count_documents,
+    discounted_past,
+    learn_beside,
+    make_dictionary,
+)
 from supertopic.inference.chains import ChainRun, Config, Split
 from supertopic.inference.held_out import describe_held_out
 from supertopic.inference.level import FEW_LABELS, BaseRate, OmegaDraws, at_batch_level, level_of, shift_level
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
 from supertopic.inference.shrinkage import (
-    BESIDE_WORDS,
     COVARIATES,
+    LINEAR,
     SCALE,
     TOPICS,
+    USUAL,
     HeldOutDraws,
     Shrinkage,
     draw_factors,
     estimate_shrinkage,
 )
-from supertopic.inference.words import (
-    HeldOut,
-    Seen,
-    WordFit,
-    carry,
-    count_documents,
-    learn_words,
-    make_dictionary,
-    make_past,
-)
-from supertopic.model.posterior import Carryover, Posterior, TopicSet, WordCarryover
+from supertopic.inference.voices import describe_voices
+from supertopic.model.linear import Dictionary, FeatureWeights, LinearWeights, WordWeights
+from supertopic.model.posterior import Carryover, LinearCarryover, Posterior, TopicSet
 from supertopic.model.responses.base import Response
-from supertopic.model.terms import (
-    COPIES,
-    CovariateColumns,
-    CovariateWeights,
-    Dictionary,
-    Intercept,
-    Residual,
-    Term,
-    TopicWeights,
-    WordWeights,
-)
-from supertopic.sampling.pool import each
+from supertopic.model.terms import CovariateColumns, CovariateWeights, Intercept, Residual, Term, TopicWeights
+from supertopic.sampling.pool import Pool
 
 ALONE, BESIDE = "topics alone", "topics beside words"  # whose held-out log-likelihoods later batches go on with
 Learner = Callable[[Residual], Term]  # learns one more term, after topics and words
@@ -78,6 +71,7 @@ class Ingredients:
     discount: float
     seed: list[int]
     learners: Sequence[Learner] = ()
+    inputs: LinearInputs = LinearInputs()
 
     def rng(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng([self.seed[0], purpose, *self.seed[1:]])
@@ -110,7 +104,7 @@ def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
     terms = [topics, *with_covariates(made.covariates, beside), intercept(made, made.rate.base)]
-    return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, words=None))
+    return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, linear={}))
 
 
 def with_covariates(columns: CovariateColumns, eta: np.ndarray) -> list[CovariateWeights]:
@@ -137,16 +131,16 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     left_out, by_covariates = left_out_omega(made), seen.covariates @ beside.mean(axis=(0, 1)).T
     evidence = gather_held_out(made, scale)
     of_mean = response.with_scale(scale.mean(axis=(0, 1)))
-    alone, words = shrink_alone(made, evidence), None
-    if made.config.words and made.counts is not None:
-        target = seen._replace(offset=seen.offset + by_covariates)
-        words = fit_words(made, evidence, of_mean, Seen(made.counts[~split.mask], target, left_out))
-    shrinkage = alone if words is None else words.fit.shrinkage or alone
-    word_share = 0.0 if words is None else words.keep_copies(alone)
-    factors = DrawnFactors.draw(shrinkage, alone, word_share, scale.shape[:2], seen.y.shape[1], made.rng(2))
-    centre = usual_omega(made, topics)
+    alone, centre = shrink_alone(made, evidence), usual_omega(made, topics)
+    linear = fit_linear(
+        made, evidence, alone, of_mean, seen._replace(offset=seen.offset + by_covariates),
+        left_out - centre.mean(axis=0), centre,
+    )  # fmt: skip
+    shrinkage = alone if linear is None else linear.shrinkage or alone
+    usual = (1.0, 0.0) if linear is None else (1.0, 1.0) if made.config.topics_first else USUAL
+    factors = DrawnFactors.draw(shrinkage, usual, scale.shape[:2], seen.y.shape[1], made.rng(2))
     draws = factors.omega_draws(
-        seen, left_out - centre.mean(axis=0), by_covariates, words.fit.added if words else 0.0,
+        seen, left_out - centre.mean(axis=0), by_covariates, linear.fit.added if linear else 0.0,
         evidence.draws if evidence else [], centre,
     )  # fmt: skip
     further = learn_further(made, of_mean, seen, draws)
@@ -157,15 +151,28 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         topics.centred(centre).scaled(factors.topics),
         *(term.scaled(factors.covariates) for term in with_covariates(made.covariates, beside)),
         intercept(made, made.rate.base + level_of(shift)),
-        *(words.terms() if words else []),
+        *(linear.terms(factors.linear) if linear else []),
         *(term for term, _ in further),
     ]
     described, n_held_out = None if made.previous else {"documents": 0}, int(split.mask.sum())
-    if shrinkage and alone and n_held_out:
-        described = describe_held_out(shrinkage, alone, word_share, n_held_out, made.response)
-    of_words = words.carryover() if words else None
-    carryover = carry_over(made, scale, level_shift=shift, words=of_words, grids=summed_grids(made, alone, words))
+    if shrinkage and alone and evidence and n_held_out:
+        described = describe_held_out(shrinkage, alone, n_held_out, made.response)
+        described["voices"] = describe_voices(made.response, evidence.target, voice_parts(evidence, factors, linear))
+    of_linear = linear.carryover() if linear else {}
+    carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=summed_grids(made, alone, linear))
     return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
+
+
+def voice_parts(evidence: "Evidence", factors: "DrawnFactors", linear: "Linear | None") -> dict[str, np.ndarray]:
+    """What each term adds to omega of held-out documents, (n, R) each, in the mean of the draws."""
+    topics, beside = (np.concatenate(parts) for parts in zip(*evidence.draws, strict=True))
+    parts = {TopicWeights.name: topics.mean(axis=0) * factors.topics.mean(axis=(0, 1))}
+    if len(beside):
+        parts[CovariateWeights.name] = beside.mean(axis=0) * factors.covariates.mean(axis=(0, 1))
+    if linear is not None and len(linear.fit.held_out[0]) == len(topics[0]):
+        for name, omega in zip(linear.names, linear.fit.held_out, strict=True):
+            parts[name] = omega * factors.linear.mean(axis=(0, 1))
+    return parts
 
 
 def left_out_omega(made: Ingredients) -> np.ndarray:
@@ -190,11 +197,11 @@ def earlier_shift(made: Ingredients) -> np.ndarray:
     return earlier
 
 
-def summed_grids(made: Ingredients, alone: Shrinkage | None, words: "Words | None") -> dict[str, list[np.ndarray]]:
+def summed_grids(made: Ingredients, alone: Shrinkage | None, linear: "Linear | None") -> dict[str, list[np.ndarray]]:
     """Log-likelihoods of the factors on all held-out documents so far."""
     grids = dict(made.past.grids)
-    if words and words.fit.shrinkage and alone:
-        grids[BESIDE] = list(words.fit.shrinkage.grids.values())
+    if linear and linear.shrinkage:
+        grids[BESIDE] = list(linear.shrinkage.grids.values())
     if alone:
         grids[ALONE] = list(alone.grids.values())
     return grids
@@ -236,58 +243,116 @@ def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
     return Evidence(target, draws, np.concatenate(scale[:, pairs]), asked)
 
 
-@dataclass
-class Words:
-    """Words beside topics while they are learned."""
+@dataclass(frozen=True)
+class Linear:
+    """Words and features beside topics, as they were learned."""
 
-    dictionary: Dictionary
-    documents: np.ndarray  # (V + 1,)
-    fit: WordFit
+    names: list[str]
+    fit: LinearFit
+    shrinkage: Shrinkage | None  # of topics and of these terms together; None where topics come first
+    dictionary: Dictionary | None
+    documents: np.ndarray | None  # (W + 1,): that have each word, and all
+    inputs: LinearInputs
 
-    def keep_copies(self, alone: Shrinkage | None) -> float:
-        """The share of draws that words are in, in steps of a copy; the other copies become 0."""
-        share = float(self.fit.copies.any())
-        if self.fit.shrinkage and alone:
-            share = round(COPIES * expit(self.fit.shrinkage.evidence - alone.evidence)) / COPIES
-        self.fit.copies[round(COPIES * share) :] = 0.0
-        return share
+    def terms(self, factor: np.ndarray) -> list[LinearWeights]:
+        """The terms, with their factor (chain, draw, R)."""
+        found: list[LinearWeights] = []
+        for name, theta, variance in zip(self.names, self.fit.theta, self.fit.variance, strict=True):
+            weights = theta[None].astype(np.float32), variance.astype(np.float32), factor
+            if name == WordWeights.name and self.dictionary is not None:
+                found.append(WordWeights(*weights, self.dictionary))
+            elif self.inputs.columns is not None:
+                found.append(FeatureWeights(*weights, self.inputs.columns))
+        return found
 
-    def terms(self) -> list[WordWeights]:
-        return [WordWeights(self.dictionary, self.fit.copies)] if self.fit.copies.size else []
+    def carryover(self) -> dict[str, LinearCarryover]:
+        found = {}
+        for name, past in zip(self.names, self.fit.past, strict=True):
+            documents = self.documents if name == WordWeights.name else None
+            arrays = past.theta.astype(np.float32), past.precision.astype(np.float32)
+            found[name] = LinearCarryover(*arrays, past.penalty, documents)
+        return found
 
-    def carryover(self) -> WordCarryover:
-        past = self.fit.past
-        arrays = past.theta.astype(np.float32), past.precision.astype(np.float32)
-        return WordCarryover(self.documents, *arrays, past.penalty)
+
+def linear_parts(made: Ingredients, n_columns: int) -> tuple[dict[str, Part], Dictionary | None, np.ndarray | None]:
+    """Rows of words and features with what earlier batches know of their weights."""
+    inputs, previous, parts = made.inputs, made.previous, dict[str, Part]()
+    dictionary = documents = None
+
+    def past_of(name: str) -> Past | None:
+        known = made.past.linear.get(name)
+        if known is None:
+            return None
+        return discounted_past(Past(known.theta.astype(float), known.precision, known.penalty), made.discount)
+
+    if inputs.words is not None:
+        documents, known = count_documents(inputs.words), made.past.linear.get(WordWeights.name)
+        if known is not None and known.documents is not None:
+            documents = documents + made.discount * known.documents
+        dictionary, past = make_dictionary(documents, n_columns), past_of(WordWeights.name)
+        if past is not None and previous and previous.words:
+            past = carry(past, previous.words.dictionary, dictionary)
+        if len(dictionary.word):
+            parts[WordWeights.name] = Part(dictionary.rows(inputs.words), past)
+    if inputs.features is not None and inputs.columns is not None:
+        parts[FeatureWeights.name] = Part(inputs.columns.rows(inputs.features), past_of(FeatureWeights.name))
+    return parts, dictionary, documents
 
 
-def fit_words(made: Ingredients, evidence: Evidence | None, response: Response, seen: Seen) -> Words:
-    """Learn the weights of words; `seen` still has word counts in place of tf-idf rows."""
-    assert made.counts is not None
-    n_columns, known = seen.target.y.shape[1], made.past.words
-    documents = count_documents(made.counts)
-    if known:
-        documents = documents + made.discount * known.documents
-    dictionary, past = make_dictionary(documents, n_columns), None
-    if known and made.previous and made.previous.words:
-        old = make_past(known.theta, known.precision, known.penalty)
-        past = carry(old, made.previous.words.dictionary, dictionary, made.discount)
-    rows = dictionary.rows(made.counts)
-    n_threads = made.config.n_threads
-    asked = evidence.asked if evidence else np.zeros(0, int)
-    none = Target(*(array[:0] for array in seen.target))
-    held_out = HeldOut(
-        rows[asked], evidence.target if evidence else none, evidence.draws if evidence else [],
-        evidence.scales if evidence else np.zeros((0, 0)),
-    )  # fmt: skip
+def fit_linear(
+    made: Ingredients, evidence: Evidence | None, alone: Shrinkage | None, response: Response, seen: Target,
+    topics: np.ndarray, centre: np.ndarray,
+) -> Linear | None:  # fmt: skip
+    """Learn the weights of words and features, and the factors of topics and of these; None if there are none.
 
-    def run(verb: Callable[[int], Any], n: int) -> list[Any]:
-        return each(verb, n, min(n, n_threads), threading.Event())
+    `seen` is the target of the training documents, and topics (n_docs, R) what topics add to them.
+    """
+    parts, dictionary, documents = linear_parts(made, seen.y.shape[1])
+    if not parts:
+        return None
+    places = made.inputs.places(len(made.split.mask))
+    there, rows = places[~made.split.mask] >= 0, places[~made.split.mask]
+    first, judge = made.config.topics_first, None
+    none = Target(*(array[:0] for array in seen))
+    held_out, draws = Seen(np.zeros(0, int), none), list[HeldOutDraws]()
+    if evidence:
+        some = places[evidence.asked] >= 0
+        asked = select_target(evidence.target, some) if len(some) else evidence.target
+        draws = [
+            HeldOutDraws((own.topics - c)[:, some], own.covariates[:, some])
+            for own, c in zip(evidence.draws, centre, strict=True)
+        ]
+        of_topics, beside = (np.concatenate(side) for side in zip(*draws, strict=True))
+        known = asked.offset + (beside.mean(axis=0) if len(beside) else 0.0)
+        if first:
+            a = alone.factors[0] if alone else 1.0
+            known = known + a * of_topics.mean(axis=0)
 
-    fit = learn_words(
-        seen._replace(x=rows[~made.split.mask]), held_out, response, made.seed, run, past, discounted(made, BESIDE)
-    )
-    return Words(dictionary, documents, fit)
+            def judge(added: np.ndarray) -> np.ndarray:
+                omega = asked.offset + a * of_topics + added + (beside if len(beside) else 0.0)
+                return -(asked.weight * response.log_score(asked.y, omega, evidence.scales)).sum(axis=1)
+
+        held_out = Seen(places[evidence.asked][some], asked._replace(offset=np.broadcast_to(known, asked.y.shape)))
+    if first:
+        a = alone.factors[0] if alone else 1.0
+        seen = seen._replace(offset=seen.offset + a * topics)
+    pool = Pool(made.config.n_threads)
+    try:
+        fit = learn_beside(
+            list(parts.values()), Seen(rows[there], select_target(seen, there)), held_out, response, pool, judge
+        )
+    finally:
+        pool.close()
+    added = np.full(seen.y.shape, np.nan)
+    added[there] = fit.added
+    shrinkage = None
+    if evidence and draws and not first:
+        target = select_target(evidence.target, some) if len(some) else evidence.target
+        shrinkage = estimate_shrinkage(
+            made.response.plain(), target, draws, evidence.scales, np.sum(fit.held_out, axis=0),
+            discounted(made, BESIDE),
+        )  # fmt: skip
+    return Linear(list(parts), fit._replace(added=added), shrinkage, dictionary, documents, made.inputs)
 
 
 def usual_omega(made: Ingredients, topics: TopicWeights) -> np.ndarray:
@@ -307,40 +372,35 @@ def usual_omega(made: Ingredients, topics: TopicWeights) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DrawnFactors:
-    """Factors of each draw, (chain, draw, R): draws with words beside topics have others than those without."""
+    """Factors of each draw, (chain, draw, R)."""
 
     topics: np.ndarray
     covariates: np.ndarray
     scale: np.ndarray
-    with_words: np.ndarray  # (chain, draw) bool
+    linear: np.ndarray
 
     @classmethod
     def draw(
-        cls, beside: Shrinkage | None, alone: Shrinkage | None, word_share: float, shape: tuple[int, ...],
-        n_columns: int, rng: np.random.Generator,
+        cls, shrinkage: Shrinkage | None, usual: tuple[float, float], shape: tuple[int, ...], n_columns: int,
+        rng: np.random.Generator,
     ) -> "DrawnFactors":  # fmt: skip
-        n = shape[0] * shape[1]
-        with_words = np.arange(n) % COPIES < COPIES * word_share
-        both = draw_factors(beside, n, rng, BESIDE_WORDS), draw_factors(alone, n, rng, 1.0)
-        chosen = {
-            name: np.broadcast_to(
-                np.where(with_words[:, None], both[0][name], both[1][name]).reshape(*shape, -1), (*shape, n_columns)
-            )
-            for name in (TOPICS, COVARIATES, SCALE)
-        }
-        return cls(chosen[TOPICS], chosen[COVARIATES], chosen[SCALE], with_words.reshape(shape))
+        drawn = draw_factors(shrinkage, shape[0] * shape[1], rng, usual)
+        return cls(*(
+            np.broadcast_to(drawn[name].reshape(*shape, -1), (*shape, n_columns))
+            for name in (TOPICS, COVARIATES, SCALE, LINEAR)
+        ))  # fmt: skip
 
     def omega_draws(
-        self, seen: Target, topics: np.ndarray, covariates: np.ndarray, words: np.ndarray | float,
+        self, seen: Target, topics: np.ndarray, covariates: np.ndarray, linear: np.ndarray | float,
         held_out: list[HeldOutDraws], centre: np.ndarray,
     ) -> list[OmegaDraws]:  # fmt: skip
-        """Draws with and without words: their mean omega of training documents, and their spread on held-out ones."""
-        found = []
-        for kind in np.unique(self.with_words):
-            own = self.with_words == kind
-            a, b = self.topics[own].mean(axis=0), self.covariates[own].mean(axis=0)
+        """Draws with and without linear terms: mean omega of training documents, and spread on held-out ones."""
+        found, uses = [], (self.linear > 0).any(axis=2)
+        for kind in np.unique(uses):
+            own = uses == kind
+            a, b, c = (factor[own].mean(axis=0) for factor in (self.topics, self.covariates, self.linear))
             like = topics * a + covariates * b
-            omega = seen.offset + like + (words if kind else 0.0)
+            omega = seen.offset + like + (linear * c if kind else 0.0)
             found.append(OmegaDraws(float(own.mean()), omega, self.of_held_out(held_out, centre, own), like))
         return found
 
@@ -369,7 +429,9 @@ def learn_further(
     counts, config, columns = made.counts[~made.split.mask], made.config, made.covariates
     covariates = columns.mean + columns.scale * made.split.seen.target.covariates  # as those of new documents are
     topics = LearnedTopics(made.topics, made.seed[0])
-    documents = SampledDocuments(topics, counts, covariates, np.zeros((counts.shape[0], 1)), config.settings)
+    nothing = np.zeros((counts.shape[0], 0))
+    documents = SampledDocuments(topics, counts, counts, nothing, covariates, nothing.sum(axis=1, keepdims=True),
+                                 config.settings)  # fmt: skip
     for learner in made.learners:
         name = getattr(learner, "name", "")
         previous = next((term for term in made.previous.terms if term.name == name), None) if made.previous else None

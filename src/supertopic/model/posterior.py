@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from supertopic.model.consensus import Consensus, have_topics, match_chains
+from supertopic.model.linear import FeatureWeights, WordWeights
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Priors, WeightPriors
-from supertopic.model.terms import CovariateWeights, Intercept, Term, TopicWeights, WordWeights
+from supertopic.model.terms import CovariateWeights, Intercept, Term, TopicWeights
 
 T = TypeVar("T", bound=Term)
 TINY = 1e-300
@@ -84,13 +85,13 @@ class Phrases:
         return len(self.first)
 
 
-class WordCarryover(NamedTuple):
-    """What earlier documents say of words' weights: a normal density of each, without its prior."""
+class LinearCarryover(NamedTuple):
+    """What earlier documents say of the weights of a linear term: a normal density of each, without its prior."""
 
-    documents: np.ndarray  # (V + 1,): documents that have each word, and all documents
     theta: np.ndarray  # (n, R): the mean
     precision: np.ndarray  # (n, R)
     penalty: float  # the prior variance
+    documents: np.ndarray | None = None  # (W + 1,): documents that have each word, and all documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class Carryover:
     level: np.ndarray | None = None  # (R,): the offset of regressions, in the units of y
     level_shift: np.ndarray | None = None  # (3, R): see `inference.level`
     scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # (n, R): draws of the response's own parameter
-    words: WordCarryover | None = None
+    linear: dict[str, LinearCarryover] = field(default_factory=dict)  # by the name of the term
     grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
 
 
@@ -121,6 +122,7 @@ class Posterior:
     seed: int
     n_batches: int = 1
     vocabulary: np.ndarray | None = None  # (V,)
+    word_names: np.ndarray | None = None  # (W,): words with weights of their own; None: those of the vocabulary
     topic_names: dict[str, str] = field(default_factory=dict)
     phrases: Phrases | None = None
     held_out: dict[str, Any] = field(default_factory=lambda: {"documents": 0})
@@ -263,6 +265,16 @@ class Posterior:
     def words(self) -> WordWeights | None:
         found = self.find(WordWeights)
         return found if isinstance(found, WordWeights) else None
+
+    @property
+    def features(self) -> FeatureWeights | None:
+        found = self.find(FeatureWeights)
+        return found if isinstance(found, FeatureWeights) else None
+
+    @property
+    def n_direct(self) -> int:
+        """The number of words that may have weights of their own."""
+        return self.n_words if self.word_names is None else len(self.word_names)
 
     @property
     def intercept(self) -> Intercept:

@@ -1,4 +1,4 @@
-"""omega is a sum of terms: topics, covariates, an intercept, words. Everything that needs omega loops over them.
+"""omega is a sum of terms: topics, covariates, an intercept, words, features. Whatever needs omega loops over them.
 
 A term says what it adds to omega of some documents in each draw, splits that into named parts for one document, and
 turns into arrays for a file and back. Terms that are shrunk can be multiplied by a factor. omega is in standard units.
@@ -14,8 +14,6 @@ import scipy.sparse as sp
 from supertopic.corpus.source import Target
 from supertopic.kernels.moments import omegas
 from supertopic.model.responses.base import Response
-
-COPIES = 8  # of the words' weights
 
 
 class DrawPairs(NamedTuple):
@@ -48,7 +46,15 @@ class Documents(Protocol):
 
     @property
     def counts(self) -> sp.csr_array:
-        """Word counts, (n_docs, n_words)."""
+        """Counts of the words of topics, (n_docs, V)."""
+
+    @property
+    def words(self) -> sp.csr_array:
+        """Counts of the words that may have weights of their own, (n_docs, W); the same as `counts`, or others."""
+
+    @property
+    def features(self) -> sp.csr_array | np.ndarray:
+        """Further numbers of each document, (n_docs, F)."""
 
     @property
     def covariates(self) -> np.ndarray:
@@ -71,7 +77,7 @@ class Documents(Protocol):
 class Parts(NamedTuple):
     """What a term adds to omega of one document, split by word, or into parts with names of their own."""
 
-    by_word: np.ndarray | None  # (n, n_words, R), for the words that the document has
+    by_word: np.ndarray | None  # (n, n_words, R), for the words that the document has: see `Term.by_word`
     others: dict[str, np.ndarray]  # (n, R) each
 
 
@@ -79,6 +85,7 @@ class Term(ABC):
     """One summand of omega."""
 
     name: ClassVar[str]
+    by_word: ClassVar[str] = "counts"  # whose words `parts` splits it by: those of `counts` or of `words`
 
     @abstractmethod
     def omega(self, documents: Documents) -> np.ndarray:
@@ -105,6 +112,7 @@ class Shape(NamedTuple):
     n_draws: int
     n_columns: int
     n_words: int
+    n_direct: int  # words that may have weights of their own
     n_topics: tuple[int, ...]  # of each set of topics
     columns: list[slice]  # of the response that each set has weights for
 
@@ -267,66 +275,7 @@ class Intercept(Term):
         return found
 
 
-class Dictionary(NamedTuple):
-    """The words that have weights of their own."""
-
-    word: np.ndarray  # (n,): their columns
-    idf: np.ndarray  # (n,)
-
-    def rows(self, counts: sp.csr_array) -> sp.csr_array:
-        """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
-        x = counts if len(self.word) == counts.shape[1] else counts[:, self.word]
-        weight = (1.0 + np.log(x.data)) * self.idf[x.indices]
-        x = sp.csr_array((weight, x.indices, x.indptr), shape=x.shape)
-        length = np.sqrt(np.maximum(x.multiply(x).sum(axis=1), 1e-300))  # 0 where a document has none of the words
-        x.data /= np.repeat(length, np.diff(x.indptr))
-        return x
-
-
-@dataclass(frozen=True, eq=False)
-class WordWeights(Term):
-    """Direct weights of words, for what topics smooth over: copies that differ as weights would on other documents."""
-
-    dictionary: Dictionary
-    theta: np.ndarray  # (COPIES, R, n) float32; copies that are 0 are draws in which words add nothing
-
-    name: ClassVar[str] = "words"
-
-    def omega(self, documents: Documents) -> np.ndarray:
-        x = self.dictionary.rows(documents.counts)
-        added = np.array([x @ theta.T for theta in self.theta])  # every draw of eta has one of the copies
-        return added[documents.pairs.copies(len(added))]
-
-    def parts(self, document: Documents) -> Parts:
-        x, word = self.dictionary.rows(document.counts), document.counts.indices
-        place = np.searchsorted(self.dictionary.word, word)
-        found = np.zeros((len(self.theta), len(word), self.theta.shape[1]))
-        for i, (w, j) in enumerate(zip(word, place, strict=True)):
-            if j < len(self.dictionary.word) and self.dictionary.word[j] == w:
-                found[:, i] = self.theta[:, :, j] * x[0, j]
-        return Parts(found[document.pairs.copies(len(found))], {})
-
-    def coef(self, n_words: int) -> np.ndarray:
-        """The mean weights of all words, (R, n_words)."""
-        coef = np.zeros((self.theta.shape[1], n_words))
-        coef[:, self.dictionary.word] = self.theta.mean(axis=0, dtype=float)
-        return coef
-
-    def tensors(self) -> dict[str, np.ndarray]:
-        return {"word": self.dictionary.word, "idf": self.dictionary.idf, "theta": self.theta}
-
-    @classmethod
-    def from_tensors(cls, tensors: dict[str, np.ndarray], response: Response, shape: Shape) -> "WordWeights":
-        (word, idf), theta = (tensors["word"], tensors["idf"]), tensors["theta"]
-        expect(word.ndim == 1 and word.dtype.kind in "iu" and idf.shape == word.shape, "the words with weights")
-        expect(
-            (np.diff(word) > 0).all() and (word >= 0).all() and (word < shape.n_words).all(), "which words have weights"
-        )
-        expect(theta.ndim == 3 and len(theta) and theta.shape[1:] == (shape.n_columns, len(word)), "theta's shape")
-        return cls(Dictionary(word, idf), theta)
-
-
-TERMS: dict[str, type[Term]] = {kind.name: kind for kind in (TopicWeights, CovariateWeights, Intercept, WordWeights)}
+TERMS: dict[str, type[Term]] = {kind.name: kind for kind in (TopicWeights, CovariateWeights, Intercept)}  # and `linear`
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from supertopic.model.posterior import Carryover, Phrases, Posterior, TopicSet, Traces, WordCarryover, match_topics
+from supertopic.model.linear import LinearWeights
+from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
-from supertopic.model.terms import TERMS, Intercept, Shape, TopicWeights, WordWeights, expect
+from supertopic.model.terms import TERMS, Intercept, Shape, TopicWeights, expect
 
 Tensors = dict[str, np.ndarray]
 FACTS: dict[str, type] = {
     "n_draws": int, "best_chain": int, "sampler": str, "seed": int, "n_batches": int,
-    "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalty": float,
+    "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalties": dict,
 }  # fmt: skip
 OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training", "reported")
 OF_PHRASES = ("first", "second", "share")
@@ -25,13 +26,12 @@ MOST_SETS = 2**16
 
 def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     """Facts and arrays; no training document is among them."""
-    words = posterior.carryover.words
     facts: dict[str, Any] = {
         "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
         "seed": posterior.seed, "n_batches": posterior.n_batches,
         "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
         "n_sets": len(posterior.topics), "terms": [term.name for term in posterior.terms],
-        "penalty": words.penalty if words else 1.0, "response": {},
+        "penalties": {name: known.penalty for name, known in posterior.carryover.linear.items()}, "response": {},
     }  # fmt: skip
     tensors: Tensors = {"scale": posterior.scale, "training_scale": posterior.training_scale, "order": posterior.order}
     tensors |= {f"traces.{name}": getattr(posterior.traces, name) for name in OF_TRACES}
@@ -41,6 +41,8 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
         tensors |= {f"terms.{term.name}.{name}": array for name, array in term.tensors().items()}
     if posterior.vocabulary is not None:
         tensors["vocabulary"] = posterior.vocabulary
+    if posterior.word_names is not None:
+        tensors["word_names"] = posterior.word_names
     if posterior.phrases is not None:
         tensors |= {f"phrases.{name}": getattr(posterior.phrases, name) for name in OF_PHRASES}
     for name in posterior.response.learned:
@@ -64,10 +66,9 @@ def write_carryover(carryover: Carryover) -> Tensors:
                 tensors[f"carryover.weights.{i}.{kind}.{part}"] = np.array(
                     values
                 )  # float64: rounded, it may be singular
-    if carryover.words:
-        tensors |= {
-            f"carryover.words.{name}": getattr(carryover.words, name) for name in ("documents", "theta", "precision")
-        }
+    for term, known in carryover.linear.items():
+        arrays = {"documents": known.documents, "theta": known.theta, "precision": known.precision}
+        tensors |= {f"carryover.{term}.{name}": array for name, array in arrays.items() if array is not None}
     for name, grids in carryover.grids.items():
         tensors |= {f"carryover.grids.{name}.{i}": grid for i, grid in enumerate(grids)}
     return tensors
@@ -100,7 +101,11 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     expect(len(columns) == len(topics), "the number of sets of topics")
     n_chains, n_words, _ = first.word_topic.shape
     expect(0 <= facts["best_chain"] < n_chains, "best_chain")
-    shape = Shape(n_chains, facts["n_draws"], n_columns, n_words, tuple(part.n_topics for part in topics), columns)
+    word_names = tensors.get("word_names")
+    expect(word_names is None or word_names.ndim == 1, "the names of words")
+    n_direct = n_words if word_names is None else len(word_names)
+    n_topics = tuple(part.n_topics for part in topics)
+    shape = Shape(n_chains, facts["n_draws"], n_columns, n_words, n_direct, n_topics, columns)
     terms = []
     for name in facts["terms"]:
         expect(name in TERMS, f"the term {name!r}")
@@ -120,8 +125,8 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     traces = Traces(**{name: tensors[f"traces.{name}"] for name in OF_TRACES}, timings=facts["timings"])
     check_traces(traces, n_chains, facts["n_draws"])
     order = read_order(tensors, topics, facts["best_chain"])
-    words = next((term for term in terms if isinstance(term, WordWeights)), None)
-    carryover = read_carryover(tensors, facts["penalty"], topics, n_columns, len(words.dictionary.word) if words else 0)
+    sizes = {term.name: term.theta.shape[1] for term in terms if isinstance(term, LinearWeights)}
+    carryover = read_carryover(tensors, facts["penalties"], topics, n_columns, n_direct, sizes)
     for name, array in tensors.items():
         known = array
         if name == "traces.log_joint" and array.dtype.kind == "f":
@@ -130,7 +135,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
     return Posterior(
         response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
-        facts["seed"], facts["n_batches"], vocabulary, facts["topic_names"],
+        facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
         read_phrases(tensors, n_words), facts["held_out"],
         tensors["training_scale"], None, carryover,
     )  # fmt: skip
@@ -188,14 +193,15 @@ def read_topics(tensors: Tensors, prefix: str, n_draws: int) -> TopicSet:
 
 
 def read_carryover(
-    tensors: Tensors, penalty: float, topics: tuple[TopicSet, ...], n_columns: int, n_weights: int
-) -> Carryover:
-    """What `partial_fit` needs; a file of an old version has little of it."""
-    n_chains, n_words, _ = topics[0].word_topic.shape
+    tensors: Tensors, penalties: dict[str, Any], topics: tuple[TopicSet, ...], n_columns: int, n_direct: int,
+    sizes: dict[str, int],
+) -> Carryover:  # fmt: skip
+    """What `partial_fit` needs; a file of an old version has little of it. `sizes`: the weights of linear terms."""
+    n_chains = len(topics[0].word_topic)
     shapes: dict[str, tuple[int, ...]] = {"sums": (5, n_columns), "level": (n_columns,), "level_shift": (3, n_columns)}
-    shapes |= {"words.documents": (n_words + 1,)} | dict.fromkeys(
-        ("words.theta", "words.precision"), (n_weights, n_columns)
-    )
+    shapes["words.documents"] = (n_direct + 1,)
+    for term, n in sizes.items():
+        shapes |= dict.fromkeys((f"{term}.theta", f"{term}.precision"), (n, n_columns))
     weights = []
     for i, part in enumerate(topics):
         columns, width = part.training.shape[2:]
@@ -224,15 +230,18 @@ def read_carryover(
         else:
             expect(name in shapes and array.shape == shapes[name], f"{key}'s shape")
     expect(all(set(parts) == {0, 1, 2} for parts in grids.values()), "the shrinkage")
-    words = None
-    if "carryover.words.documents" in tensors:
-        documents, theta, precision = (
-            tensors[f"carryover.words.{name}"] for name in ("documents", "theta", "precision")
-        )
-        words = WordCarryover(documents, theta, precision, float(penalty))
+    linear = {}
+    for term in sizes:
+        if f"carryover.{term}.theta" in tensors:
+            penalty = penalties[term]
+            expect(isinstance(penalty, int | float) and 0 <= penalty < float("inf"), f"the penalty of {term}")
+            precision = tensors[f"carryover.{term}.precision"]
+            expect((precision >= 0).all(), f"the precision of {term}")
+            documents = tensors.get(f"carryover.{term}.documents")
+            linear[term] = LinearCarryover(tensors[f"carryover.{term}.theta"], precision, float(penalty), documents)
     return Carryover(
         tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
-        tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], words,
+        tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], linear,
         {kind: [parts[i] for i in range(3)] for kind, parts in grids.items()},
     )  # fmt: skip
 

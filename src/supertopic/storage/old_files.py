@@ -45,7 +45,7 @@ def modern_posterior(fitted: dict[str, Any], old: Tensors, burn_in: int) -> tupl
         "n_draws": eta.shape[1], "best_chain": fitted["best_chain_"], "sampler": fitted["sampler_"],
         "seed": fitted["seed_"], "n_batches": fitted.get("n_batches_", 1),
         "topic_names": fitted.get("topic_names_", {}), "held_out": held_out, "timings": fitted.get("timings_", {}),
-        "n_sets": n_sets, "terms": [], "penalty": 1.0, "response": {},
+        "n_sets": n_sets, "terms": [], "penalties": {}, "response": {},
     }  # fmt: skip
     n_topics = counts.shape[2] // n_sets
     tensors: Tensors = {"scale": old["scale"], "training_scale": old["scale"]}
@@ -168,7 +168,7 @@ def modern_carryover(old: Tensors, n_sets: int, n_chains: int, n_columns: int, f
     if {"documents", "theta", "theta_precision", "penalty"} <= learned.keys():
         tensors["carryover.words.documents"] = learned["documents"]
         tensors |= {"carryover.words.theta": learned["theta"], "carryover.words.precision": learned["theta_precision"]}
-        facts["penalty"] = float(learned["penalty"].item())
+        facts["penalties"] = {"words": float(learned["penalty"].item())}
     for name, kind in GRIDS.items():
         tensors |= {f"carryover.grids.{kind}.{i}": learned[f"{name}_{i}"] for i in range(3) if f"{name}_{i}" in learned}
     return tensors

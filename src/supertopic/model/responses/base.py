@@ -304,6 +304,10 @@ class Response(ABC):
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """y, checked, in the form that the methods below compare with predictions; NaN where it is unknown."""
 
+    def encoded_truth(self, y: np.ndarray) -> np.ndarray:
+        """The same from columns of a target without unknown responses, (n_docs, R)."""
+        return y
+
     @abstractmethod
     def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The loss of each document in each draw, (n_docs, n_draws)."""

@@ -228,6 +228,13 @@ class ClassResponse(Response):
             )
         return np.where(unknown[:, None], np.nan, (y[:, None] == self.classes).astype(float))
 
+    def encoded_truth(self, y: np.ndarray) -> np.ndarray:
+        if self.binary:
+            return np.hstack([1.0 - y, y])
+        if self.sticks:  # of the sticks that a document reaches, only the last may be 1
+            return np.hstack([y, 1.0 - y.sum(axis=1, keepdims=True)])
+        return y
+
     def right(self, truth: np.ndarray, expected: np.ndarray) -> np.ndarray:
         """Which predictions (n_docs, n_answers) are right: (n_docs, n_labels), or (n_docs, 1)."""
         if self.multilabel:

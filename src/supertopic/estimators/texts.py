@@ -1,0 +1,124 @@
+"""Raw texts as counts: a clean vocabulary for topics, and everything that texts have for words with own weights.
+
+Topics are read by people, so that stop words, numbers and left-overs of markup are left out. Predictions need them:
+"not", "no" and "not good" are gone with the stop words. Words with weights of their own are therefore all words, pairs
+of neighbours, and question and exclamation marks.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+from supertopic.corpus.tokens import check_counts
+from supertopic.report.words import LEFTOVERS
+from supertopic.warn import warn
+
+TOPIC_WORD = r"(?u)\b(?=\w*[^\W\d_])\w\w+\b"  # two characters or more, one of them a letter
+ANY_WORD = r"(?u)\b\w+\b|[!?]"
+FEW_TEXTS = 100  # of fewer texts, words of a single one are kept
+ROWS = (list, tuple, np.ndarray)
+
+
+class Counts(NamedTuple):
+    """Documents as counts."""
+
+    topics: csr_array  # (n_docs, V)
+    words: csr_array  # (n_docs, W): of words with weights of their own
+
+
+def are_texts(X: Any) -> bool:
+    """Whether X is a sequence of texts: a list, an array or a Series whose first known element is a string."""
+    if isinstance(X, str) or not (isinstance(X, ROWS) or (hasattr(X, "to_numpy") and hasattr(X, "dtype"))):
+        return False
+    if getattr(X, "ndim", 1) != 1:
+        return False
+    values = X if isinstance(X, list | tuple) else np.asarray(X, dtype=object)
+    known = next((value for value in values if not is_missing(value)), None)
+    return isinstance(known, str)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for no text: None, NaN, pandas' NA."""
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def read_texts(X: Any) -> list[str]:
+    """Texts as a list of strings; missing ones are empty, and a warning says how many there are."""
+    values = list(X) if isinstance(X, list | tuple) else np.asarray(X, dtype=object).tolist()
+    missing = 0
+    for i, value in enumerate(values):
+        if is_missing(value):
+            values[i], missing = "", missing + 1
+        elif not isinstance(value, str):
+            raise TypeError(f"X holds texts, but element {i} is {value!r}, a {type(value).__name__}.")
+    if missing:
+        warn(f"{missing:,} of {len(values):,} texts are missing (None or NaN); they count as empty texts.")
+    return values
+
+
+def topic_vectorizer(given: Any, n_texts: int) -> CountVectorizer:
+    """The vectorizer of topics, not fitted: the given one, or English without stop words."""
+    if given is not None:
+        return clone(given)
+    stop_words = sorted(ENGLISH_STOP_WORDS | LEFTOVERS)
+    return CountVectorizer(stop_words=stop_words, token_pattern=TOPIC_WORD, min_df=1 if n_texts < FEW_TEXTS else 2)
+
+
+def word_vectorizer(words: Any, given: Any, n_texts: int) -> CountVectorizer | None:
+    """The vectorizer of words with weights, not fitted; None if there are none, or if they are those of topics.
+
+    `words` is the estimator's parameter, `given` the vectorizer of topics if it is the user's: words are then found in
+    the same way, but no stop words are left out, and pairs of neighbours are words, too.
+    """
+    if isinstance(words, CountVectorizer):
+        return clone(words)
+    if not words:
+        return None
+    least = 1 if n_texts < FEW_TEXTS else 2
+    if given is None:
+        return CountVectorizer(token_pattern=ANY_WORD, ngram_range=(1, 2), min_df=least)
+    if not isinstance(given, CountVectorizer) or callable(given.analyzer) or given.vocabulary is not None:
+        return None
+    longest = max(2, given.ngram_range[1]) if given.analyzer == "word" else given.ngram_range[1]
+    return clone(given).set_params(
+        stop_words=None, ngram_range=(given.ngram_range[0], longest), min_df=least, max_df=1.0, max_features=None
+    )
+
+
+def check_vectorizer(name: str, given: Any) -> None:
+    """Refuse what is no vectorizer of counts."""
+    if given is not None and not (hasattr(given, "fit_transform") and hasattr(given, "get_feature_names_out")):
+        raise ValueError(f"{name} must be a CountVectorizer, got {given!r}.")
+
+
+class TextReader(NamedTuple):
+    """Fitted vectorizers; without one of words these are the words of topics."""
+
+    topics: CountVectorizer
+    words: CountVectorizer | None
+
+    def counts(self, texts: list[str]) -> Counts:
+        """The counts of texts."""
+        topics = check_counts(self.topics.transform(texts))
+        return Counts(topics, topics if self.words is None else check_counts(self.words.transform(texts)))
+
+
+def learn_vocabularies(texts: list[str], vectorizer: Any, words: Any) -> tuple[TextReader, Counts]:
+    """Vectorizers fitted to texts, and the counts of these."""
+    try:
+        topics = topic_vectorizer(vectorizer, len(texts))
+        of_topics = check_counts(topics.fit_transform(texts))
+    except ValueError as error:
+        if "empty vocabulary" not in str(error) and "no terms remain" not in str(error).lower():
+            raise
+        raise ValueError(
+            f"No words are left of {len(texts):,} texts: they are empty, or consist of stop words and numbers. "
+            "vectorizer=CountVectorizer(...) says what a word is."
+        ) from error
+    found = word_vectorizer(words, vectorizer, len(texts))
+    of_words = of_topics if found is None else check_counts(found.fit_transform(texts))
+    return TextReader(topics, found), Counts(of_topics, of_words)

@@ -1,0 +1,318 @@
+"""Weights of words and features beside topics: one ridge regression of the response on all of them.
+
+Topics are left out of it. Even left-out shares of training documents know their responses a little, so that a
+regression on both would believe the topics too much; how much each contributes is decided on held-out documents
+(`inference.shrinkage`). Prior variances are chosen by cross-validation, one for words and one for features, down to 0.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from supertopic.corpus.source import Target, select_target
+from supertopic.inference.blocks import make_block
+from supertopic.inference.ridge import Ridge, Solution
+from supertopic.model.linear import Dictionary, FeatureColumns, Matrix
+from supertopic.model.responses.base import Response
+from supertopic.sampling.pool import Pool
+
+PENALTIES = (0.0, *(5.0 ** np.arange(-2, 7)).tolist())  # prior variances that are tried, for rows of length 1
+FIRST = PENALTIES.index(25.0)
+FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
+LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents do not support words; more weights would need much memory
+CLOSE, EXACT = 1e-4, 1e-5  # relative gain of the cost that ends a regression, while penalties are chosen and after
+
+
+class Past(NamedTuple):
+    """What earlier documents say of theta: a normal density of each weight, without its prior."""
+
+    theta: np.ndarray  # (n, R): the mean, under the prior
+    precision: np.ndarray  # (n, R): without the prior's
+    penalty: float  # the prior variance
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The variance of each weight, (n, R)."""
+        prior = 1.0 / self.penalty if self.penalty > 0 else 1e30
+        return 1.0 / (self.precision + prior)
+
+
+def discounted_past(past: Past, discount: float) -> Past:
+    """The past if each of its documents counts for less."""
+    precision = discount * past.precision
+    found = Past(past.theta, precision, past.penalty)
+    return found._replace(theta=discount * past.theta / past.variance * found.variance)
+
+
+def carry(past: Past, old: Dictionary, new: Dictionary) -> Past:
+    """The past for another dictionary: a word whose idf is larger needs less weight for the same effect."""
+    _, theirs, ours = np.intersect1d(old.word, new.word, assume_unique=True, return_indices=True)
+    ratio = (old.idf[theirs] / new.idf[ours])[:, None]
+    theta, precision = (np.zeros((len(new.word), past.theta.shape[1])) for _ in range(2))
+    theta[ours], precision[ours] = past.theta[theirs] * ratio, past.precision[theirs] / ratio**2
+    return Past(theta, precision, past.penalty)
+
+
+def count_documents(counts: Matrix) -> np.ndarray:
+    """The documents that have each word, and all documents: (W + 1,)."""
+    return np.append(np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0])
+
+
+def make_dictionary(n_docs: np.ndarray, n_columns: int) -> Dictionary:
+    """Words of two documents or more; where these are too many, those of the most documents."""
+    *_, whole = n_docs
+    order = np.argsort(-n_docs[:-1], kind="stable")[: MOST_WEIGHTS // max(n_columns, 1)]
+    word = np.sort(order[n_docs[order] > 1])
+    return Dictionary(word, np.log((1.0 + whole) / (1.0 + n_docs[word])) + 1.0)
+
+
+class LinearInputs(NamedTuple):
+    """What linear terms read of documents, of all or of some."""
+
+    words: csr_array | None = None  # counts, (n, W)
+    features: Matrix | None = None  # (n, F)
+    columns: FeatureColumns | None = None
+    docs: np.ndarray | None = None  # the numbers of the documents, in ascending order; None: all
+
+    def places(self, n_docs: int) -> np.ndarray:
+        """The row of each document, -1 where there is none: (n_docs,)."""
+        if self.docs is None:
+            return np.arange(n_docs)
+        found = np.full(n_docs, -1)
+        found[self.docs] = np.arange(len(self.docs))
+        return found
+
+
+class Part(NamedTuple):
+    """Rows of documents for one linear term, and what earlier batches know of its weights."""
+
+    x: Matrix  # (n_docs, n)
+    past: Past | None = None
+
+
+class Seen(NamedTuple):
+    """Documents that weights are learned from."""
+
+    rows: np.ndarray  # their numbers among the rows of x
+    target: Target  # whose offset is a known part of omega
+
+
+class LinearFit(NamedTuple):
+    """What was learned of the weights of each part."""
+
+    theta: list[np.ndarray]  # (n, R) each
+    variance: list[np.ndarray]  # (n, R) each: of theta on other documents of this kind
+    past: list[Past]  # what is known from now on
+    added: np.ndarray  # (n_seen, R): the sum for seen documents if these were new; NaN where unknown
+    held_out: list[np.ndarray]  # (n_held_out, R) each: from seen documents alone
+
+
+class Fold(NamedTuple):
+    """A regression on the documents of other folds."""
+
+    ridge: Ridge
+    held: np.ndarray  # a mask of the documents of this fold
+    target: Target  # theirs
+
+
+class Search:
+    """Prior variances by cross-validation: one after the other is moved while the loss in other folds falls."""
+
+    def __init__(self, problem: "Problem"):
+        fold, self.n_folds = make_folds(len(problem.target.y))
+        self.problem, self.folds = problem, []
+        for i in range(self.n_folds):
+            seen = fold != i
+            self.folds.append(Fold(problem.ridge(seen), ~seen, select_target(problem.target, ~seen)))
+        self.latest: list[Solution | None] = [None] * self.n_folds
+        self.known: dict[tuple[int, ...], tuple[float, list[np.ndarray]]] = {}  # loss, and held omega of each fold
+
+    def loss(self, places: tuple[int, ...]) -> float:
+        """The loss in other folds with the prior variances at these places of PENALTIES."""
+        if places not in self.known:
+            total, omegas = 0.0, []
+            for i, fold in enumerate(self.folds):
+                self.latest[i] = fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], CLOSE)
+                omega = self.problem.omega(fold.ridge.theta(self.latest[i]), fold.held)
+                total += self.problem.response.cost(fold.target, self.problem.offset[fold.held] + omega)[0]
+                omegas.append(omega)
+            self.known[places] = total, omegas
+        return self.known[places][0]
+
+    def best(self) -> tuple[int, ...]:
+        """The places of the best prior variances."""
+        here, before = (FIRST,) * len(self.problem.parts), None
+        while here != before:
+            before = here
+            for part in range(len(here)):
+                for way in (1, -1):
+                    while 0 <= here[part] + way < len(PENALTIES):
+                        there = (*here[:part], here[part] + way, *here[part + 1 :])
+                        if not self.loss(there) < self.loss(here):
+                            break
+                        here = there
+        return here
+
+    def added(self, places: tuple[int, ...]) -> np.ndarray:
+        """omega of each document from other folds, NaN in folds that are not held out, (n_docs, R)."""
+        self.loss(places)
+        found = np.full(self.problem.target.y.shape, np.nan)
+        for fold, omega in zip(self.folds, self.known[places][1], strict=True):
+            found[fold.held] = omega
+        return found
+
+    def variance(self, places: tuple[int, ...], theta: list[np.ndarray], rows: np.ndarray) -> float | None:
+        """The mean variance of omega of other documents, by leaving out a fold at a time (the jackknife)."""
+        away = []
+        for i, fold in enumerate(self.folds):
+            self.latest[i] = fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], EXACT)
+            other = fold.ridge.theta(self.latest[i])
+            change = [b - a for a, b in zip(theta, other, strict=True)]
+            away.append(float(np.mean(sum_parts(self.problem.parts, rows, change) ** 2)))
+        return (FOLDS - 1.0) * float(np.mean(away)) if len(rows) else None
+
+
+def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
+    """The fold of each document, and how many of the folds are held out."""
+    return np.random.default_rng(0).permutation(n_docs) % FOLDS, min(FOLDS, 1 + FOLDS * ENOUGH // n_docs)
+
+
+def sum_parts(parts: Sequence[Part], rows: np.ndarray, theta: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of x @ theta over the parts, for some rows: (n_rows, R)."""
+    return np.sum([np.asarray(part.x[rows] @ own) for part, own in zip(parts, theta, strict=True)], axis=0)
+
+
+class Problem(NamedTuple):
+    """The regression on some documents."""
+
+    parts: list[Part]
+    rows: np.ndarray
+    response: Response
+    target: Target
+    pool: Pool
+
+    @property
+    def offset(self) -> np.ndarray:
+        """The known part of omega, with the sum at the centres of the weights, (n_docs, R)."""
+        known = np.broadcast_to(self.target.offset, self.target.y.shape)
+        for part in self.parts:
+            if part.past is not None and part.past.theta.any():
+                known = known + np.asarray(part.x[self.rows] @ part.past.theta)
+        return known
+
+    def ridge(self, docs: np.ndarray | slice = slice(None)) -> Ridge:
+        """The regression on some of the documents."""
+        blocks = [make_block(part.x[self.rows[docs]], self.pool) for part in self.parts]
+        variances = [None if part.past is None else part.past.variance.astype(np.float32) for part in self.parts]
+        return Ridge(blocks, variances, self.response, select_target(self.target, docs), self.offset[docs])
+
+    def omega(self, theta: list[np.ndarray], docs: np.ndarray) -> np.ndarray:
+        """What weights add to some of the documents, beyond their centres."""
+        return sum_parts(self.parts, self.rows[docs], theta)
+
+
+def learn_beside(
+    parts: list[Part], seen: Seen, held_out: Seen, response: Response, pool: Pool,
+    judge: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> LinearFit:  # fmt: skip
+    """Learn the weights of all parts; they are 0 if there are too few documents.
+
+    `judge` gives the loss of each held-out document for what the parts add to it, (n_held_out, R). With it prior
+    variances are lowered as long as the mean loss is within a standard error of the best one. Weights of later batches
+    keep the prior variances of the first.
+    """
+    known = np.any(seen.target.weight > 0, axis=1)
+    first = all(part.past is None or not part.past.precision.any() for part in parts)
+    if first:
+        parts = [part._replace(past=None) for part in parts]
+    if first and known.sum() < LEAST_DOCS:
+        return nothing_learned(parts, seen, held_out)
+    problem = Problem(parts, seen.rows[known], response, select_target(seen.target, known), pool)
+    added, jackknife = np.full(seen.target.y.shape, np.nan), None
+    centres = [0.0 if part.past is None else part.past.theta for part in parts]
+    penalties, ridge = [1.0] * len(parts), problem.ridge()
+    if first:
+        search = Search(problem)
+        places = search.best()
+        penalties = [PENALTIES[place] for place in places]
+    solution = ridge.solve(penalties, None, EXACT)
+    if judge is not None and first and len(held_out.rows):
+        places, solution = shrink_more(ridge, solution, places, parts, held_out, judge)
+        penalties = [PENALTIES[place] for place in places]
+    theta = ridge.theta(solution)
+    if first:
+        added[known], jackknife = search.added(places), search.variance(places, theta, held_out.rows)
+    elif known.any():
+        added[known] = learn_folds(problem, penalties)
+    of_held_out = [part.x[held_out.rows] @ (own + c) for part, own, c in zip(parts, theta, centres, strict=True)]
+    if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
+        both = Target(*(np.concatenate(pair) for pair in zip(problem.target, held_out.target, strict=True)))
+        problem = problem._replace(rows=np.concatenate([problem.rows, held_out.rows]), target=both)
+        ridge = problem.ridge()
+        solution = ridge.solve(penalties, None, EXACT)
+    theta, priors = ridge.theta(solution), []
+    for part, penalty in zip(parts, penalties, strict=True):
+        priors.append(part.past.penalty if part.past is not None else penalty)
+    precisions, variances = spread(problem, ridge, solution, priors)
+    scale = 1.0
+    if jackknife is not None:
+        squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
+        plain = sum_parts(squares, held_out.rows, variances)
+        scale = jackknife / max(float(plain.mean()), 1e-30)
+    full = [own + c for own, c in zip(theta, centres, strict=True)]
+    past = [Past(own, p, prior) for own, p, prior in zip(full, precisions, priors, strict=True)]
+    return LinearFit(full, [scale * variance for variance in variances], past, added, of_held_out)
+
+
+def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
+    """Weights that are all 0."""
+    n_columns = seen.target.y.shape[1]
+    zeros = [np.zeros((part.x.shape[1], n_columns)) for part in parts]
+    past = [Past(zero, zero, PENALTIES[FIRST]) for zero in zeros]
+    silent = [np.zeros((len(held_out.rows), n_columns)) for _ in parts]
+    return LinearFit(zeros, zeros, past, np.zeros(seen.target.y.shape), silent)
+
+
+def shrink_more(
+    ridge: Ridge, solution: Solution, places: tuple[int, ...], parts: list[Part], held_out: Seen,
+    judge: Callable[[np.ndarray], np.ndarray],
+) -> tuple[tuple[int, ...], Solution]:  # fmt: skip
+    """Lower prior variances as long as the held-out loss is within a standard error of that of the best ones."""
+    best = judge(sum_parts(parts, held_out.rows, ridge.theta(solution)))
+    while any(places):
+        lower = tuple(max(place - 1, 0) for place in places)
+        other = ridge.solve([PENALTIES[place] for place in lower], solution, EXACT)
+        more = judge(sum_parts(parts, held_out.rows, ridge.theta(other))) - best
+        if not more.mean() <= more.std() / np.sqrt(len(more)):
+            break
+        places, solution = lower, other
+    return places, solution
+
+
+def learn_folds(problem: Problem, penalties: list[float]) -> np.ndarray:
+    """omega of each document from documents of other folds, (n_docs, R); NaN in folds that are not held out."""
+    (fold, n_folds), added = make_folds(len(problem.target.y)), np.full(problem.target.y.shape, np.nan)
+    centres = problem.offset - problem.target.offset
+    for i in range(n_folds):
+        ridge, held = problem.ridge(fold != i), fold == i
+        theta = ridge.theta(ridge.solve(penalties, None, CLOSE))
+        added[held] = problem.omega(theta, held) + centres[held]
+    return added
+
+
+def spread(
+    problem: Problem, ridge: Ridge, solution: Solution, priors: list[float]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The precision of each weight without its prior, and its sampling variance (the sandwich), weight by weight."""
+    precisions, variances = [], []
+    curvature = problem.response.curvature(problem.target, solution.omega)
+    for part, span, penalty in zip(problem.parts, ridge.spans, priors, strict=True):
+        information = span.block.gather_squares(curvature)
+        before = 0.0 if part.past is None else part.past.precision
+        whole = information + before + (1.0 / penalty if penalty > 0 else 1e30)
+        squares = span.block.gather_squares(solution.slope**2) + before
+        precisions.append(np.asarray(information + before, float))
+        variances.append(squares / whole**2)
+    return precisions, variances

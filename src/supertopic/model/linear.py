@@ -1,0 +1,217 @@
+"""Linear terms beside topics: direct weights of words, and of features that a user has of each document.
+
+Their weights are a ridge regression (`inference.beside`). A weight is known up to a standard deviation of its own; a
+document's sum is therefore normal in every draw. A factor for each draw, from held-out documents, says how much the
+term contributes.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtri
+
+from supertopic.kernels.draws import make_key, normals
+from supertopic.kernels.moments import omegas
+from supertopic.kernels.products import multiply, multiply_squares
+from supertopic.model.responses.base import GOLDEN, Response
+from supertopic.model.terms import TERMS, Documents, Parts, Shape, Term, expect
+
+Matrix = sp.csr_array | np.ndarray
+SPLIT = 1 << 41  # the path of random numbers that splits what is unknown of a sum over its words
+
+
+def times(x: Matrix, weights: np.ndarray, squared: bool = False) -> np.ndarray:
+    """x @ weights, or x**2 @ weights, (n_docs, R) in float64: the same bits alone and in any batch."""
+    if not sp.issparse(x):
+        return omegas(x * x if squared else x, np.ascontiguousarray(weights.T))
+    out = np.empty((x.shape[0], weights.shape[1]))
+    kind = multiply_squares if squared else multiply
+    kind(x.indptr, x.indices, x.data, weights, out, 0, x.shape[0])
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class LinearWeights(Term):
+    """factor * (x @ theta) for rows x of documents, with what is unknown of theta."""
+
+    theta: np.ndarray  # (n, n_columns, R) float32: one; models of version 0.2 have several copies
+    variance: np.ndarray  # (n_columns, R) float32: of each weight; (0, R) where the copies contain it
+    factor: np.ndarray  # (chain, draw, R): 0 in draws in which the term adds nothing
+
+    @abstractmethod
+    def rows(self, documents: Documents) -> Matrix:
+        """x, (n_docs, n_columns)."""
+
+    def noise(self, documents: Documents) -> np.ndarray:
+        """Standard normal numbers, one for each draw and column, that are spread evenly: (n_chains n_pairs, R)."""
+        n, n_columns = documents.pairs.total, self.theta.shape[2]
+        place = (np.arange(1, n + 1)[:, None] * GOLDEN**2 + np.arange(n_columns) * GOLDEN) % 1.0
+        found = ndtri((np.argsort(np.argsort(place, axis=0), axis=0) + 0.5) / n)
+        return found / np.maximum(found.std(axis=0), 1e-12)
+
+    def omega(self, documents: Documents) -> np.ndarray:
+        x, pairs = self.rows(documents), documents.pairs
+        mean = np.array([times(x, theta) for theta in self.theta])[pairs.copies(len(self.theta))]
+        if len(self.variance):
+            sd = np.sqrt(times(x, self.variance, squared=True))
+            mean = mean + self.noise(documents)[:, None] * sd
+        return pairs.over(self.factor)[:, None] * mean
+
+    def split(self, document: Documents) -> np.ndarray:
+        """What each column that the row x has adds, (n, n_entries, R): sums to `omega` in every draw."""
+        x = self.rows(document)
+        column, value = (x.indices, x.data) if sp.issparse(x) else (np.arange(x.shape[1]), x[0])
+        pairs = document.pairs
+        found = (self.theta[:, column] * value[:, None])[pairs.copies(len(self.theta))].astype(float)
+        if len(self.variance) and len(column):
+            sd = np.sqrt(self.variance[column]) * np.abs(value)[:, None]  # (n_entries, R)
+            noise = normals((len(found) * sd.shape[0], sd.shape[1]), make_key(SPLIT)).reshape(len(found), *sd.shape)
+            whole = np.sqrt((sd**2).sum(axis=0))
+            # independent parts given their sum, which is that of `omega`
+            away = self.noise(document) * whole - (noise * sd).sum(axis=1)  # (n, R)
+            found += noise * sd + sd**2 / np.maximum(whole**2, 1e-300) * away[:, None]
+        return pairs.over(self.factor)[:, None] * found
+
+    def scaled(self, factor: np.ndarray) -> Self:
+        """The term multiplied by a factor for each draw and column, (chain, draw, R)."""
+        return replace(self, factor=self.factor * factor)
+
+    @property
+    def coef(self) -> np.ndarray:
+        """The mean weights, (n_columns, R)."""
+        pairs = np.arange(self.factor.shape[0] * self.factor.shape[1]) % len(self.theta)
+        factor = self.factor.reshape(-1, self.factor.shape[2])
+        used = np.array([factor[pairs == i].sum(axis=0) for i in range(len(self.theta))]) / len(factor)
+        return np.einsum("ijr,ir->jr", self.theta, used)
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return {"theta": self.theta, "variance": self.variance, "factor": self.factor}
+
+    @classmethod
+    def read_weights(cls, tensors: dict[str, np.ndarray], n: int, shape: Shape) -> tuple[np.ndarray, ...]:
+        """theta, variance and factor of a file, for n columns of x."""
+        theta = tensors["theta"]
+        if "factor" not in tensors:  # versions before had copies (n_copies, R, n_words), and no factor
+            expect(theta.ndim == 3, f"theta of {cls.name}")
+            theta = np.ascontiguousarray(theta.transpose(0, 2, 1))
+            tensors = {
+                "variance": np.zeros((0, shape.n_columns), np.float32),
+                "factor": np.ones((shape.n_chains, shape.n_draws, shape.n_columns)),
+            }
+        variance, factor = tensors["variance"], tensors["factor"]
+        expect(
+            theta.ndim == 3 and len(theta) and theta.shape[1:] == (n, shape.n_columns) and theta.dtype.kind == "f",
+            f"theta of {cls.name}",
+        )
+        expect(variance.ndim == 2 and variance.shape[1] == shape.n_columns, f"the variance of {cls.name}")
+        expect(len(variance) in (0, n) and variance.dtype.kind == "f", f"the variance of {cls.name}")
+        expect((variance >= 0).all(), f"the variance of {cls.name}")
+        expect(factor.shape == (shape.n_chains, shape.n_draws, shape.n_columns), f"the factor of {cls.name}")
+        return theta, variance, factor
+
+
+class Dictionary(NamedTuple):
+    """The words that have weights of their own."""
+
+    word: np.ndarray  # (n,): their columns
+    idf: np.ndarray  # (n,)
+
+    def rows(self, counts: sp.csr_array) -> sp.csr_array:
+        """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
+        x = counts if len(self.word) == counts.shape[1] else counts[:, self.word]
+        weight = (1.0 + np.log(x.data)) * self.idf[x.indices]
+        x = sp.csr_array((weight, x.indices, x.indptr), shape=x.shape)
+        length = np.sqrt(np.maximum(x.multiply(x).sum(axis=1), 1e-300))  # 0 where a document has none of the words
+        x.data /= np.repeat(length, np.diff(x.indptr))
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class WordWeights(LinearWeights):
+    """Direct weights of words, for what topics smooth over; x are tf-idf rows of length 1."""
+
+    dictionary: Dictionary
+
+    name: ClassVar[str] = "words"
+    by_word: ClassVar[str] = "words"
+
+    def rows(self, documents: Documents) -> sp.csr_array:
+        return self.dictionary.rows(documents.words)
+
+    def parts(self, document: Documents) -> Parts:
+        word, x = document.words.indices, self.rows(document)
+        found = np.zeros((document.pairs.total, len(word), self.theta.shape[2]))
+        found[:, np.searchsorted(word, self.dictionary.word[x.indices])] = self.split(document)
+        return Parts(found, {})
+
+    def word_coef(self, n_words: int) -> np.ndarray:
+        """The mean weights of all words, (R, n_words)."""
+        coef = np.zeros((self.theta.shape[2], n_words))
+        coef[:, self.dictionary.word] = self.coef.T
+        return coef
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return super().tensors() | {"word": self.dictionary.word, "idf": self.dictionary.idf}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, np.ndarray], response: Response, shape: Shape) -> "WordWeights":
+        word, idf = tensors["word"], tensors["idf"]
+        expect(word.ndim == 1 and word.dtype.kind in "iu" and idf.shape == word.shape, "the words with weights")
+        expect(
+            (np.diff(word) > 0).all() and (word >= 0).all() and (word < shape.n_direct).all(),
+            "which words have weights",
+        )
+        return cls(*cls.read_weights(tensors, len(word), shape), Dictionary(word, idf))
+
+
+class FeatureColumns(NamedTuple):
+    """How features are scaled: rows have a length of about 1, and dense columns are standardised."""
+
+    mean: np.ndarray  # (F,): 0 for sparse features
+    scale: np.ndarray  # (F,): 0 for columns that are left out
+
+    def rows(self, features: Matrix) -> Matrix:
+        """(n_docs, F)."""
+        if not sp.issparse(features):
+            return (features - self.mean) * self.scale
+        x = sp.csr_array(features * 1.0)
+        x.data = x.data * self.scale[x.indices]
+        if self.mean.any():
+            return x.toarray() - self.mean * self.scale
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureWeights(LinearWeights):
+    """Weights of further numbers of a document, such as a sentence embedding."""
+
+    columns: FeatureColumns
+
+    name: ClassVar[str] = "features"
+
+    def rows(self, documents: Documents) -> Matrix:
+        return self.columns.rows(documents.features)
+
+    def parts(self, document: Documents) -> Parts:
+        return Parts(None, {self.name: self.omega(document)[:, 0]})
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        return super().tensors() | {"mean": self.columns.mean, "scale": self.columns.scale}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, np.ndarray], response: Response, shape: Shape) -> "FeatureWeights":
+        mean, scale = tensors["mean"], tensors["scale"]
+        expect(mean.ndim == 1 and len(mean) and mean.shape == scale.shape, "the features' means and scales")
+        expect(mean.dtype.kind == scale.dtype.kind == "f", "the features' means and scales")
+        return cls(*cls.read_weights(tensors, len(mean), shape), FeatureColumns(mean, scale))
+
+
+TERMS |= {kind.name: kind for kind in (WordWeights, FeatureWeights)}
+
+
+def sparse_or_dense(values: Any) -> Matrix:
+    """A matrix as kernels read it."""
+    return sp.csr_array(values) if sp.issparse(values) else np.ascontiguousarray(values, dtype=float)
