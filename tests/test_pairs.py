@@ -11,16 +11,19 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from scipy.stats import norm, rankdata
 from sklearn.metrics import r2_score
 
 from supertopic import MedLDAClassifier, Prior, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.inference import beside as beside_room
 from supertopic.inference import calibration as calibration_room
 from supertopic.inference import fit as fit_room
+from supertopic.inference import linear as linear_room
 from supertopic.inference import weights as weights_room
-from supertopic.inference import words as words_room
 from supertopic.inference.level import sample_omegas
-from supertopic.inference.shrinkage import BESIDE_WORDS, FACTORS, SCALES
-from supertopic.model.terms import COPIES, CovariateWeights, Intercept, TopicWeights, WordWeights
+from supertopic.inference.shrinkage import FACTORS, SCALES, USUAL
+from supertopic.model.linear import FeatureWeights, WordWeights
+from supertopic.model.terms import CovariateWeights, Intercept, TopicWeights
 from supertopic.sampling.chain import Chain
 
 K, V, N_DRAWS, BURN_IN = 3, 25, 3, 3
@@ -40,6 +43,8 @@ FEATURES = {
     "sampler": ("collapsed", "delayed", "drawn"),
     "loaded": (False, True),
     "words": (False, True),
+    "features": (False, True),
+    "topics_first": (False, True),
     "held_out": (0.0, 0.2),
     "optimize_priors": (False, True),
     "exposure": (False, True),
@@ -62,6 +67,8 @@ class Case:
     sampler: str
     loaded: bool
     words: bool
+    features: bool
+    topics_first: bool
     held_out: float
     optimize_priors: bool
     exposure: bool
@@ -70,6 +77,10 @@ class Case:
     def possible(self):
         several = self.response in ("classes", "labels") or (self.response == "binary" and self.multiclass != "shared")
         return (several or self.multiclass == "shared") and (self.response == "counts" or not self.exposure)
+
+    @property
+    def linear(self):
+        return self.words or self.features
 
     @property
     def sticks(self):
@@ -139,6 +150,8 @@ class Batch:
         effect = 4.0 * share - 1.2 + 0.4 * self.Z[:, :1]
         if case.covariates:
             self.beside["covariates"] = self.Z + 0.5 * number
+        if case.features:
+            self.beside["features"] = np.column_stack([effect[:, 0] + 0.3 * self.Z[:, 0], self.Z, np.full(n_docs, 7.0)])
         if case.exposure:
             self.beside["exposure"] = 2.0 ** rng.integers(-1, 3, n_docs)
         self.weight = 2.0 ** rng.integers(-1, 2, n_docs)
@@ -238,7 +251,8 @@ def estimator(case, unit=1.0, **more):
     if case.known == "prior":
         more = {"prior": Prior(prior_model(prior_of(case), unit), weights=True, discount=0.5)} | more
     settings = {
-        "words": case.words, "held_out": case.held_out, "optimize_priors": case.optimize_priors,
+        "words": case.words, "priority": "topics" if case.topics_first else "prediction",
+        "held_out": case.held_out, "optimize_priors": case.optimize_priors,
         "n_chains": case.n_chains, "sampler": case.sampler, "burn_in": BURN_IN, "n_draws": N_DRAWS,
         "predict_sweeps": SWEEPS[case.sampler], "n_jobs": 1, "random_state": 11,
         "init": "random" if case.multiclass == "separate" else "nmf",  # a binary problem knows of no other class
@@ -250,7 +264,7 @@ def prior_of(case):
     """The case of the model that is the prior: other cases have the same one."""
     return replace(
         case, weights=False, unknown=False, known="", n_chains=1, resumed=False, partial=False, sampler="collapsed",
-        loaded=False, words=False, held_out=0.0, optimize_priors=False,
+        loaded=False, words=False, features=False, topics_first=False, held_out=0.0, optimize_priors=False,
     )  # fmt: skip
 
 
@@ -342,12 +356,12 @@ class Recorder:
         self.calls = {}
         rooms = {
             fit_room: ("find_base_rate", "chain_priors", "split_corpus", "run_chains"),
-            weights_room: ("learn_words", "estimate_shrinkage", "shift_level"),
-            words_room: ("estimate_shrinkage",),
+            weights_room: ("estimate_shrinkage", "shift_level"),
+            linear_room: ("learn_beside", "estimate_shrinkage"),
         }
         for room, names in rooms.items():
             for name in names:
-                place = f"{name} beside words" if room is words_room else name
+                place = f"{name} of both" if room is linear_room and name == "estimate_shrinkage" else name
                 monkeypatch.setattr(room, name, self.watch(place, getattr(room, name)))
 
     def watch(self, place, function):
@@ -356,8 +370,8 @@ class Recorder:
         def watched(*args, **more):
             given = signature.bind(*args, **more)
             given.apply_defaults()
-            some = ("shift_level", "learn_words", "estimate_shrinkage", "estimate_shrinkage beside words")
-            kept = copy.deepcopy(given.arguments) if place in some and "run" not in given.arguments else given.arguments
+            some = ("shift_level", "estimate_shrinkage", "estimate_shrinkage of both")
+            kept = copy.deepcopy(given.arguments) if place in some else given.arguments
             found = function(*args, **more)
             calls.append((kept, found))
             return found
@@ -582,11 +596,12 @@ class Made:
             eta = posterior.covariates.eta
             self.covariates = eta[..., 0] / self.beside[..., 0]
             close(eta, self.beside * self.covariates[..., None])
-        theta = posterior.words.theta if posterior.words else np.zeros((COPIES, 1, 0))
-        used = theta.any(axis=(1, 2))
-        assert (used[:-1] >= used[1:]).all()
-        number = np.arange(case.n_chains * N_DRAWS).reshape(case.n_chains, N_DRAWS)
-        self.with_words = used[number % COPIES] if case.words else np.zeros(number.shape, bool)
+        self.linear = np.zeros_like(self.topics)
+        terms = [term for term in (posterior.words, posterior.features) if term]
+        assert len(terms) == case.words + case.features
+        for term in terms:  # they have one factor
+            self.linear = term.factor
+            assert_same(term.factor, terms[0].factor)
 
 
 def check_factors(case, model, made, alone, beside):
@@ -594,28 +609,30 @@ def check_factors(case, model, made, alone, beside):
     posterior, n = model.posterior_, case.n_chains * N_DRAWS
     scales = posterior.scale / made.scale if made.scale.size else np.ones((*made.topics.shape[:2], 0))
     if alone is None:
-        close(made.topics, np.where(made.with_words, BESIDE_WORDS, 1.0)[..., None] * np.ones(case.n_columns))
+        usual = (1.0, 1.0) if case.topics_first else USUAL
+        close(made.topics, usual[0] if case.linear else 1.0)
+        close(made.linear, usual[1] if case.linear else 0.0)
         close(made.covariates, 1.0)
         close(scales, 1.0)
         return
     for factor, grid in ((made.topics, FACTORS), (made.covariates, FACTORS[1:]), (scales, SCALES)):
         assert (np.abs(factor[..., None] - grid).min(axis=-1) < 1e-9).all()
+    assert (beside is None) == (case.topics_first or not case.linear)
     if case.exclusive:
         assert (np.ptp(made.topics, axis=2) < 1e-9).all()
-    for shrinkage, mask in ((alone, ~made.with_words), (beside, made.with_words)):
-        if not mask.all():
-            continue
-        found = {"topics": made.topics, "covariates": made.covariates, "scale": scales}
-        for name, factors in found.items():
-            grid, mass = shrinkage.posteriors[name]
-            for r in range(factors.shape[2]):
-                cumulated = np.cumsum(mass[:, r if mass.shape[1] > 1 else 0])
-                quantiles = [grid[min(np.sum(cumulated < (i + 0.5) / n), len(grid) - 1)] for i in range(n)]
-                close(np.sort(factors[..., r].ravel()), quantiles)
-    if case.words and beside is not None:
-        share = round(COPIES / (1.0 + np.exp(alone.evidence - beside.evidence))) / COPIES
-        theta = posterior.words.theta
-        assert np.array_equal(theta.any(axis=(1, 2)), np.arange(COPIES) < COPIES * share)
+    found = {"topics": made.topics, "covariates": made.covariates, "scale": scales}
+    if beside is None:
+        close(made.linear, 1.0 if case.linear else 0.0)
+    else:
+        found["topics"] = np.stack([made.topics, made.linear], axis=-1)
+    for name, factors in found.items():
+        grid, mass = (beside or alone).posteriors[name]
+        for r in range(factors.shape[2]):
+            cumulated = np.cumsum(mass[:, r if mass.shape[1] > 1 else 0])
+            places = [min(np.sum(cumulated < (i + 0.5) / n), len(grid) - 1) for i in range(n)]
+            own = factors[:, :, r].reshape(n, *grid.shape[1:])
+            away = np.abs(own[:, None] - grid).reshape(n, len(grid), -1).max(axis=2)
+            assert np.sort(away.argmin(axis=1)).tolist() == places and away.min(axis=1).max() < 1e-9
 
 
 def batch_offset(case, batches, docs):
@@ -636,14 +653,15 @@ def check_level(case, batches, model, previous, made, mask, given, found, added,
     offset, draws = batch_offset(case, batches, ~mask), given["draws"]
     close(given["target"].offset + np.zeros_like(y[~mask]), offset, 1e-8)
     close(given["target"].weight, weight[~mask])
-    kinds = np.unique(made.with_words)
+    with_linear = (made.linear > 0).any(axis=2)
+    kinds = np.unique(with_linear)
     assert len(kinds) == len(draws) and abs(sum(kind.share for kind in draws) - 1.0) < 1e-12
-    for kind, words in zip(draws, kinds, strict=True):
-        own = made.with_words == words
+    for kind, used in zip(draws, kinds, strict=True):
+        own = with_linear == used
         like = (made.left_out - made.centre.mean(axis=0)) * made.topics[own].mean(axis=0)
         like = like + by_covariates * made.covariates[own].mean(axis=0)
         close(kind.like, like)
-        close(kind.omega, offset + like + (added if words else 0.0), 1e-8)
+        close(kind.omega, offset + like + (added * made.linear[own].mean(axis=0) if used else 0.0), 1e-8)
         assert kind.share == own.mean()
         if held_out is not None:
             spread = []
@@ -725,41 +743,66 @@ def tf_idf(dictionary, counts):
     return rows
 
 
-def check_words(case, batches, model, previous, made, mask, given, beside):
-    """The words that have weights, their rows, and what earlier batches say of them."""
-    posterior = model.posterior_
-    n_docs = cumulated(batches, lambda batch: (batch.X.toarray() > 0).sum(axis=0))
-    whole = cumulated(batches, lambda batch: batch.X.shape[0])
-    word, idf = posterior.words.dictionary
-    assert word.tolist() == [w for w in range(V) if n_docs[w] > 1]
-    close(idf, [np.log((1.0 + whole) / (1.0 + n_docs[w])) + 1.0 for w in word])
-    rows = tf_idf(posterior.words.dictionary, batches[-1].X)
-    close(given["seen"].x.toarray(), rows[~mask])
-    close(given["held_out"].x.toarray(), rows[mask])
+def feature_rows(case, batches, batch):
+    """Rows of features by their definition: standardised as in the first batch, of about length 1."""
+    first, own = batches[0].beside["features"], batch.beside["features"]
+    return (
+        np.column_stack([(own[:, :3] - first[:, :3].mean(axis=0)) / first[:, :3].std(axis=0), np.zeros(len(own))])
+        / 3**0.5
+    )
+
+
+def check_linear(case, batches, model, previous, made, mask, given, beside, alone):
+    """The words that have weights, rows of words and features, and what earlier batches say of their weights."""
+    posterior, parts = model.posterior_, dict(zip(linear_names(case), given["parts"], strict=True))
+    assert given["seen"].rows.tolist() == np.flatnonzero(~mask).tolist()
+    assert given["held_out"].rows.tolist() == np.flatnonzero(mask).tolist()
+    if case.features:
+        close(parts["features"].x, feature_rows(case, batches, batches[-1]))
     offset = batch_offset(case, batches, ~mask)
     if case.covariates:
         Z = batches[0].beside["covariates"]
         Z = (batches[-1].beside["covariates"] - Z.mean(axis=0)) / Z.std(axis=0)
         offset = offset + Z[~mask] @ made.beside.mean(axis=(0, 1)).T
+    if case.topics_first:  # with the factor that they have alone
+        factor = alone.posteriors["topics"][0] @ alone.posteriors["topics"][1] if alone else 1.0
+        offset = offset + factor * (made.left_out - made.centre.mean(axis=0))
     close(given["seen"].target.offset + np.zeros_like(made.left_out), offset, 1e-8)
-    close(given["seen"].topics, made.left_out)
-    past = given["past"]
+    assert (given["judge"] is None) == (not case.topics_first or alone is None)
     if previous is None:
-        assert past is None and given["earlier"] is None
-        return
-    old, known = previous.words.dictionary, previous.carryover.words
-    for i, w in enumerate(word):
-        at = np.flatnonzero(old.word == w)
-        shift = precision = np.zeros(case.n_columns)
-        if len(at):
-            ratio, precision = idf[i] / old.idf[at[0]], known.precision[at[0]]
-            shift = DISCOUNT * ratio * known.theta[at[0]] * (precision + 1.0 / known.penalty)
-            precision = DISCOUNT * precision * ratio**2
-        close(past.shift[i], shift, 1e-6)
-        close(past.precision[i], precision, 1e-6)
-    assert past.penalty == known.penalty
-    if "topics beside words" in previous.carryover.grids:
-        check_grids(given["earlier"], previous.carryover.grids["topics beside words"])
+        assert all(part.past is None for part in parts.values()) and (beside is None or beside[0]["earlier"] is None)
+    elif "topics beside words" in previous.carryover.grids and beside:
+        check_grids(beside[0]["earlier"], previous.carryover.grids["topics beside words"])
+    for name, part in parts.items():
+        places = np.arange(part.x.shape[1]), np.arange(part.x.shape[1]), np.ones(part.x.shape[1])
+        if name == "words":
+            n_docs = cumulated(batches, lambda batch: (batch.X.toarray() > 0).sum(axis=0))
+            whole = cumulated(batches, lambda batch: batch.X.shape[0])
+            word, idf = posterior.words.dictionary
+            assert word.tolist() == [w for w in range(V) if n_docs[w] > 1]
+            close(idf, [np.log((1.0 + whole) / (1.0 + n_docs[w])) + 1.0 for w in word])
+            close(part.x.toarray(), tf_idf(posterior.words.dictionary, batches[-1].X))
+            if previous is not None:
+                old = previous.words.dictionary
+                at = [np.flatnonzero(old.word == w) for w in word]
+                new = [i for i, place in enumerate(at) if len(place)]
+                before = np.array([at[i][0] for i in new])
+                places = np.array(new), before, idf[new] / old.idf[before]
+        if previous is None:
+            continue
+        known, (new, before, ratio) = previous.carryover.linear[name], places
+        prior = 1.0 / known.penalty if known.penalty else 1e15
+        precision, theta = np.zeros((2, part.x.shape[1], case.n_columns))
+        precision[new] = DISCOUNT * known.precision[before] * ratio[:, None] ** 2
+        shift = DISCOUNT * known.theta[before] * (known.precision[before] + prior)
+        theta[new] = shift / (DISCOUNT * known.precision[before] + prior) / ratio[:, None]
+        close(part.past.precision, precision, 1e-5)
+        close(part.past.theta, theta, 1e-5)
+        assert part.past.penalty == known.penalty
+
+
+def linear_names(case):
+    return ["words"] * case.words + ["features"] * case.features
 
 
 def check_grids(earlier, before):
@@ -775,7 +818,7 @@ def check_fit(case, batches, recorder, previous, model):
     priors, runs, split = last["chain_priors"][1], last["run_chains"][1], last["split_corpus"][1]
     check_chain_priors(case, batches, split.mask, previous, priors)
     made = Made(case, batches, model, runs, priors)
-    alone, beside = last["estimate_shrinkage"], last["estimate_shrinkage beside words"]
+    alone, beside = last["estimate_shrinkage"], last["estimate_shrinkage of both"]
     n_past = len(batches) - 1
     alone = alone if len(recorder.calls["estimate_shrinkage"]) > n_past * bool(alone) else None
     check_factors(case, model, made, alone and alone[1], beside and beside[1])
@@ -788,9 +831,9 @@ def check_fit(case, batches, recorder, previous, model):
     if previous is None and split.mask.any():
         check_omega_of_held_out(case, batches[-1], model, split.mask, alone[0]["draws"], runs)
     added = 0.0
-    if case.words:
-        given, fit = last["learn_words"]
-        check_words(case, batches, model, previous, made, split.mask, given, beside)
+    if case.linear:
+        given, fit = last["learn_beside"]
+        check_linear(case, batches, model, previous, made, split.mask, given, beside, alone and alone[1])
         added = fit.added
     given, found = last["shift_level"]
     check_level(
@@ -830,9 +873,14 @@ def naive_omega(case, batches, model, batch):
     n_pairs, lengths = max(N_DRAWS, n_kept), np.asarray(batch.X.sum(axis=1)).ravel().astype(int)
     omega = np.zeros((case.n_chains * n_pairs, len(lengths), case.n_columns))
     terms = {type(term): term for term in posterior.terms}
+    rows = {}
     if case.words:
-        words = terms[WordWeights]
-        rows = tf_idf(words.dictionary, batch.X)
+        rows[WordWeights] = tf_idf(terms[WordWeights].dictionary, batch.X)
+    if case.features:
+        rows[FeatureWeights] = feature_rows(case, batches, batch)
+    place_of = np.arange(1, len(omega) + 1)[:, None] * 0.381966011250105 + np.arange(case.n_columns) * 0.618033988749895
+    noise = norm.ppf((rankdata(place_of % 1.0, axis=0) - 0.5) / len(omega))
+    noise /= noise.std(axis=0)
     empty = (
         terms[Intercept]
         .response.plain()
@@ -854,8 +902,9 @@ def naive_omega(case, batches, model, batch):
             Z = batches[0].beside["covariates"]
             Z = (batch.beside["covariates"][d] - Z.mean(axis=0)) / Z.std(axis=0)
             total += terms[CovariateWeights].eta[chain, draw, r] @ Z
-        if case.words:
-            total += words.theta[(chain * N_DRAWS + draw) % COPIES, r] @ rows[d]
+        for kind, x in rows.items():
+            sd = np.sqrt(terms[kind].variance[:, r] @ x[d] ** 2)
+            total += terms[kind].factor[chain, draw, r] * (terms[kind].theta[0, :, r] @ x[d] + sd * noise[i, r])
         omega[i, d, r] = total
     return omega
 
@@ -924,7 +973,8 @@ def check_explanation(case, batches, model, batch, omega, mean, d):
     if case.n_chains == 1:
         close(explanation.topics.sum(axis=0), explanation.through_topics.sum(axis=0), 1e-9)
     close(explanation.topic_shares.sum(), 1.0 if len(words) else 0.0)
-    assert set(explanation.others) == {"intercept", *(["0", "1"] if case.covariates else [])}
+    others = ["0", "1"] * case.covariates + ["features"] * case.features
+    assert set(explanation.others) == {"intercept", *others}
 
 
 # the same thing done another way
@@ -1138,7 +1188,8 @@ def check_words_off(case, batches, model, other, monkeypatch, folder):
 
 def check_uncalibrated(case, batches, model, other, monkeypatch, folder):
     """Without calibration the chains' own weights predict, and the chains are those that hold out nothing."""
-    case, batches = replace(case, words=False), batches[: 1 + case.partial]
+    case, other = replace(case, words=False, features=False), without_features(other)
+    batches = [without_features(batch) for batch in batches[: 1 + case.partial]]
     own = run(case, batches, estimator(case, calibrate=False))
     posterior = own.posterior_
     assert_same(posterior.prediction, posterior.training)
@@ -1153,6 +1204,13 @@ def check_uncalibrated(case, batches, model, other, monkeypatch, folder):
             assert_same(a.word_topic, b.word_topic)
 
 
+def without_features(batch):
+    batch = copy.copy(batch)
+    batch.beside = {name: values for name, values in batch.beside.items() if name != "features"}
+    batch.case = replace(batch.case, features=False)
+    return batch
+
+
 WAYS = (check_jobs, check_weight_0, check_units, check_c_and_weights, check_uncalibrated)
 
 
@@ -1160,7 +1218,8 @@ WAYS = (check_jobs, check_weight_0, check_units, check_c_and_weights, check_unca
 def quicker(monkeypatch):
     monkeypatch.setattr(calibration_room, "LEAST_REPORTED", 6)
     monkeypatch.setattr(calibration_room, "BURN_IN", 2)
-    monkeypatch.setattr(words_room, "PENALTIES", np.array([0.2, 1.0, 5.0]))
+    monkeypatch.setattr(beside_room, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
+    monkeypatch.setattr(beside_room, "FIRST", 2)
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)), ids=lambda i: f"{i}: {PAIRS[i]}".replace(" ", "-"))

@@ -1,10 +1,11 @@
 """The command `choose`: how many topics there should be."""
 
 import json
+from typing import Any
 
 from supertopic.command import options as opt
 from supertopic.command.cells import as_whole, read_response
-from supertopic.command.models import make_model, make_vectorizer
+from supertopic.command.models import make_model, make_vectorizer, make_word_vectorizer
 from supertopic.command.steps import Table, out, plain_warnings
 from supertopic.estimators.choose import choose_topics
 
@@ -14,8 +15,8 @@ def choose(
     response: opt.Response = opt.Kind.auto, separator: opt.Separator = ";", words: opt.Words = True,
     test_size: opt.TestSize = 0.2, burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
-    token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None, seed: opt.Seed = 0, jobs: opt.Jobs = -1,
-    as_json: opt.AsJson = False,
+    word_ngrams: opt.WordNgrams = 2, token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None,
+    seed: opt.Seed = 0, jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Fit a few numbers of topics with short chains, and show which is enough.
 
@@ -27,12 +28,14 @@ def choose(
         raise ValueError(f"--topics must be whole numbers with commas between them, got {topics!r}.") from None
     table = Table(data)
     column = read_response(table[label], response, separator)
-    X = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern).fit_transform(table.texts(text))
-    model = make_model(column.response, "logistic", "shared", False, None, {"n_jobs": jobs, "words": words})
+    direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
+    options: dict[str, Any] = {"n_jobs": jobs, "words": direct}
+    options["vectorizer"] = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
+    model = make_model(column.response, "logistic", "shared", False, None, options)
     with plain_warnings():
         found = choose_topics(
-            model, X, column.y, numbers, test_size=test_size, burn_in=as_whole(burn_in), n_draws=draws, n_chains=chains,
-            random_state=seed,
+            model, table.texts(text), column.y, numbers, test_size=test_size, burn_in=as_whole(burn_in),
+            n_draws=draws, n_chains=chains, random_state=seed,
         )  # fmt: skip
     if figure:
         found.plot().figure_.savefig(figure)

@@ -66,24 +66,23 @@ def demo(
     if not as_json:
         out.print(f"{len(labels):,} docstrings of SciPy, {len(set(labels))} classes; {len(test)} for the test.")
     options: dict[str, Any] = {"random_state": seed, "n_jobs": jobs, "verbose": err.is_terminal and not as_json}
-    words, lda_words = (
-        CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{3,}\b", min_df=2) for _ in range(2)
-    )
-    ours, lda = SLDAClassifier(n_topics, n_chains=2, **options), LDA(n_topics, **options)
+    words = CountVectorizer(stop_words="english", token_pattern=r"(?u)\b[a-z]{3,}\b", min_df=2)
+    ours = SLDAClassifier(n_topics, n_chains=2, vectorizer=words, **options)
+    lda, both = LDA(n_topics, vectorizer=words, **options), TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     models = {
-        f"supertopic, {n_topics} topics": make_pipeline(words, ours),
-        f"LDA, {n_topics} topics, then a linear SVM": make_pipeline(lda_words, lda, LinearSVC()),
-        "linear SVM on tf-idf (no topics)": make_pipeline(TfidfVectorizer(stop_words="english"), LinearSVC()),
+        f"supertopic, {n_topics} topics and words": ours,
+        f"LDA, {n_topics} topics, then a linear SVM": make_pipeline(lda, LinearSVC()),
+        "linear SVM on words and pairs (no topics)": make_pipeline(both, LinearSVC()),
     }
     results = []
     for name, model in models.items():
         began = time.perf_counter()
         accuracy = model.fit(train, y).score(test, y_test)
         results.append({"model": name, "accuracy": accuracy, "seconds": time.perf_counter() - began})
-    topics = describe_topics(ours.learn_phrases(train, words).posterior_, words.get_feature_names_out())
+    topics = describe_topics(ours.posterior_, ours.vocabulary_)
     if report:
         title = "Which subpackage of SciPy does a docstring belong to?"
-        write_page(ours, words, test, y_test, report, {}, title=title, test=True)
+        write_page(ours, test, y_test, report, {}, title=title, test=True)
     if as_json:
         print(json.dumps({"results": results, "topics": topics}))
         return
@@ -100,7 +99,7 @@ def report(
     title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
-    vectorizer, estimator = load(model)
+    estimator = load(model)
     table, response, y = Table(data), need_response(estimator).posterior_.response, None
     beside = read_beside(estimator, model, table, exposure, covariate, None)
     if label:
@@ -108,7 +107,7 @@ def report(
         if n_strange:
             note(f"{n_strange:,} rows have a class that the model does not know; they are not evaluated.")
     title = title or f"{model.stem}: {data.stem}"
-    write_page(estimator, vectorizer, table.texts(text), y, output, beside, title=title, test=test)
+    write_page(estimator, table.texts(text), y, output, beside, title=title, test=test)
 
 
 def topics(
@@ -116,8 +115,8 @@ def topics(
     as_csv: opt.AsCsv = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Show the topics of a model: their words, the chains that have them, and what each pulls to."""
-    vectorizer, estimator = load(model)
-    posterior, names = estimator.posterior_, vectorizer.get_feature_names_out()
+    estimator = load(model)
+    posterior, names = estimator.posterior_, estimator.vocabulary_
     if as_csv:
         rows = describe_weights(posterior, names, n, str(by))
         writer = csv.DictWriter(sys.stdout, rows[0])

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import typer
 from rich.markup import escape
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
 
 from supertopic.command import options as opt
 from supertopic.command.cells import Column, as_number, as_whole, read_response
 from supertopic.command.evaluate import evaluate_logistic, evaluate_model
-from supertopic.command.models import make_model, make_vectorizer, read_priors
+from supertopic.command.models import make_model, make_vectorizer, make_word_vectorizer, read_priors
 from supertopic.command.show import MISSED, class_table, show_facts, show_model
 from supertopic.command.steps import err, note, out, plain_warnings, read_numbers, save_somewhere, write_page
 from supertopic.command.texts import ManyFiles, OneTable, is_many, open_texts
@@ -33,7 +31,8 @@ def fit(
     checkpoint: opt.Checkpoint = None, burn_in: opt.BurnIn = "auto", max_seconds: opt.MaxSeconds = None,
     draws: opt.Draws = 20, chains: opt.Chains = 4,
     stop_words: opt.StopWords = "english", words: opt.Words = True, min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0,
-    ngrams: opt.Ngrams = 1, token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
+    ngrams: opt.Ngrams = 1, word_ngrams: opt.WordNgrams = 2, priority: opt.Priority = opt.PriorityName.prediction,
+    token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
     seed_strength: opt.SeedStrength = "auto", prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
     discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", test_size: opt.TestSize = 0.0,
     seed: opt.Seed = 0,
@@ -53,6 +52,7 @@ def fit(
             "these to supertopic predict or report."
         )
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
+    direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     names = [label, *filter(None, (weight, exposure)), *(covariate or ())]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells(label), response, separator, ["NA"] if missing is None else missing)
@@ -61,20 +61,21 @@ def fit(
     share = as_number(held_out)
     options = {
         "n_topics": n_topics, "burn_in": as_whole(burn_in), "max_seconds": max_seconds, "n_draws": draws,
-        "n_chains": chains, "words": words, "held_out": held_out if share is None else share, "random_state": seed,
+        "n_chains": chains, "words": direct, "priority": str(priority), "vectorizer": vectorizer,
+        "held_out": held_out if share is None else share, "random_state": seed,
         "n_jobs": jobs, "device": str(device), "engine": engine, "verbose": err.is_terminal and not as_json,
     }  # fmt: skip
     options |= read_priors(seeds, seed_strength, prior, prior_weights, discount) | ({} if c is None else {"c": c})
     model = make_model(column.response, loss, multiclass, balanced, exposure, options)
     if not as_json:
         show_column(column, missing is None)
-    vectorizer, facts = learn(model, vectorizer, documents, checkpoint)
+    facts = learn(model, documents, checkpoint)
     if test_size:
-        facts |= documents.evaluate(model, vectorizer)
-    save_somewhere(make_pipeline(vectorizer, model), output)
+        facts |= documents.evaluate(model)
+    save_somewhere(model, output)
     if report:
-        documents.write_page(model, vectorizer, report, data.stem)
-    show(model, vectorizer.get_feature_names_out(), {"model": str(output)} | facts, as_json)
+        documents.write_page(model, report, data.stem)
+    show(model, model.vocabulary_, {"model": str(output)} | facts, as_json)
 
 
 class Documents(NamedTuple):
@@ -90,13 +91,13 @@ class Documents(NamedTuple):
         """The numbers that predictions of some documents need."""
         return {name: values[rows] for name, values in self.beside.items() if name != "sample_weight"}
 
-    def evaluate(self, model: Supervised, vectorizer: CountVectorizer) -> dict[str, Any]:
+    def evaluate(self, model: Supervised) -> dict[str, Any]:
         """How well the test documents are predicted."""
-        X, known = vectorizer.transform(self.source.texts[self.test]), self.train[self.column.known[self.train]]
+        X, known = self.source.texts[self.test], self.train[self.column.known[self.train]]
         y = self.column.y
         return evaluate_model(model, X, y[self.test], y[known], self.known_beside(self.test))
 
-    def write_page(self, model: Supervised, vectorizer: CountVectorizer, path: Path, title: str) -> None:
+    def write_page(self, model: Supervised, path: Path, title: str) -> None:
         """The page of the test documents, or of all documents if there are none."""
         tested, rival, texts = len(self.test) > 0, None, self.source.texts
         rows = self.test if tested else self.train
@@ -106,7 +107,7 @@ class Documents(NamedTuple):
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
             y = np.where(np.isin(y, classes), y, None)
         facts = {"title": title, "test": tested, "rival": rival}
-        write_page(model, vectorizer, texts[rows], y, path, self.known_beside(rows), **facts)
+        write_page(model, texts[rows], y, path, self.known_beside(rows), **facts)
 
 
 def split(column: Column, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,16 +131,14 @@ def show_column(column: Column, by_default: bool) -> None:
         note(f"{column.n_missing} responses are 'NA' and count as unknown; change this with --missing.")
 
 
-def learn(
-    model: Supervised, vectorizer: CountVectorizer, documents: Documents, checkpoint: Path | None
-) -> tuple[CountVectorizer, dict[str, Any]]:
-    """Fit the model; returns the fitted vectorizer, and facts about the fit."""
+def learn(model: Supervised, documents: Documents, checkpoint: Path | None) -> dict[str, Any]:
+    """Fit the model; returns facts about the fit."""
     column, train = documents.column, documents.train
     began = time.perf_counter()
     try:
         with plain_warnings():
             known = {"y": column.target} | documents.beside
-            vectorizer = documents.source.fit(model, vectorizer, train, known, checkpoint)
+            documents.source.fit(model, train, known, checkpoint)
     except KeyboardInterrupt:
         if checkpoint:
             note(f"Stopped. The same command resumes from {escape(str(checkpoint))}.")
@@ -148,11 +147,12 @@ def learn(
     facts: dict[str, Any] = {
         "response": column.response, "why": column.why, "estimator": type(model).__name__, "documents": len(train),
         "unlabelled": int((~column.known[train]).sum()), "words": posterior.n_words,
+        "words_with_weights": len(posterior.words.dictionary.word) if posterior.words else 0,
     }  # fmt: skip
     if posterior.response.labels is not None:
         facts["classes"] = posterior.response.labels
     facts |= {"held_out": posterior.held_out, "sampler": posterior.sampler, "seed": posterior.seed}
-    return vectorizer, facts | {"seconds": round(time.perf_counter() - began, 2)}
+    return facts | {"seconds": round(time.perf_counter() - began, 2)}
 
 
 def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: bool) -> None:

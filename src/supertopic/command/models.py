@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.pipeline import make_pipeline
 
 from supertopic.command.cells import as_number, as_numbers, indicators, split_labels
 from supertopic.command.steps import Table, load, read_numbers
@@ -13,6 +12,7 @@ from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
+from supertopic.estimators.texts import ANY_WORD, NOT_IN_TOPICS, TOPIC_WORD
 from supertopic.model.priors import Prior
 from supertopic.model.responses import NegativeBinomial, Response
 from supertopic.model.seeds import Seeds
@@ -43,9 +43,15 @@ def make_model(
     return SLDAClassifier(multiclass=str(multiclass), **options)
 
 
+def make_word_vectorizer(min_df: int, ngrams: int, token_pattern: str) -> CountVectorizer:
+    """The vectorizer of words with weights of their own: no stop words, and runs of up to `ngrams` words."""
+    pattern = ANY_WORD if token_pattern == TOPIC_WORD else token_pattern
+    return CountVectorizer(token_pattern=pattern, ngram_range=(1, ngrams), min_df=min_df)
+
+
 def make_vectorizer(stop_words: str, min_df: int, max_df: float, ngrams: int, token_pattern: str) -> CountVectorizer:
-    """The vectorizer; stop words are "english", "none" or a file of them."""
-    words: Any = {"english": "english", "none": None}.get(stop_words, Path(stop_words))
+    """The vectorizer of topics; stop words are "english", "none" or a file of them."""
+    words: Any = {"english": NOT_IN_TOPICS, "none": None}.get(stop_words, Path(stop_words))
     if isinstance(words, Path):
         if not words.is_file():
             raise ValueError(
@@ -62,7 +68,7 @@ def read_priors(
     """Seeds and another model as options of an estimator."""
     found: dict[str, Any] = {"seeds": read_seeds(seeds, strength)} if seeds else {}
     if prior:
-        found["prior"] = Prior(make_pipeline(*load(prior)), weights=weights, discount=discount)
+        found["prior"] = Prior(load(prior), weights=weights, discount=discount)
     return found
 
 

@@ -7,13 +7,15 @@ from typing import Annotated
 from typer import Argument, Option
 
 from supertopic.command.steps import check_place, check_share
+from supertopic.estimators.texts import TOPIC_WORD
 
 Kind = StrEnum("Kind", ["auto", "class", "labels", "rating", "count"])
 LossName = StrEnum("LossName", ["logistic", "hinge"])
 MulticlassName = StrEnum("MulticlassName", ["shared", "separate", "stick_breaking"])
+PriorityName = StrEnum("PriorityName", ["prediction", "topics"])
 DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
+WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
-WORD = r"(?u)\b\w\w+\b"  # scikit-learn's: two letters or more
 TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
 RESPONSE = "What the response is: class, labels, rating or count; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
@@ -21,6 +23,7 @@ LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, w
 MULTICLASS = "For three classes or more: shared or separate topics, or stick_breaking."
 SEEDS = "A table of seed words for topics, with the columns topic and word, and optionally class."
 ORDER = "Rank words by frex (frequency and exclusivity), by probability, or by lift (exclusivity)."
+PRIORITY = "prediction, or topics: words then explain only what topics leave."
 HELD_OUT = "Share of the labelled documents that no topic learns from; weights are estimated on them."
 
 # documents and responses
@@ -43,10 +46,11 @@ TestSize = Annotated[float, Option(help="Share of the labelled documents to test
 Folder = Annotated[Path | None, Option(help="For many files: where tokens are stored, a folder that all machines see.")]
 
 # words
-StopWords = Annotated[str, Option(help="Words to drop: english, none, or a file with a word in each line.")]
+StopWords = Annotated[str, Option(help="Words that topics leave out: english, none, or a file, a word a line.")]
 MinDf = Annotated[int, Option(help="Drop words that are in fewer documents.")]
 MaxDf = Annotated[float, Option(help="Drop words that are in a larger share of the documents.")]
-Ngrams = Annotated[int, Option(metavar="INTEGER", help="The longest run of words that counts as one.", min=1)]
+Ngrams = Annotated[int, Option(metavar="INTEGER", help="The longest run of words that topics count as one.", min=1)]
+WordNgrams = Annotated[int, Option(metavar="INTEGER", help="The same for words with weights of their own.", min=1)]
 TokenPattern = Annotated[str, Option(help="What a word is, as a regular expression; . is for texts without spaces.")]
 
 # the model
@@ -56,7 +60,8 @@ C = Annotated[float | None, Option(help="Weight of the response.", show_default=
 Loss = Annotated[LossName, Option(metavar="LOSS", help=LOSS)]
 Multiclass = Annotated[MulticlassName, Option(metavar="HOW", help=MULTICLASS)]
 Balanced = Annotated[bool, Option("--balanced", help="Give all classes the same total weight.")]
-Words = Annotated[bool, Option(help="Add direct weights of single words to those of the topics.")]
+Words = Annotated[bool, Option(help="Add direct weights of words and pairs of words to those of the topics.")]
+Priority = Annotated[PriorityName, Option(metavar="WHAT", help=PRIORITY)]
 SeedWords = Annotated[Path | None, Option("--seeds", help=SEEDS)]
 SeedStrength = Annotated[
     str, Option(help="Pseudo-tokens of a seed word in its topic for each token in the texts; auto asks the texts.")

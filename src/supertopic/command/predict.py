@@ -18,6 +18,7 @@ from supertopic.command.steps import Table, check_place, load, note, out
 from supertopic.command.texts import is_many
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
+from supertopic.estimators.base import TopicModel
 from supertopic.model.responses.classes import ClassResponse
 
 Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last the predictions; and numbers
@@ -38,15 +39,15 @@ def predict(
         raise ValueError(f"{data} stands for many files; --output names the folder for their predictions.")
     if not many:
         check_place(output)
-    vectorizer, estimator = load(model)
+    estimator = load(model)
     estimator.set_params(device=str(device))
 
     def predict_table(path: Path) -> Columns:
         table = Table(path)
         kept = {name: table[name] for name in (table.names if keep == ["all"] else keep or ())}
         beside = read_beside(estimator, model, table, exposure, covariate, None)
-        X = vectorizer.transform(table.texts(text))
-        note_empty(X, path)
+        X = table.texts(text)
+        note_empty(estimator, X, path)
         predicted, numbers = answers(estimator, X, beside)
         if shares:
             numbers |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
@@ -61,12 +62,17 @@ def predict(
         write(*predict_table(data), output, as_json)
 
 
-def note_empty(X: Any, path: Path) -> None:
+def count_empty(model: TopicModel, texts: np.ndarray) -> int:
+    """The number of texts without a word that topics know."""
+    return int((np.diff(model.vectorizer_.transform(texts).indptr) == 0).sum())
+
+
+def note_empty(model: TopicModel, texts: np.ndarray, path: Path) -> None:
     """Say how many texts of a file have no known words."""
-    n_empty = int((np.diff(X.indptr) == 0).sum())
+    n_empty = count_empty(model, texts)
     if n_empty:
         note(
-            f"{n_empty:,} of {X.shape[0]:,} texts of {escape(str(path))} have no word that the model knows; they get "
+            f"{n_empty:,} of {len(texts):,} texts of {escape(str(path))} have no word that the model knows; they get "
             "the prediction of an empty text."
         )
 
@@ -135,9 +141,7 @@ def explain(
     """Show why a text gets its prediction: what each of its words adds, through its topics and by itself."""
     beside: dict[str, Any] = {"covariates": [covariate]} if covariate else {}
     beside |= {"exposure": [exposure]} if exposure is not None else {}
-    vectorizer, estimator = load(model)
-    X = vectorizer.transform([sys.stdin.read() if text == "-" else text])
-    found = need_response(estimator).explain(X, vectorizer.get_feature_names_out(), **beside)
+    found = need_response(load(model)).explain(sys.stdin.read() if text == "-" else text, **beside)
     if as_json:
         facts = found._asdict() | {"through_topics": found.through_topics, "direct": found.direct}
         facts |= {"constant": found.constant, "covariates": found.covariates}

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from supertopic.command.steps import out
 from supertopic.model.posterior import Posterior
-from supertopic.report.summary import describe_covariates, missed_words
+from supertopic.report.summary import describe_covariates, missed_words, voice_sentences
 
 MOST_COLUMNS = 20  # of a table of words
 MISSED = 8  # words to show for each column
@@ -87,7 +87,7 @@ def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
         return []
     table = Table("", "words towards it", "words away from it", title="What the topics miss")
     for row in rows[:MOST_COLUMNS]:
-        table.add_row(*(escape(text) for text in (row["column"], " ".join(row["towards"]), " ".join(row["away"]))))
+        table.add_row(*(escape(text) for text in (row["column"], ", ".join(row["towards"]), ", ".join(row["away"]))))
     return [table]
 
 
@@ -98,9 +98,12 @@ def held_out_lines(posterior: Posterior) -> list[str]:
         return []
     if not found["documents"]:
         return ["No document was held out: weights are estimated on the documents of the topics, and look too certain."]
-    share = f" Topics explain {found['topics_share']:.0%} of it, words the rest." if "topics_share" in found else ""
-    return [
+    lines = [
         f"Weights are estimated on {found['documents']:,} held-out documents, which no topic has seen. The loss of "
         f"their predictions is {found['loss']:.4g}, that of the base rate {found['base_loss']:.4g} (difference +- "
-        f"{found['se']:.2g}).{share}"
+        f"{found['se']:.2g})."
     ]
+    sentences = voice_sentences(posterior)
+    if sentences:
+        lines.append("What predicts these documents, with 90 % intervals:")
+    return lines + [f"  {sentence}" for sentence in sentences]

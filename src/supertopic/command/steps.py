@@ -7,13 +7,13 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 
 import supertopic
@@ -100,29 +100,33 @@ def read_numbers(
     return found
 
 
-def save_somewhere(pipeline: Pipeline, path: Path) -> None:
+def save_somewhere(model: TopicModel, path: Path) -> None:
     """Write the model; if that fails, write it elsewhere rather than lose it, and say so."""
     try:
-        supertopic.save(pipeline, path)
+        supertopic.save(model, path)
     except OSError as error:
         other = Path(tempfile.mkdtemp(prefix="supertopic-")) / path.name
-        supertopic.save(pipeline, other)
+        supertopic.save(model, other)
         raise OSError(f"The model could not be written to {path} ({error}); it is in {other}.") from error
 
 
-def load(path: Path) -> tuple[CountVectorizer, TopicModel]:
-    """The vectorizer and the model of a file."""
+def load(path: Path) -> TopicModel:
+    """The model of a file, which takes texts; that of a pipeline takes the vectorizer of it."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no model {path}.")
-    pipeline = supertopic.load(path)
-    if not isinstance(pipeline, Pipeline):
-        raise ValueError(f"{path} holds a model without its vectorizer; the command needs both.")
-    return pipeline[0], pipeline[-1]
+    found = supertopic.load(path)
+    if isinstance(found, Pipeline):
+        vectorizer, model = found[0], found[-1]
+        model.vectorizer_ = vectorizer
+        if model.posterior_.vocabulary is None:
+            model.posterior_ = replace(model.posterior_, vocabulary=vectorizer.get_feature_names_out())
+        return model
+    if not hasattr(found, "vectorizer_"):
+        raise ValueError(f"{path} holds a model that was fitted to counts; the command needs its vectorizer, too.")
+    return found
 
 
-def write_page(
-    model: Any, vectorizer: CountVectorizer, texts: np.ndarray, y: Any, path: Path, beside: dict[str, Any], **facts: Any
-) -> None:
+def write_page(model: Any, texts: np.ndarray, y: Any, path: Path, beside: dict[str, Any], **facts: Any) -> None:
     """Write the page of a model and of some documents."""
-    model.report(texts, y, path, vectorizer=vectorizer, **facts, **beside)
+    model.report(texts, y, path, **facts, **beside)
     note(f"The page is in {escape(str(path))}.")

@@ -28,16 +28,9 @@ class OneTable:
         table = Table(path)
         self.texts, self.cells = table.texts(text), table.__getitem__
 
-    def fit(
-        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, known: dict[str, Any],
-        checkpoint: Path | None,
-    ) -> CountVectorizer:  # fmt: skip
-        """Fit some rows, of which `known` has y and more; returns the fitted vectorizer."""
-        X = vectorizer.fit_transform(self.texts[rows])
-        known = {name: values[rows] for name, values in known.items()}
-        model.fit(X, feature_names=vectorizer.get_feature_names_out(), checkpoint=checkpoint, **known)
-        model.learn_phrases(self.texts[rows], vectorizer)
-        return vectorizer
+    def fit(self, model: Supervised, rows: np.ndarray, known: dict[str, Any], checkpoint: Path | None) -> None:
+        """Fit some rows, of which `known` has y and more."""
+        model.fit(self.texts[rows], checkpoint=checkpoint, **{name: values[rows] for name, values in known.items()})
 
 
 class ManyFiles(NamedTuple):
@@ -49,15 +42,11 @@ class ManyFiles(NamedTuple):
     cells: Callable[[str], list[Any]]
     texts: np.ndarray = np.zeros(0, object)  # they are not in memory
 
-    def fit(
-        self, model: Supervised, vectorizer: CountVectorizer, rows: np.ndarray, known: dict[str, Any],
-        checkpoint: Path | None,
-    ) -> CountVectorizer:  # fmt: skip
-        """Fit all rows; returns the fitted vectorizer."""
+    def fit(self, model: Supervised, rows: np.ndarray, known: dict[str, Any], checkpoint: Path | None) -> None:
+        """Fit all rows."""
         model.check_parameters()
         documents = self.library.spool(self.folder, self.each)
-        fit_library(model, self.library, documents, known.pop("y"), known, Checkpointing(checkpoint))
-        return self.library.vectorizer
+        fit_library(model, self.library, documents, known, Checkpointing(checkpoint), model.vectorizer, self.each)
 
 
 @contextmanager

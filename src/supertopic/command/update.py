@@ -2,11 +2,9 @@
 
 import json
 
-import numpy as np
-from sklearn.pipeline import make_pipeline
-
 from supertopic.command import options as opt
 from supertopic.command.models import known_response, read_beside
+from supertopic.command.predict import count_empty
 from supertopic.command.show import show_facts
 from supertopic.command.steps import Table, err, load, plain_warnings, save_somewhere
 
@@ -22,22 +20,22 @@ def update(
     Its vocabulary and its classes do not change. Example: supertopic update tickets.model monday.csv --text body
     --label queue -o tickets.model
     """
-    vectorizer, estimator = load(model)
+    estimator = load(model)
     table, response = Table(data), estimator.posterior_.response
     beside = read_beside(estimator, model, table, exposure, covariate, weight)
     y, n_strange = None, 0
     if label:
         y, n_strange = known_response(response, table[label], label, separator, skip_unknown_classes)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
-    X = vectorizer.transform(table.texts(text))
+    texts = table.texts(text)
     with plain_warnings():
-        estimator.partial_fit(X, y, discount=discount, **beside)
-    save_somewhere(make_pipeline(vectorizer, estimator), output)
+        estimator.partial_fit(texts, y, discount=discount, **beside)
+    save_somewhere(estimator, output)
     posterior = estimator.posterior_
-    facts = {"model": str(output), "documents": X.shape[0], "batches": posterior.n_batches}
+    facts = {"model": str(output), "documents": len(texts), "batches": posterior.n_batches}
     if n_strange:
         facts["rows_of_unknown_classes"] = n_strange
-    facts |= {"without_known_words": int((np.diff(X.indptr) == 0).sum()), "held_out": posterior.held_out}
+    facts |= {"without_known_words": count_empty(estimator, texts), "held_out": posterior.held_out}
     if as_json:
         print(json.dumps(facts))
     else:

@@ -19,6 +19,7 @@ from supertopic.corpus.tables import READERS, column, read_table
 from supertopic.corpus.tokens import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+MakeVectorizer = Callable[[int], CountVectorizer]  # given the number of documents
 Each = Callable[[Callable[..., Any], list[tuple[Any, ...]]], list[Any]]  # the results of a function, in order
 
 
@@ -56,14 +57,17 @@ class Counted(NamedTuple):
     columns: list[list[Any]]
 
 
-def count_words(path: Path, text: str, names: list[str], vectorizer: CountVectorizer) -> Counted:
-    """Count the words of a file, and read some columns."""
+def count_words(
+    path: Path, text: str, names: list[str], vectorizer: CountVectorizer, rows: np.ndarray | None = None
+) -> Counted:
+    """Count the words of a file, or of some of its rows, and read some columns."""
     if is_docword(path):
         if names:
             raise ValueError(f"{path} has words only, not {', '.join(map(repr, names))}; LDA needs no more.")
         X, terms = read_docword(path)
         return Counted(X.shape[0], terms, np.bincount(X.indices, minlength=len(terms)), X.sum(axis=0), [])
     texts, *columns = columns_of(path, [text, *names])
+    texts = texts if rows is None else [texts[i] for i in rows]
     terms, documents, times = np.zeros(0, object), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if vectorizer.vocabulary is None:
         every = clone(vectorizer).set_params(min_df=1, max_df=1.0, max_features=None)
@@ -96,6 +100,12 @@ def write_tokens(path: Path, text: str, vectorizer: CountVectorizer, place: Path
     tokens.word.tofile(beside)
     os.replace(beside, place)  # no reader sees half a file
     return np.diff(tokens.doc_start)
+
+
+def count_rows(path: Path, text: str, vectorizer: CountVectorizer, rows: np.ndarray) -> sp.csr_array:
+    """The counts of some rows of a file."""
+    texts = columns_of(path, [text])[0]
+    return check_counts(vectorizer.transform([texts[i] for i in rows]))
 
 
 def is_docword(path: Path) -> bool:
@@ -193,6 +203,16 @@ class Library(NamedTuple):
                 raise ValueError(f"{self.where(i)}: {name!r} is {cell!r}, which is not a number.") from None
         return values
 
+    def counts(self, vectorizer: CountVectorizer, docs: np.ndarray, each: Each) -> tuple[CountVectorizer, sp.csr_array]:
+        """A vectorizer fitted to some documents, and their counts."""
+        edges = np.searchsorted(docs, self.first)
+        rows = [docs[a:b] - first for a, b, first in zip(edges[:-1], edges[1:], self.first[:-1], strict=True)]
+        work = [(path, own) for path, own in zip(self.paths, rows, strict=True) if len(own)]
+        counted = each(count_words, [(path, self.text, [], vectorizer, own) for path, own in work])
+        fitted = learn_vocabulary(vectorizer, counted)
+        parts = each(count_rows, [(path, self.text, fitted, own) for path, own in work])
+        return fitted, sp.csr_array(sp.vstack(parts, "csr"))
+
     def spool(self, folder: Path, each: Each) -> "Spool":
         """Write the tokens to a folder that all machines can read."""
         places = [folder / f"{i:06d}.tokens" for i in range(len(self.paths))]
@@ -205,10 +225,19 @@ class Library(NamedTuple):
         return Spool(places, self.first, lengths, np.arange(len(lengths)))
 
 
-def open_library(files: Files, text: str, names: Iterable[str], vectorizer: CountVectorizer, each: Each) -> Library:
-    """Count the words of all files, and read some columns of all documents."""
+def open_library(
+    files: Files, text: str, names: Iterable[str], vectorizer: CountVectorizer | MakeVectorizer, each: Each
+) -> Library:
+    """Count the words of all files, and read some columns of all documents.
+
+    A vectorizer may be made from the number of documents, which decides what rare words are, not what words are.
+    """
     names, paths = list(names), find_files(files)
-    counted = each(count_words, [(path, text, names, vectorizer) for path in paths])
+    if not isinstance(vectorizer, CountVectorizer):
+        counted = each(count_words, [(path, text, names, vectorizer(0)) for path in paths])
+        vectorizer = vectorizer(sum(file.n_rows for file in counted))
+    else:
+        counted = each(count_words, [(path, text, names, vectorizer) for path in paths])
     columns = {name: [cell for file in counted for cell in file.columns[i]] for i, name in enumerate(names)}
     first = np.cumsum([0, *(file.n_rows for file in counted)])
     return Library(paths, first, text, columns, learn_vocabulary(vectorizer, counted))

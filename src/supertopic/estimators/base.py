@@ -20,20 +20,13 @@ from supertopic.estimators.encoding import Given, check_sizes, encode_documents,
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
-from supertopic.estimators.texts import (
-    Counts,
-    TextReader,
-    are_texts,
-    check_vectorizer,
-    learn_vocabularies,
-    read_texts,
-)
-from supertopic.estimators.validation import check_device, check_number, check_vocabulary, read_counts, refuse_counts
-from supertopic.inference.beside import LinearInputs
+from supertopic.estimators.texts import check_vectorizer, keep_reader, read_documents, read_new
+from supertopic.estimators.validation import check_device, check_number, read_counts
+from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import Config
-from supertopic.inference.fit import NO_INPUTS, Checkpointing, Known, fit
+from supertopic.inference.fit import Checkpointing, Known, fit
+from supertopic.inference.ingredients import Learner
 from supertopic.inference.predict import Settings, mean_topic_shares
-from supertopic.inference.weights import Learner
 from supertopic.model.posterior import Posterior
 from supertopic.model.priors import as_prior
 from supertopic.model.responses import Response
@@ -75,7 +68,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_features_in_: int
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
     _learners: Sequence[Learner] = ()  # of further terms of omega
-    _validate_counts = read_counts
+    validate_counts = read_counts
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -119,58 +112,17 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
         self.check_parameters()
-        reader, texts = None if previous is None else self._reader(), None
-        if are_texts(X):
-            texts = read_texts(X)
-            if previous is None:
-                reader, counts = learn_vocabularies(texts, self.vectorizer, getattr(self, "words", False))
-                feature_names = reader.topics.get_feature_names_out()
-                self.__dict__.pop("feature_names_in_", None)
-                self.n_features_in_ = counts.topics.shape[1]
-            else:
-                counts = self._count(texts)
-        else:
-            own = self._validate_counts(X, reset=previous is None)
-            counts, reader = Counts(own, own), reader if previous else None
-            refuse_counts(previous)
-        documents = Arrays(make_tokens(counts.topics), no_target(counts.topics.shape[0]))
+        read = read_documents(self, X, feature_names, previous)
+        documents = Arrays(make_tokens(read.counts.topics), no_target(read.counts.topics.shape[0]))
         if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        known_names = previous.vocabulary if previous else getattr(self, "feature_names_in_", None)
-        vocabulary = check_vocabulary(feature_names, self.n_features_in_, known_names, previous is not None)
-        word_names = previous.word_names if previous else None
-        if previous is None and reader is not None and reader.words is not None:
-            word_names = reader.words.get_feature_names_out()
-        more |= {"previous": previous, "word_names": word_names}
-        inputs = LinearInputs(counts.words if getattr(self, "words", False) else None)
-        self.fit_corpus(documents, counts.topics, y, vocabulary, inputs=inputs, **more)
-        self._keep_reader(reader)
-        if texts is not None and previous is None:
-            self.learn_phrases(texts, self.vectorizer_)
+        more |= {"previous": previous, "word_names": read.word_names}
+        more["inputs"] = LinearInputs(read.counts.words if getattr(self, "words", False) else None)
+        self.fit_corpus(documents, read.counts.topics, y, read.vocabulary, **more)
+        keep_reader(self, read.reader)
+        if read.texts is not None and previous is None:
+            self.learn_phrases(read.texts, self.vectorizer_)
         return self
-
-    def _keep_reader(self, reader: TextReader | None) -> None:
-        """Keep the vectorizers of the texts of this fit, and none of another one."""
-        for name, vectorizer in zip(("vectorizer_", "word_vectorizer_"), reader or (None, None), strict=True):
-            if vectorizer is None:
-                self.__dict__.pop(name, None)
-            else:
-                setattr(self, name, vectorizer)
-
-    def _reader(self) -> TextReader | None:
-        """The vectorizers, if the model was fitted to texts."""
-        vectorizer = getattr(self, "vectorizer_", None)
-        return None if vectorizer is None else TextReader(vectorizer, getattr(self, "word_vectorizer_", None))
-
-    def _count(self, texts: list[str]) -> Counts:
-        """The counts of texts."""
-        reader = self._reader()
-        if reader is None:
-            raise TypeError(
-                f"X must hold word counts, got text such as {texts[0][:40]!r}: the model was fitted to counts. Turn "
-                "texts into counts with the same vectorizer, or fit the model to texts."
-            )
-        return reader.counts(texts)
 
     def fit_corpus(
         self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
@@ -181,6 +133,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
         check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
         known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
+        if features is not None and not getattr(self, "calibrate", True):
+            raise ValueError("features need calibrate=True: their weights are learned together with calibration.")
         given = Given(y, sample_weight, covariates, exposure, classes, features)
         corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
@@ -199,18 +153,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "posterior_")
         return self.posterior_
 
-    def _read(self, X: Any) -> Counts:
-        """The counts of new documents, of which some may be texts."""
-        check_is_fitted(self, "posterior_")
-        self.check_parameters()
-        if are_texts(X):
-            return self._count(read_texts(X))
-        counts = self._validate_counts(X, reset=False)
-        return Counts(counts, counts)
-
     def _counts(self, X: Any) -> csr_array:
-        """The counts of topics' words of new documents."""
-        return self._read(X).topics
+        """The counts of the topics' words in new documents."""
+        return read_new(self, X).topics
 
     def _settings(self) -> Settings:
         return Settings(self.predict_sweeps, effective_n_jobs(self.n_jobs), self.device)
@@ -219,14 +164,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def fit_files(
         self, files: Any, *, text: str = "text", label: str | None = None, weight: str | None = None,
         exposure: str | None = None, covariates: Sequence[str] = (), vectorizer: Any = None,
-        folder: str | os.PathLike[str] | None = None, checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60,
+        folder: str | os.PathLike[str] | None = None, features: ArrayLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from the documents of files: CSV, TSV, JSON lines or Parquet, a document a row, or UCI docword files.
 
         Words are counted and tokens are made in parallel, and the tokens stay on disk until they are needed. The model
-        is that of `fit` on the same documents, bit for bit; only words beside topics are left out if there are more
-        than 30 million tokens. `vectorizer_` is the fitted vectorizer.
+        is that of `fit` on the same texts, bit for bit. Words beside topics are learned from a part of the documents if
+        all of them have more than 10 million tokens.
 
         Parameters
         ----------
@@ -239,7 +184,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.check_parameters()
         columns = {"label": label, "sample_weight": weight, "exposure": exposure}
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
-        fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing)
+        fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing, features)
         return self
 
     components_ = Fitted(topics_report.mean_counts)
@@ -275,8 +220,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_docs, n_topics)
             Rows sum to 1. A document without known words gets the shares of the training corpus.
         """
-        posterior = self._fitted()
-        return mean_topic_shares(posterior, make_tokens(self._counts(X)), self._settings())
+        return mean_topic_shares(self._fitted(), make_tokens(self._counts(X)), self._settings())
 
     def typical_documents(self, X: ArrayLike, topic: int, n: int = 5) -> np.ndarray:
         """The documents in which a topic has the largest share.
@@ -373,8 +317,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def name_topics(self, names: Mapping[int, str]) -> Self:
         """Give some topics names, which are kept in the model's file; "" removes one."""
-        posterior = self._fitted()
-        self.posterior_ = posterior.named(topics_report.check_names(posterior, names))
+        self.posterior_ = self._fitted().named(topics_report.check_names(self._fitted(), names))
         return self
 
     def topic_name(self, topic: int) -> str:
@@ -429,9 +372,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.
 
         X are the documents that are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0."""
-        posterior = self._fitted()
-        names = topics_report.vocabulary_of(posterior, feature_names)
-        return topics_report.to_pyldavis(posterior, self._counts(X), names, self._settings())
+        names = topics_report.vocabulary_of(self._fitted(), feature_names)
+        return topics_report.to_pyldavis(self._fitted(), self._counts(X), names, self._settings())
 
     def to_xarray(self) -> Any:
         """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.

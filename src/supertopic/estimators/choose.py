@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing as rows_of
 
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.texts import are_texts, read_new, read_texts
 from supertopic.estimators.validation import refuse_text
 from supertopic.model.responses.base import Response
 from supertopic.model.responses.values import is_unknown, without_na
@@ -99,7 +100,7 @@ def choose_topics(
     random_state : int
         The seed of the split and of the fits.
     **beside
-        `sample_weight`, `covariates`, `exposure` and `feature_names`, as for `fit`.
+        `sample_weight`, `covariates`, `exposure`, `features` and `feature_names`, as for `fit`.
 
     Returns
     -------
@@ -114,8 +115,12 @@ def choose_topics(
         raise ValueError(f"n_topics must be whole numbers >= 1, got {n_topics!r}.")
     if not 0 < test_size < 1:
         raise ValueError(f"test_size must be between 0 and 1, got {test_size!r}.")
-    refuse_text(X)
-    X, names = sp.csr_array(X), {name: beside.pop(name) for name in ("feature_names",) if name in beside}
+    names = {name: beside.pop(name) for name in ("feature_names",) if name in beside}
+    if are_texts(X):
+        X = np.array(read_texts(X), dtype=object)
+    else:
+        refuse_text(X)
+        X = sp.csr_array(X)
     train, test = split(estimator.make_response(), X.shape[0], y, test_size, random_state)
     parts = [{name: rows_of(values, at) for name, values in beside.items()} for at in (train, test)]
     known = parts[1].copy()
@@ -131,7 +136,8 @@ def choose_topics(
         loss, value, score = model.evaluate(X[test], None if y is None else rows_of(y, test), **known)
         losses[int(k)] = loss
         rows.append({
-            "n_topics": int(k), "loss": float(loss.mean()), "score": value, "coherence": npmi(model, X[train]),
+            "n_topics": int(k), "loss": float(loss.mean()), "score": value,
+            "coherence": npmi(model, read_new(model, X[train]).topics),
             "exclusivity": float(model.exclusivity().mean()), "seconds": seconds,
         })  # fmt: skip
     return Choice(rows, losses, score, len(test))

@@ -55,7 +55,9 @@ class TopicClassifier(ClassifierMixin, Supervised):
             As in `fit`. Once the classes are known it may be left out, or unknown throughout.
         ...
         """
-        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features, "classes": classes}
+        more: dict[str, Any] = {
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "classes": classes,
+        }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, feature_names, discount, **more)
 

@@ -23,6 +23,7 @@ FORMAT, OLD_FORMAT = 3, 2
 KINDS: dict[str, type[TopicModel]] = {
     kind.__name__: kind for kind in (LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
 }
+OF_TEXTS = ("vectorizer_", "word_vectorizer_")  # of a model that was fitted to texts
 ELSEWHERE = ("device", "engine", "prior")  # parameters that are not kept: a file may be read anywhere, by itself
 MAX_JOBS = 4096
 
@@ -50,13 +51,11 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
     if hasattr(model, "feature_names_in_"):
         tensors["feature_names_in_"] = model.feature_names_in_
     if vectorizer is not None:
-        check_is_fitted(vectorizer, "vocabulary_")
-        parameters = vectorizer.get_params()
-        parameters["dtype"] = np.dtype(parameters["dtype"]).name
-        parameters["vocabulary"] = None  # vocabulary_ has it
-        header["vectorizer"] = {name: _plain(value, name) for name, value in parameters.items()}
-        header["fixed_vocabulary"] = bool(vectorizer.fixed_vocabulary_)
+        header |= {"vectorizer": _vectorizer(vectorizer), "fixed_vocabulary": bool(vectorizer.fixed_vocabulary_)}
         tensors["vocabulary"] = vectorizer.get_feature_names_out()
+    for name in OF_TEXTS:
+        if hasattr(model, name):  # its vocabulary is that of the posterior
+            header[name] = _vectorizer(getattr(model, name))
     packed = pack_text(header, tensors)
     write_file(path, header, packed)
 
@@ -105,19 +104,44 @@ def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
     if names is not None:
         expect(names.shape == (n_words,), "the names of columns")
         model.feature_names_in_ = names
+    vocabularies = model.posterior_.vocabulary, model.posterior_.word_names
+    for name, words in zip(OF_TEXTS, vocabularies, strict=True):
+        if name in header:
+            if words is None:
+                raise ValueError("There is no vocabulary.")
+            setattr(model, name, _read_vectorizer(header[name], words.tolist()))
     return model
 
 
-def _pipeline(model: TopicModel, header: dict[str, Any], tensors: Tensors) -> Pipeline:
-    parameters = {name: _unplain(value) for name, value in header["vectorizer"].items()}
+def _vectorizer(vectorizer: CountVectorizer) -> dict[str, Any]:
+    """The parameters of a vectorizer, as JSON."""
+    if type(vectorizer) is not CountVectorizer:
+        raise TypeError(f"A model file can keep a CountVectorizer, got a {type(vectorizer).__name__}.")
+    parameters = vectorizer.get_params()
+    parameters["dtype"] = np.dtype(parameters["dtype"]).name
+    parameters["vocabulary"] = None  # the fitted one is stored elsewhere
+    return {name: _plain(value, name) for name, value in parameters.items()}
+
+
+def _read_vectorizer(plain: dict[str, Any], words: list[str] | None) -> CountVectorizer:
+    """A vectorizer from its parameters, fitted if its words are given."""
+    parameters = {name: _unplain(value) for name, value in plain.items()}
     dtype = np.dtype(parameters.pop("dtype"))
     expect(dtype.kind in "iuf", "the vectorizer's dtype")
     vectorizer = CountVectorizer(dtype=dtype.type, **parameters)
+    if words is not None:
+        expect(len(set(words)) == len(words), "the vocabulary")
+        vectorizer.vocabulary_ = {word: i for i, word in enumerate(words)}
+        vectorizer.fixed_vocabulary_ = False
+        clone(vectorizer).set_params(vocabulary=words).fit([""])  # checks its parameters
+    return vectorizer
+
+
+def _pipeline(model: TopicModel, header: dict[str, Any], tensors: Tensors) -> Pipeline:
     words = tensors["vocabulary"].tolist()
-    expect(len(set(words)) == len(words) == model.n_features_in_, "the number of words")
-    vectorizer.vocabulary_ = {word: i for i, word in enumerate(words)}
+    expect(len(words) == model.n_features_in_, "the number of words")
+    vectorizer = _read_vectorizer(header["vectorizer"], words)
     vectorizer.fixed_vocabulary_ = bool(header["fixed_vocabulary"])
-    clone(vectorizer).set_params(vocabulary=words).fit([""])  # checks its parameters
     return Pipeline(list(zip(header["steps"], (vectorizer, model), strict=True)))
 
 
@@ -141,6 +165,8 @@ def _plain(value: Any, name: str) -> Any:
         raise TypeError(f"{name}={value!r} is a callable; a model file holds no code. Use a parameter that is data.")
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None  # the posterior keeps the seed that was drawn from it
+    if isinstance(value, CountVectorizer):
+        return {"vectorizer": _vectorizer(value)}
     if isinstance(value, Seeds):
         return {"seeds": {key: _plain(item, name) for key, item in value.get_params().items()}}
     if isinstance(value, set | frozenset):
@@ -163,6 +189,8 @@ def _unplain(value: Any) -> Any:
         ((kind, content),) = value.items()
         if kind == "dict":
             return {key: _unplain(item) for key, item in content}
+        if kind == "vectorizer":
+            return _read_vectorizer(content, None)
         if kind == "seeds":
             return Seeds(**{key: _unplain(item) for key, item in content.items()})
         kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}

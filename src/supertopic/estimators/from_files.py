@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,13 +13,16 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.corpus.source import Corpus
-from supertopic.corpus.spool import Files, Library, Spool, open_library
+from supertopic.corpus.spool import Each, Files, Library, Spool, is_docword, open_library
+from supertopic.estimators.texts import TextReader, keep_reader, topic_vectorizer, word_vectorizer
+from supertopic.inference.beside import LinearInputs
 from supertopic.inference.checkpoint import temporary_folder
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import Response
 from supertopic.warn import warn
 
-IN_MEMORY = 30_000_000  # tokens up to which words beside topics are learned, too
+IN_MEMORY = 30_000_000  # tokens of documents from which words beside topics are learned
+IN_MEMORY_PAIRS = 10_000_000  # the same where pairs of words are counted, too
 
 
 class FitsCorpus(Protocol):
@@ -27,7 +31,7 @@ class FitsCorpus(Protocol):
     engine: str
     n_jobs: int | None
     n_features_in_: int
-    vectorizer_: Any
+    vectorizer: Any
 
     def make_response(self) -> Response: ...
 
@@ -42,12 +46,14 @@ class FitsCorpus(Protocol):
 def fit_from_files(
     model: FitsCorpus, files: Files, text: str, columns: dict[str, str | None], covariates: Sequence[str],
     vectorizer: CountVectorizer | None, folder: str | os.PathLike[str] | None, checkpointing: Checkpointing,
+    features: Any = None,
 ) -> None:  # fmt: skip
     """Fit a model: see `TopicModel.fit_files`. `columns` names those of the label, weights and exposure."""
     names = [name for name in (*columns.values(), *covariates) if name]
+    given = vectorizer or model.vectorizer
     with ExitStack() as inside:
         each = inside.enter_context(open_readers(model.engine, model.n_jobs))
-        library = open_library(files, text, dict.fromkeys(names), vectorizer or CountVectorizer(), each)
+        library = open_library(files, text, dict.fromkeys(names), partial(topic_vectorizer, given), each)
         place = Path(folder) if folder else Path(inside.enter_context(temporary_folder()))
         place.mkdir(parents=True, exist_ok=True)
         documents = library.spool(place, each)
@@ -56,28 +62,48 @@ def fit_from_files(
         }
         if covariates:
             known["covariates"] = np.column_stack([library.numbers(name) for name in covariates])
-        y = read_label(model, library, columns["label"])
-        fit_library(model, library, documents, y, known, checkpointing)
+        known |= {"y": read_label(model, library, columns["label"]), "features": features}
+        fit_library(model, library, documents, known, checkpointing, given, each)
 
 
 def fit_library(
-    model: FitsCorpus, library: Library, documents: Spool, y: Any, known: dict[str, Any], checkpointing: Checkpointing
-) -> None:
-    """Fit documents that are on disk; `known` are sample weights, exposure and covariates."""
+    model: FitsCorpus, library: Library, documents: Spool, known: dict[str, Any], checkpointing: Checkpointing,
+    given: Any, each: Each,
+) -> None:  # fmt: skip
+    """Fit documents that are on disk; `known` are y, sample weights, exposure, covariates and features.
+
+    Words beside topics are learned from documents that fit into memory: all of them, or evenly spaced ones.
+    """
     model.n_features_in_ = len(library.vectorizer.vocabulary_)
     model.__dict__.pop("feature_names_in_", None)
-    counts, n_tokens = None, int(documents.doc_start[-1])
-    needs_counts = model.needs_counts()
-    if needs_counts and n_tokens <= IN_MEMORY:
+    n_tokens, n_docs = int(documents.doc_start[-1]), len(documents.doc_start) - 1
+    words, inputs, counts = getattr(model, "words", False), LinearInputs(), None
+    direct = None
+    if not any(map(is_docword, library.paths)):
+        direct = word_vectorizer(words, given, n_docs)
+    if n_tokens <= IN_MEMORY and (words or model.needs_counts()):
         counts = documents.matrix(model.n_features_in_)
-    elif needs_counts:
+    elif model.needs_counts():
         warn(
-            f"The files have {n_tokens:,} tokens: words beside topics and further terms need all documents in one "
-            f"process, and are left out beyond {IN_MEMORY:,} tokens. words=False says the same of words."
+            f"The files have {n_tokens:,} tokens: further terms need all documents in one process, and are left out "
+            f"beyond {IN_MEMORY:,} tokens."
         )
+    if words or known.get("features") is not None:
+        docs = np.arange(n_docs)[:: -(-n_tokens // (IN_MEMORY if direct is None else IN_MEMORY_PAIRS)) or 1]
+        inputs = LinearInputs(docs=None if len(docs) == n_docs else docs)
+        if direct is not None:
+            direct, of_words = library.counts(direct, docs, each)
+            inputs = inputs._replace(words=of_words)
+        elif words:
+            mask = np.zeros(n_docs, bool)
+            mask[docs] = True
+            of_words = counts if counts is not None else documents.select(mask).matrix(model.n_features_in_)
+            inputs = inputs._replace(words=of_words)
     vocabulary = library.vectorizer.get_feature_names_out()
-    model.fit_corpus(documents, counts, y, vocabulary, checkpointing, **known)
-    model.vectorizer_ = library.vectorizer
+    names = None if direct is None else direct.get_feature_names_out()
+    y = known.pop("y")
+    model.fit_corpus(documents, counts, y, vocabulary, checkpointing, inputs=inputs, word_names=names, **known)
+    keep_reader(model, TextReader(library.vectorizer, direct))
 
 
 def read_label(model: FitsCorpus, library: Library, label: str | None) -> np.ndarray | None:

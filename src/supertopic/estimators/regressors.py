@@ -231,7 +231,9 @@ class SLDACountRegressor(TopicRegressor):
             What the mean is proportional to, such as the time for which each document was counted.
         ...
         """
-        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features, "exposure": exposure}
+        more: dict[str, Any] = {
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "exposure": exposure,
+        }  # fmt: skip
         return self._fit(X, y, feature_names, checkpointing=Checkpointing(checkpoint, checkpoint_every), **more)
 
     @documented_fit
@@ -249,7 +251,9 @@ class SLDACountRegressor(TopicRegressor):
             As in `fit`.
         ...
         """
-        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features, "exposure": exposure}
+        more: dict[str, Any] = {
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "exposure": exposure,
+        }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, feature_names, discount, **more)
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.fitted import Fitted
-from supertopic.estimators.texts import check_vectorizer, read_texts
+from supertopic.estimators.texts import check_vectorizer, read_new, read_texts
 from supertopic.estimators.validation import (
     check_level,
     log_exposure,
@@ -60,9 +60,6 @@ class Supervised(TopicModel):
         if not number and not (isinstance(share, str) and share == "auto"):
             raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
 
-    def needs_counts(self) -> bool:
-        return bool(self.words) or super().needs_counts()
-
     @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
@@ -76,7 +73,7 @@ class Supervised(TopicModel):
         ----------
         ...
         """
-        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
+        more: dict[str, Any] = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
         return self._fit(X, y, feature_names, checkpointing=Checkpointing(checkpoint, checkpoint_every), **more)
 
     @documented_fit
@@ -98,7 +95,7 @@ class Supervised(TopicModel):
             As in `fit`. From the second call on it may be left out, or unknown throughout.
         ...
         """
-        more = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
+        more: dict[str, Any] = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, feature_names, discount, **more)
 
@@ -106,7 +103,7 @@ class Supervised(TopicModel):
 
     def _new(self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None) -> NewDocuments:
         """New documents, checked."""
-        posterior, counts = self._fitted(), self._read(X)
+        posterior, counts = self._fitted(), read_new(self, X)
         if counts.words is counts.topics:
             refuse_counts(posterior)
         n_docs, term = counts.topics.shape[0], posterior.covariates

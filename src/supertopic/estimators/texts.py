@@ -11,13 +11,17 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus.tokens import check_counts
+from supertopic.estimators.validation import check_vocabulary, refuse_counts
+from supertopic.model.posterior import Posterior
 from supertopic.report.words import LEFTOVERS
 from supertopic.warn import warn
 
 TOPIC_WORD = r"(?u)\b(?=\w*[^\W\d_])\w\w+\b"  # two characters or more, one of them a letter
 ANY_WORD = r"(?u)\b\w+\b|[!?]"
+NOT_IN_TOPICS = sorted(ENGLISH_STOP_WORDS | LEFTOVERS)
 FEW_TEXTS = 100  # of fewer texts, words of a single one are kept
 ROWS = (list, tuple, np.ndarray)
 
@@ -64,8 +68,7 @@ def topic_vectorizer(given: Any, n_texts: int) -> CountVectorizer:
     """The vectorizer of topics, not fitted: the given one, or English without stop words."""
     if given is not None:
         return clone(given)
-    stop_words = sorted(ENGLISH_STOP_WORDS | LEFTOVERS)
-    return CountVectorizer(stop_words=stop_words, token_pattern=TOPIC_WORD, min_df=1 if n_texts < FEW_TEXTS else 2)
+    return CountVectorizer(stop_words=NOT_IN_TOPICS, token_pattern=TOPIC_WORD, min_df=1 if n_texts < FEW_TEXTS else 2)
 
 
 def word_vectorizer(words: Any, given: Any, n_texts: int) -> CountVectorizer | None:
@@ -84,9 +87,11 @@ def word_vectorizer(words: Any, given: Any, n_texts: int) -> CountVectorizer | N
     if not isinstance(given, CountVectorizer) or callable(given.analyzer) or given.vocabulary is not None:
         return None
     longest = max(2, given.ngram_range[1]) if given.analyzer == "word" else given.ngram_range[1]
+    usual = given.tokenizer is None and given.token_pattern in (CountVectorizer().token_pattern, TOPIC_WORD)
     return clone(given).set_params(
-        stop_words=None, ngram_range=(given.ngram_range[0], longest), min_df=least, max_df=1.0, max_features=None
-    )
+        stop_words=None, ngram_range=(given.ngram_range[0], longest), min_df=least, max_df=1.0, max_features=None,
+        token_pattern=ANY_WORD if usual else given.token_pattern,
+    )  # fmt: skip
 
 
 def check_vectorizer(name: str, given: Any) -> None:
@@ -122,3 +127,73 @@ def learn_vocabularies(texts: list[str], vectorizer: Any, words: Any) -> tuple[T
     found = word_vectorizer(words, vectorizer, len(texts))
     of_words = of_topics if found is None else check_counts(found.fit_transform(texts))
     return TextReader(topics, found), Counts(of_topics, of_words)
+
+
+class Documents(NamedTuple):
+    """Documents of a fit, and what is known of their words."""
+
+    counts: Counts
+    vocabulary: np.ndarray | None  # (V,)
+    word_names: np.ndarray | None  # (W,): of words with weights of their own, if these are others
+    reader: TextReader | None
+    texts: list[str] | None
+
+
+def read_documents(model: Any, X: Any, feature_names: Any, previous: Posterior | None) -> Documents:
+    """The documents of a fit: texts, or counts. A model that is updated keeps its vocabularies."""
+    reader, texts = None if previous is None else reader_of(model), None
+    if are_texts(X):
+        texts = read_texts(X)
+        if previous is None:
+            reader, counts = learn_vocabularies(texts, model.vectorizer, getattr(model, "words", False))
+            feature_names = reader.topics.get_feature_names_out()
+            model.__dict__.pop("feature_names_in_", None)
+            model.n_features_in_ = counts.topics.shape[1]
+        else:
+            counts = count_texts(model, texts)
+    else:
+        own = model.validate_counts(X, reset=previous is None)
+        counts = Counts(own, own)
+        refuse_counts(previous)
+    known = previous.vocabulary if previous else getattr(model, "feature_names_in_", None)
+    vocabulary = check_vocabulary(feature_names, model.n_features_in_, known, previous is not None)
+    names = previous.word_names if previous else None
+    if previous is None and reader is not None and reader.words is not None:
+        names = reader.words.get_feature_names_out()
+    return Documents(counts, vocabulary, names, reader, texts)
+
+
+def read_new(model: Any, X: Any) -> Counts:
+    """New documents of a fitted model: texts, or counts."""
+    check_is_fitted(model, "posterior_")
+    model.check_parameters()
+    if are_texts(X):
+        return count_texts(model, read_texts(X))
+    counts = model.validate_counts(X, reset=False)
+    return Counts(counts, counts)
+
+
+def count_texts(model: Any, texts: list[str]) -> Counts:
+    """The counts of texts for a fitted model."""
+    reader = reader_of(model)
+    if reader is None:
+        raise TypeError(
+            f"X must hold word counts, got text such as {texts[0][:40]!r}: the model was fitted to counts. Turn texts "
+            "into counts with the same vectorizer, or fit the model to texts."
+        )
+    return reader.counts(texts)
+
+
+def reader_of(model: Any) -> TextReader | None:
+    """The vectorizers of a model, if it was fitted to texts."""
+    vectorizer = getattr(model, "vectorizer_", None)
+    return None if vectorizer is None else TextReader(vectorizer, getattr(model, "word_vectorizer_", None))
+
+
+def keep_reader(model: Any, reader: TextReader | None) -> None:
+    """Keep the vectorizers of the texts of this fit, and none of another one."""
+    for name, vectorizer in zip(("vectorizer_", "word_vectorizer_"), reader or (None, None), strict=True):
+        if vectorizer is None:
+            model.__dict__.pop(name, None)
+        else:
+            setattr(model, name, vectorizer)

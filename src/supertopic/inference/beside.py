@@ -22,6 +22,7 @@ PENALTIES = (0.0, *(5.0 ** np.arange(-2, 7)).tolist())  # prior variances that a
 FIRST = PENALTIES.index(25.0)
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
 LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents do not support words; more weights would need much memory
+NEVER = 1e15  # the prior precision of a weight that stays 0
 CLOSE, EXACT = 1e-4, 1e-5  # relative gain of the cost that ends a regression, while penalties are chosen and after
 
 
@@ -35,7 +36,7 @@ class Past(NamedTuple):
     @property
     def variance(self) -> np.ndarray:
         """The variance of each weight, (n, R)."""
-        prior = 1.0 / self.penalty if self.penalty > 0 else 1e30
+        prior = 1.0 / self.penalty if self.penalty > 0 else NEVER
         return 1.0 / (self.precision + prior)
 
 
@@ -83,6 +84,9 @@ class LinearInputs(NamedTuple):
         found = np.full(n_docs, -1)
         found[self.docs] = np.arange(len(self.docs))
         return found
+
+
+NO_INPUTS = LinearInputs()
 
 
 class Part(NamedTuple):
@@ -134,8 +138,8 @@ class Search:
         if places not in self.known:
             total, omegas = 0.0, []
             for i, fold in enumerate(self.folds):
-                self.latest[i] = fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], CLOSE)
-                omega = self.problem.omega(fold.ridge.theta(self.latest[i]), fold.held)
+                found = self.latest[i] = fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], CLOSE)
+                omega = self.problem.omega(fold.ridge.theta(found), fold.held)
                 total += self.problem.response.cost(fold.target, self.problem.offset[fold.held] + omega)[0]
                 omegas.append(omega)
             self.known[places] = total, omegas
@@ -167,8 +171,7 @@ class Search:
         """The mean variance of omega of other documents, by leaving out a fold at a time (the jackknife)."""
         away = []
         for i, fold in enumerate(self.folds):
-            self.latest[i] = fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], EXACT)
-            other = fold.ridge.theta(self.latest[i])
+            other = fold.ridge.theta(fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], EXACT))
             change = [b - a for a, b in zip(theta, other, strict=True)]
             away.append(float(np.mean(sum_parts(self.problem.parts, rows, change) ** 2)))
         return (FOLDS - 1.0) * float(np.mean(away)) if len(rows) else None
@@ -192,6 +195,7 @@ class Problem(NamedTuple):
     response: Response
     target: Target
     pool: Pool
+    device: str = "cpu"
 
     @property
     def offset(self) -> np.ndarray:
@@ -204,7 +208,7 @@ class Problem(NamedTuple):
 
     def ridge(self, docs: np.ndarray | slice = slice(None)) -> Ridge:
         """The regression on some of the documents."""
-        blocks = [make_block(part.x[self.rows[docs]], self.pool) for part in self.parts]
+        blocks = [make_block(part.x[self.rows[docs]], self.pool, self.device) for part in self.parts]
         variances = [None if part.past is None else part.past.variance.astype(np.float32) for part in self.parts]
         return Ridge(blocks, variances, self.response, select_target(self.target, docs), self.offset[docs])
 
@@ -215,7 +219,7 @@ class Problem(NamedTuple):
 
 def learn_beside(
     parts: list[Part], seen: Seen, held_out: Seen, response: Response, pool: Pool,
-    judge: Callable[[np.ndarray], np.ndarray] | None = None,
+    judge: Callable[[np.ndarray], np.ndarray] | None = None, device: str = "cpu",
 ) -> LinearFit:  # fmt: skip
     """Learn the weights of all parts; they are 0 if there are too few documents.
 
@@ -227,9 +231,11 @@ def learn_beside(
     first = all(part.past is None or not part.past.precision.any() for part in parts)
     if first:
         parts = [part._replace(past=None) for part in parts]
+    else:  # a part that earlier batches did not have
+        parts = [part if part.past else part._replace(past=no_past(part, seen.target)) for part in parts]
     if first and known.sum() < LEAST_DOCS:
         return nothing_learned(parts, seen, held_out)
-    problem = Problem(parts, seen.rows[known], response, select_target(seen.target, known), pool)
+    problem = Problem(parts, seen.rows[known], response, select_target(seen.target, known), pool, device)
     added, jackknife = np.full(seen.target.y.shape, np.nan), None
     centres = [0.0 if part.past is None else part.past.theta for part in parts]
     penalties, ridge = [1.0] * len(parts), problem.ridge()
@@ -266,11 +272,16 @@ def learn_beside(
     return LinearFit(full, [scale * variance for variance in variances], past, added, of_held_out)
 
 
+def no_past(part: Part, target: Target) -> Past:
+    """A past of which only the prior variance is known."""
+    zeros = np.zeros((part.x.shape[1], target.y.shape[1]))
+    return Past(zeros, zeros, PENALTIES[FIRST])
+
+
 def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
     """Weights that are all 0."""
-    n_columns = seen.target.y.shape[1]
-    zeros = [np.zeros((part.x.shape[1], n_columns)) for part in parts]
-    past = [Past(zero, zero, PENALTIES[FIRST]) for zero in zeros]
+    past = [no_past(part, seen.target) for part in parts]
+    zeros, n_columns = [known.theta for known in past], seen.target.y.shape[1]
     silent = [np.zeros((len(held_out.rows), n_columns)) for _ in parts]
     return LinearFit(zeros, zeros, past, np.zeros(seen.target.y.shape), silent)
 
@@ -309,9 +320,9 @@ def spread(
     precisions, variances = [], []
     curvature = problem.response.curvature(problem.target, solution.omega)
     for part, span, penalty in zip(problem.parts, ridge.spans, priors, strict=True):
-        information = span.block.gather_squares(curvature)
+        information = span.block.gather_squares(curvature).astype(float)
         before = 0.0 if part.past is None else part.past.precision
-        whole = information + before + (1.0 / penalty if penalty > 0 else 1e30)
+        whole = information + before + (1.0 / penalty if penalty > 0 else NEVER)
         squares = span.block.gather_squares(solution.slope**2) + before
         precisions.append(np.asarray(information + before, float))
         variances.append(squares / whole**2)

@@ -3,6 +3,7 @@
 A sum is always made in the same order, so that the number of threads does not change a bit of it.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Protocol
 
@@ -59,7 +60,7 @@ class SparseBlock:
     def select(self, docs: np.ndarray) -> "SparseBlock":
         return SparseBlock(self.x[docs], self.pool)
 
-    def product(self, kind: multiply, x: sp.csr_array, weights: np.ndarray) -> np.ndarray:
+    def product(self, kind: Callable[..., None], x: sp.csr_array, weights: np.ndarray) -> np.ndarray:
         weights = np.ascontiguousarray(weights, np.float32)
         out = np.empty((x.shape[0], weights.shape[1]), np.float32)
         n_pieces = 1 if x.nnz * weights.shape[1] < WORTHWHILE else min(PIECES, x.shape[0])
@@ -89,12 +90,18 @@ class DenseBlock:
     def select(self, docs: np.ndarray) -> "DenseBlock":
         return DenseBlock(self.x[docs], self.pool)
 
-    def stack(self, product: object, n: int, like: np.ndarray) -> np.ndarray:
+    def stack(self, product: Callable[[slice], np.ndarray], n: int, like: np.ndarray) -> np.ndarray:
         pieces = [slice(i, min(i + DENSE_PIECE, n)) for i in range(0, n, DENSE_PIECE)]
-        found = self.pool.map(product, pieces)  # type: ignore[arg-type]
+        found = self.pool.map(product, pieces)
         return np.concatenate(found) if found else np.zeros((0, like.shape[1]), np.float32)
 
 
-def make_block(x: Matrix, pool: Pool) -> Block:
-    """The block of some rows."""
-    return SparseBlock(x, pool) if sp.issparse(x) else DenseBlock(x, pool)
+def make_block(x: Matrix, pool: Pool, device: str = "cpu") -> Block:
+    """The block of some rows; only sparse ones are put on a GPU, since of dense ones there are few columns."""
+    if not sp.issparse(x):
+        return DenseBlock(x, pool)
+    if device == "cuda":
+        from supertopic.sampling.cuda_products import DeviceBlock
+
+        return DeviceBlock(x)
+    return SparseBlock(x, pool)

@@ -12,15 +12,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from supertopic.corpus.source import Corpus
-from supertopic.inference.beside import LinearInputs
+from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
 from supertopic.inference.held_out import choose_held_out
+from supertopic.inference.ingredients import Ingredients, Learner
 from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import mean_topic_shares
 from supertopic.inference.shrinkage import every_few
 from supertopic.inference.start import Start
-from supertopic.inference.weights import Ingredients, Learner, PredictionTerms, calibrated_terms, uncalibrated_terms
+from supertopic.inference.weights import PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
 from supertopic.model.posterior import Posterior, TopicSet, Traces, match_topics
 from supertopic.model.priors import ChainPrior, Earlier, Prior, chain_priors, match_words
@@ -42,7 +43,6 @@ class Checkpointing(NamedTuple):
 
 
 NO_CHECKPOINT = Checkpointing()
-NO_INPUTS = LinearInputs()
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ def describe_held_out(shrinkage: Shrinkage, alone: Shrinkage, n_held_out: int, r
 
     `alone` is the shrinkage of topics without linear terms beside them.
     """
-    weight, n, loss = shrinkage.weight, shrinkage.weight.sum(), shrinkage.loss
-    gain = (weight * (alone.base_loss - loss)).sum(axis=1) * (len(weight) / n)
-    parts = {"loss": loss, "base_loss": alone.base_loss}
+    weight, n = shrinkage.weight, shrinkage.weight.sum()
+    gain = (weight * (alone.base_loss - shrinkage.loss)).sum(axis=1) * (len(weight) / n)
+    parts = {"loss": shrinkage.loss, "base_loss": alone.base_loss}
     if shrinkage is not alone:
         parts |= {"topics_loss": alone.loss, "without_topics_loss": shrinkage.base_loss}
     mass = alone.posteriors[TOPICS][1]

@@ -64,8 +64,8 @@ class Span:
         return gathered if self.variance is None else gathered * self.variance
 
     def at(self, coordinates: np.ndarray) -> np.ndarray:
-        """a at coordinates (size, R): (n_docs, R)."""
-        return np.matmul(coordinates.T[:, None], self.a[:, : self.size])[:, 0].T
+        """a at coordinates (n, R) of the first n directions: (n_docs, R)."""
+        return np.matmul(coordinates.T[:, None], self.a[:, : len(coordinates)])[:, 0].T
 
 
 class Ridge:
@@ -119,15 +119,17 @@ class Ridge:
         self, c: np.ndarray, parts: list[np.ndarray], precision: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
         """Coordinates (R, m), the cost, omega and the slope at the end."""
-        k = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1) if parts else None  # (R, m, n_docs)
+        n_docs, n_columns = self.target.y.shape
+        none = np.zeros((n_columns, 0, n_docs), np.float32)
+        k = parts[0] if len(parts) == 1 else np.concatenate([none, *parts], axis=1)  # (R, m, n_docs)
 
         def cost(c: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-            omega = self.offset if k is None else self.offset + np.matmul(c[:, None], k)[:, 0].T
+            omega = self.offset + np.matmul(c[:, None], k)[:, 0].T
             value, slope = self.response.cost(self.target, omega)
             return value + 0.5 * float((precision * c * c).sum()), omega, slope
 
         value, omega, slope = cost(c)
-        for _ in range(STEPS if k is not None else 0):
+        for _ in range(STEPS if k.size else 0):
             gradient = np.matmul(k, slope.T[:, :, None])[:, :, 0] + precision * c
             curvature = self.response.curvature(self.target, omega)
             step = -np.array([

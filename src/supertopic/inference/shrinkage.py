@@ -44,18 +44,17 @@ class HeldOutDraws(NamedTuple):
 class Shrinkage(NamedTuple):
     """The posterior of the factors. Exclusive columns, of which exactly one is 1, are one."""
 
-    posteriors: dict[str, tuple[np.ndarray, np.ndarray]]  # of each factor: grid (n, 1 or 2), and mass (n, n_judged)
+    posteriors: dict[str, tuple[np.ndarray, np.ndarray]]  # grid (n,) or (n, 2), and mass (n, n_judged), of each
     loss: np.ndarray  # (n, n_judged): of each held-out response, itself left out of the posterior
     base_loss: np.ndarray  # (n, n_judged): with covariates and linear terms, but without topics
     weight: np.ndarray  # (n, n_judged)
-    evidence: float  # log marginal likelihood of the held-out responses over the factor of topics
     grids: LogLikelihoods  # of all held-out documents so far, for later batches
 
     @property
     def factors(self) -> np.ndarray:
         """The posterior means of the factors of topics and linear terms, (1 or 2, n_judged)."""
         grid, mass = self.posteriors[TOPICS]
-        return grid.T @ mass
+        return np.atleast_2d(grid.T) @ mass
 
 
 def every_few(target: Target, n_draws: int, n_pairs: int) -> np.ndarray:
@@ -102,14 +101,17 @@ def estimate_shrinkage(
     one = np.ones(n_columns)
 
     def log_p(at: dict[str, np.ndarray], of_mean: bool = True) -> np.ndarray:
-        (a, *c), b, v = at[TOPICS], at[COVARIATES][0], at[SCALE][0]
-        known = offset if linear is None else offset + c[0] * linear
+        a, b, v = at[TOPICS], at[COVARIATES], at[SCALE]
+        known = offset
+        if linear is not None:
+            a, known = a[0], offset + a[1] * linear
         omega = known + a * topics + (b * beside if len(beside) else 0.0)
         score = response.log_score if of_mean else response.log_predictive
         return score(y, omega, v * scales if scales.size else scales)
 
     grids = factor_grids(response.drawn, len(beside) > 0, linear is not None)
-    at = {name: np.repeat(np.ones((grid.shape[1], 1)), n_columns, axis=1) for name, (grid, _) in grids.items()}
+    at = {name: grid[0][..., None] * one for name, (grid, _) in grids.items()}
+    at |= {name: np.ones_like(value) for name, value in at.items()}
     nothing = at | {TOPICS: 0.0 * at[TOPICS], COVARIATES: 0.0 * at[COVARIATES]}
     n_judged = log_p(nothing).shape[1]
     weight = weight if n_judged == n_columns else weight.max(axis=1, keepdims=True)
@@ -121,36 +123,34 @@ def estimate_shrinkage(
         for name in (SCALE, COVARIATES, TOPICS):
             grid, prior = grids[name]
             if len(grid) > 1:
-                logs = np.array([log_p(at | {name: x[:, None] * one}, of_mean=name != SCALE) for x in grid])
+                logs = np.array([log_p(at | {name: x[..., None] * one}, of_mean=name != SCALE) for x in grid])
                 summed[name] = earlier[name] + np.sum(weight * logs, axis=1)
                 found[name] = log_posteriors(summed[name], prior)
                 at[name] = (grid.T @ np.exp(found[name])) * one
     # `logs` are those of the topics' factor, the last one: the posterior of each response without itself
     without = found[TOPICS][:, None, :] - weight * logs
     alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
-    grid, prior = grids[TOPICS]
-    none = grid[:, 0] == 0
     if linear is None:
         base = log_p(nothing | {COVARIATES: at[COVARIATES]})
         if response.drawn:
-            base = np.array([log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one[None]}) for v in SCALES])
+            base = np.array([log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one}) for v in SCALES])
             base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(n_judged)].T
     else:
+        none = grids[TOPICS][0][:, 0] == 0
         base = logsumexp(without[none] + logs[none], axis=0) - logsumexp(without[none], axis=0)
-    likely = summed[TOPICS] + np.log(prior / prior.sum() + 1e-300)[:, None]
     posteriors = {name: (grid, np.exp(found[name])) for name, (grid, _) in grids.items()}
-    return Shrinkage(posteriors, -alone, -base, weight, float(logsumexp(likely, axis=0).sum()), summed)
+    return Shrinkage(posteriors, -alone, -base, weight, summed)
 
 
 def factor_grids(drawn: bool, covariates: bool, linear: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The points of each factor and their prior; a single point is a factor that stays 1."""
     doubt = (1.0 - NOTHING) * factor_prior(1.0)
     doubt[0] = NOTHING
-    stays = np.ones((1, 1)), np.ones(1)
+    stays = np.ones(1), np.ones(1)
     return {
-        TOPICS: pair_grid() if linear else (FACTORS[:, None], doubt),
-        COVARIATES: (FACTORS[1:, None], factor_prior(1.0)[1:]) if covariates else stays,
-        SCALE: (SCALES[:, None], np.ones_like(SCALES)) if drawn else stays,
+        TOPICS: pair_grid() if linear else (FACTORS, doubt),
+        COVARIATES: (FACTORS[1:], factor_prior(1.0)[1:]) if covariates else stays,
+        SCALE: (SCALES, np.ones_like(SCALES)) if drawn else stays,
     }
 
 
@@ -187,8 +187,8 @@ def log_posteriors(log_likelihood: np.ndarray, prior: np.ndarray) -> np.ndarray:
 
 
 def spread(grid: np.ndarray, posterior: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-    """n draws from the posterior (points, columns) of each column, as even as n draws can be: (n, columns, 1 or 2)."""
-    draws = np.empty((n, posterior.shape[1], grid.shape[1]))
+    """n draws from the posterior (points, columns) of each column, as even as n can be: (n, columns), or pairs."""
+    draws = np.empty((n, posterior.shape[1], *grid.shape[1:]))
     for r, p in enumerate(posterior.T):
         places = np.searchsorted(np.cumsum(p), (rng.permutation(n) + 0.5) / n)
         draws[:, r] = grid[np.minimum(places, len(grid) - 1)]
@@ -203,6 +203,7 @@ def draw_factors(
         found = dict.fromkeys((COVARIATES, SCALE), np.ones((n, 1)))
         return found | {TOPICS: np.full((n, 1), usual[0]), LINEAR: np.full((n, 1), usual[1])}
     draws = {name: spread(*posterior, n, rng) for name, posterior in shrinkage.posteriors.items()}
-    pairs = draws[TOPICS]
-    linear = pairs[..., 1] if pairs.shape[2] > 1 else np.full(pairs.shape[:2], usual[1])
-    return {name: values[..., 0] for name, values in draws.items()} | {LINEAR: linear}
+    both = draws[TOPICS]
+    if both.ndim == 2:
+        return draws | {LINEAR: np.full(both.shape, usual[1])}
+    return draws | {TOPICS: both[..., 0], LINEAR: both[..., 1]}

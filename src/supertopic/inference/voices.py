@@ -22,9 +22,8 @@ def describe_voices(response: Response, target: Target, parts: dict[str, np.ndar
 
     Documents with a response that is unknown in part are left out; the dict is empty if fewer than two are left.
     """
-    known = target.weight > 0
-    known = known.any(axis=1) if response.kind == "class" else known.all(axis=1)
-    known = np.flatnonzero(known)[:MOST_DOCUMENTS]
+    every = np.any if response.kind == "class" else np.all  # sticks that a class does not reach have no weight
+    known = np.flatnonzero(every(target.weight > 0, axis=1))[:MOST_DOCUMENTS]
     if len(known) < 2:
         return {}
     truth, offset = response.encoded_truth(target.y[known]), np.broadcast_to(target.offset, target.y.shape)[known]

@@ -1,28 +1,15 @@
 """From the chains' weights to the terms of predictions: shrinkage, linear terms, further terms, the level of omega."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from supertopic.corpus.source import Arrays, Target, select_target
-from supertopic.inference.beside import (
-    LinearFit,
-    LinearInputs,
-    Part,
-    Past,
-    Seen,
-    carry,
-    count_documents,
-    discounted_past,
-    learn_beside,
-    make_dictionary,
-)
-from supertopic.inference.chains import ChainRun, Config, Split
+from supertopic.corpus.source import Target
 from supertopic.inference.held_out import describe_held_out
-from supertopic.inference.level import FEW_LABELS, BaseRate, OmegaDraws, at_batch_level, level_of, shift_level
+from supertopic.inference.ingredients import ALONE, BESIDE, Evidence, Ingredients, discounted, gather_held_out
+from supertopic.inference.level import FEW_LABELS, OmegaDraws, at_batch_level, level_of, shift_level
+from supertopic.inference.linear import Linear, fit_linear
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
 from supertopic.inference.shrinkage import (
     COVARIATES,
@@ -36,14 +23,9 @@ from supertopic.inference.shrinkage import (
     estimate_shrinkage,
 )
 from supertopic.inference.voices import describe_voices
-from supertopic.model.linear import Dictionary, FeatureWeights, LinearWeights, WordWeights
-from supertopic.model.posterior import Carryover, LinearCarryover, Posterior, TopicSet
+from supertopic.model.posterior import Carryover
 from supertopic.model.responses.base import Response
 from supertopic.model.terms import CovariateColumns, CovariateWeights, Intercept, Residual, Term, TopicWeights
-from supertopic.sampling.pool import Pool
-
-ALONE, BESIDE = "topics alone", "topics beside words"  # whose held-out log-likelihoods later batches go on with
-Learner = Callable[[Residual], Term]  # learns one more term, after topics and words
 
 
 class PredictionTerms(NamedTuple):
@@ -53,51 +35,6 @@ class PredictionTerms(NamedTuple):
     scale: np.ndarray  # (chain, draw, R or 0)
     held_out: dict[str, Any] | None  # None: as it was
     carryover: Carryover
-
-
-@dataclass(frozen=True)
-class Ingredients:
-    """All that prediction terms are made from."""
-
-    config: Config
-    response: Response
-    split: Split
-    runs: list[list[ChainRun]]  # of each set of topics, a chain each
-    topics: tuple[TopicSet, ...]
-    rate: BaseRate
-    covariates: CovariateColumns
-    counts: csr_array | None  # of all documents, if they are in memory
-    previous: Posterior | None
-    discount: float
-    seed: list[int]
-    learners: Sequence[Learner] = ()
-    inputs: LinearInputs = LinearInputs()
-
-    def rng(self, purpose: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed[0], purpose, *self.seed[1:]])
-
-    @property
-    def past(self) -> Carryover:
-        return self.previous.carryover if self.previous else Carryover()
-
-    @property
-    def raw(self) -> tuple[TopicWeights, np.ndarray, np.ndarray]:
-        """Prediction weights as the chains have them: of topics, of covariates (chain, draw, R, P), and scales."""
-        eta = [np.array([run.weights.eta for run in chains]) for chains in self.runs]
-        n_topics = self.config.n_topics
-        beside = np.concatenate([part[..., n_topics:] for part in eta], axis=2)
-        scale = np.concatenate([np.array([run.weights.scale for run in chains]) for chains in self.runs], axis=2)
-        return TopicWeights(tuple(part[..., :n_topics] for part in eta)), beside, scale
-
-    def held_out_draws(self) -> list[HeldOutDraws]:
-        """Of each chain, the columns of all sets side by side; none if nothing was held out."""
-        found = []
-        for runs in zip(*self.runs, strict=True):
-            parts = [run.weights.held_out for run in runs]
-            if parts[0] is not None:
-                sides = zip(*(part for part in parts if part is not None), strict=True)
-                found.append(HeldOutDraws(*(np.concatenate(side, axis=-1) for side in sides)))
-        return found
 
 
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
@@ -154,7 +91,8 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         *(linear.terms(factors.linear) if linear else []),
         *(term for term, _ in further),
     ]
-    described, n_held_out = None if made.previous else {"documents": 0}, int(split.mask.sum())
+    described: dict[str, Any] | None = None if made.previous else {"documents": 0}
+    n_held_out = int(split.mask.sum())
     if shrinkage and alone and evidence and n_held_out:
         described = describe_held_out(shrinkage, alone, n_held_out, made.response)
         described["voices"] = describe_voices(made.response, evidence.target, voice_parts(evidence, factors, linear))
@@ -163,7 +101,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
 
 
-def voice_parts(evidence: "Evidence", factors: "DrawnFactors", linear: "Linear | None") -> dict[str, np.ndarray]:
+def voice_parts(evidence: Evidence, factors: "DrawnFactors", linear: Linear | None) -> dict[str, np.ndarray]:
     """What each term adds to omega of held-out documents, (n, R) each, in the mean of the draws."""
     topics, beside = (np.concatenate(parts) for parts in zip(*evidence.draws, strict=True))
     parts = {TopicWeights.name: topics.mean(axis=0) * factors.topics.mean(axis=(0, 1))}
@@ -181,7 +119,7 @@ def left_out_omega(made: Ingredients) -> np.ndarray:
     return np.mean([np.concatenate([run.weights.left_out_omega for run in runs], axis=1) for runs in chains], axis=0)
 
 
-def shrink_alone(made: Ingredients, evidence: "Evidence | None") -> Shrinkage | None:
+def shrink_alone(made: Ingredients, evidence: Evidence | None) -> Shrinkage | None:
     """The shrinkage of topics without words beside them."""
     if evidence is None:
         return None
@@ -197,7 +135,7 @@ def earlier_shift(made: Ingredients) -> np.ndarray:
     return earlier
 
 
-def summed_grids(made: Ingredients, alone: Shrinkage | None, linear: "Linear | None") -> dict[str, list[np.ndarray]]:
+def summed_grids(made: Ingredients, alone: Shrinkage | None, linear: Linear | None) -> dict[str, list[np.ndarray]]:
     """Log-likelihoods of the factors on all held-out documents so far."""
     grids = dict(made.past.grids)
     if linear and linear.shrinkage:
@@ -205,154 +143,6 @@ def summed_grids(made: Ingredients, alone: Shrinkage | None, linear: "Linear | N
     if alone:
         grids[ALONE] = list(alone.grids.values())
     return grids
-
-
-def discounted(made: Ingredients, name: str) -> dict[str, np.ndarray] | None:
-    """Log-likelihoods of the factors on held-out documents of earlier batches."""
-    if name not in made.past.grids:
-        return None
-    grids = (made.discount * grid for grid in made.past.grids[name])
-    return dict(zip((TOPICS, COVARIATES, SCALE), grids, strict=True))
-
-
-class Evidence(NamedTuple):
-    """Held-out documents for which draws of omega are kept."""
-
-    target: Target  # at the level of this batch
-    draws: list[HeldOutDraws]
-    scales: np.ndarray  # (n_draws, R or 0)
-    asked: np.ndarray  # their numbers
-
-
-def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
-    """The held-out documents; an empty set if there are none now but were in earlier batches."""
-    split, draws, n_columns = made.split, made.held_out_draws(), made.rate.link.shape[0]
-    held_out: Arrays | None = split.held_out
-    asked = np.zeros(0, int)
-    if not draws:
-        if ALONE not in made.past.grids:
-            return None
-        omega = np.zeros((made.config.n_kept, 0, n_columns))
-        draws = [HeldOutDraws(omega, omega[: len(omega) * bool(len(made.covariates.names))])] * made.config.n_chains
-        held_out = split.seen.select(np.zeros(len(split.seen.target.y), bool)).load()
-    elif held_out is not None and split.some is not None:
-        held_out, asked = held_out.select(split.some), np.flatnonzero(split.mask)[split.some]
-    assert held_out is not None
-    pairs = np.arange(len(draws[0].topics)) % scale.shape[1]
-    target = at_batch_level(made.response, held_out.target, np.diff(held_out.doc_start), made.rate.batch_shift)
-    return Evidence(target, draws, np.concatenate(scale[:, pairs]), asked)
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Words and features beside topics, as they were learned."""
-
-    names: list[str]
-    fit: LinearFit
-    shrinkage: Shrinkage | None  # of topics and of these terms together; None where topics come first
-    dictionary: Dictionary | None
-    documents: np.ndarray | None  # (W + 1,): that have each word, and all
-    inputs: LinearInputs
-
-    def terms(self, factor: np.ndarray) -> list[LinearWeights]:
-        """The terms, with their factor (chain, draw, R)."""
-        found: list[LinearWeights] = []
-        for name, theta, variance in zip(self.names, self.fit.theta, self.fit.variance, strict=True):
-            weights = theta[None].astype(np.float32), variance.astype(np.float32), factor
-            if name == WordWeights.name and self.dictionary is not None:
-                found.append(WordWeights(*weights, self.dictionary))
-            elif self.inputs.columns is not None:
-                found.append(FeatureWeights(*weights, self.inputs.columns))
-        return found
-
-    def carryover(self) -> dict[str, LinearCarryover]:
-        found = {}
-        for name, past in zip(self.names, self.fit.past, strict=True):
-            documents = self.documents if name == WordWeights.name else None
-            arrays = past.theta.astype(np.float32), past.precision.astype(np.float32)
-            found[name] = LinearCarryover(*arrays, past.penalty, documents)
-        return found
-
-
-def linear_parts(made: Ingredients, n_columns: int) -> tuple[dict[str, Part], Dictionary | None, np.ndarray | None]:
-    """Rows of words and features with what earlier batches know of their weights."""
-    inputs, previous, parts = made.inputs, made.previous, dict[str, Part]()
-    dictionary = documents = None
-
-    def past_of(name: str) -> Past | None:
-        known = made.past.linear.get(name)
-        if known is None:
-            return None
-        return discounted_past(Past(known.theta.astype(float), known.precision, known.penalty), made.discount)
-
-    if inputs.words is not None:
-        documents, known = count_documents(inputs.words), made.past.linear.get(WordWeights.name)
-        if known is not None and known.documents is not None:
-            documents = documents + made.discount * known.documents
-        dictionary, past = make_dictionary(documents, n_columns), past_of(WordWeights.name)
-        if past is not None and previous and previous.words:
-            past = carry(past, previous.words.dictionary, dictionary)
-        if len(dictionary.word):
-            parts[WordWeights.name] = Part(dictionary.rows(inputs.words), past)
-    if inputs.features is not None and inputs.columns is not None:
-        parts[FeatureWeights.name] = Part(inputs.columns.rows(inputs.features), past_of(FeatureWeights.name))
-    return parts, dictionary, documents
-
-
-def fit_linear(
-    made: Ingredients, evidence: Evidence | None, alone: Shrinkage | None, response: Response, seen: Target,
-    topics: np.ndarray, centre: np.ndarray,
-) -> Linear | None:  # fmt: skip
-    """Learn the weights of words and features, and the factors of topics and of these; None if there are none.
-
-    `seen` is the target of the training documents, and topics (n_docs, R) what topics add to them.
-    """
-    parts, dictionary, documents = linear_parts(made, seen.y.shape[1])
-    if not parts:
-        return None
-    places = made.inputs.places(len(made.split.mask))
-    there, rows = places[~made.split.mask] >= 0, places[~made.split.mask]
-    first, judge = made.config.topics_first, None
-    none = Target(*(array[:0] for array in seen))
-    held_out, draws = Seen(np.zeros(0, int), none), list[HeldOutDraws]()
-    if evidence:
-        some = places[evidence.asked] >= 0
-        asked = select_target(evidence.target, some) if len(some) else evidence.target
-        draws = [
-            HeldOutDraws((own.topics - c)[:, some], own.covariates[:, some])
-            for own, c in zip(evidence.draws, centre, strict=True)
-        ]
-        of_topics, beside = (np.concatenate(side) for side in zip(*draws, strict=True))
-        known = asked.offset + (beside.mean(axis=0) if len(beside) else 0.0)
-        if first:
-            a = alone.factors[0] if alone else 1.0
-            known = known + a * of_topics.mean(axis=0)
-
-            def judge(added: np.ndarray) -> np.ndarray:
-                omega = asked.offset + a * of_topics + added + (beside if len(beside) else 0.0)
-                return -(asked.weight * response.log_score(asked.y, omega, evidence.scales)).sum(axis=1)
-
-        held_out = Seen(places[evidence.asked][some], asked._replace(offset=np.broadcast_to(known, asked.y.shape)))
-    if first:
-        a = alone.factors[0] if alone else 1.0
-        seen = seen._replace(offset=seen.offset + a * topics)
-    pool = Pool(made.config.n_threads)
-    try:
-        fit = learn_beside(
-            list(parts.values()), Seen(rows[there], select_target(seen, there)), held_out, response, pool, judge
-        )
-    finally:
-        pool.close()
-    added = np.full(seen.y.shape, np.nan)
-    added[there] = fit.added
-    shrinkage = None
-    if evidence and draws and not first:
-        target = select_target(evidence.target, some) if len(some) else evidence.target
-        shrinkage = estimate_shrinkage(
-            made.response.plain(), target, draws, evidence.scales, np.sum(fit.held_out, axis=0),
-            discounted(made, BESIDE),
-        )  # fmt: skip
-    return Linear(list(parts), fit._replace(added=added), shrinkage, dictionary, documents, made.inputs)
 
 
 def usual_omega(made: Ingredients, topics: TopicWeights) -> np.ndarray:

@@ -7,7 +7,7 @@ term contributes.
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from supertopic.kernels.products import multiply, multiply_squares
 from supertopic.model.responses.base import GOLDEN, Response
 from supertopic.model.terms import TERMS, Documents, Parts, Shape, Term, expect
 
-Matrix = sp.csr_array | np.ndarray
+Matrix: TypeAlias = Any  # a csr_array or an array
 SPLIT = 1 << 41  # the path of random numbers that splits what is unknown of a sum over its words
 
 
@@ -164,7 +164,8 @@ class WordWeights(LinearWeights):
             (np.diff(word) > 0).all() and (word >= 0).all() and (word < shape.n_direct).all(),
             "which words have weights",
         )
-        return cls(*cls.read_weights(tensors, len(word), shape), Dictionary(word, idf))
+        theta, variance, factor = cls.read_weights(tensors, len(word), shape)
+        return cls(theta, variance, factor, Dictionary(word, idf))
 
 
 class FeatureColumns(NamedTuple):
@@ -206,7 +207,8 @@ class FeatureWeights(LinearWeights):
         mean, scale = tensors["mean"], tensors["scale"]
         expect(mean.ndim == 1 and len(mean) and mean.shape == scale.shape, "the features' means and scales")
         expect(mean.dtype.kind == scale.dtype.kind == "f", "the features' means and scales")
-        return cls(*cls.read_weights(tensors, len(mean), shape), FeatureColumns(mean, scale))
+        theta, variance, factor = cls.read_weights(tensors, len(mean), shape)
+        return cls(theta, variance, factor, FeatureColumns(mean, scale))
 
 
 TERMS |= {kind.name: kind for kind in (WordWeights, FeatureWeights)}

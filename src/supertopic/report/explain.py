@@ -25,7 +25,7 @@ class Explanation(NamedTuple):
     """
 
     columns: list[Any]  # the classes, labels or numbers that omega has a column for
-    words: list[str]  # the document's words that the model knows
+    words: list[str]  # the document's words, and pairs of words, that the model knows
     times: np.ndarray  # (n_words,): how often each occurs
     by_word: dict[str, np.ndarray]  # (n_words, R): what each word adds, for each term that splits by words
     lower: np.ndarray  # (n_words, R): the ends of the interval of what each word adds
@@ -142,14 +142,17 @@ def explain(pipeline: Any, text: str, **more: Any) -> Explanation:
     Parameters
     ----------
     pipeline : Pipeline
-        A fitted pipeline of a vectorizer and a supertopic estimator.
+        A fitted pipeline of a vectorizer and a supertopic estimator. A model that was fitted to texts has its own
+        `explain(text)`.
     text : str
         The document.
     more : optional
-        `covariates`, `exposure` and `level`, as for the estimator's own `explain`, which takes counts.
+        `covariates`, `exposure`, `features` and `level`, as for the estimator's own `explain`.
     """
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {type(text).__name__}; for counts use model.explain(X).")
+    if not hasattr(pipeline, "steps"):
+        return pipeline.explain(text, **more)
     *before, (_, model) = pipeline.steps
     X = [text]
     for _, step in before:
@@ -157,28 +160,57 @@ def explain(pipeline: Any, text: str, **more: Any) -> Explanation:
     return model.explain(X, before[-1][1].get_feature_names_out(), **more)
 
 
+class NamedSplit(NamedTuple):
+    """What the words of a document add, those of several vocabularies put together by their names."""
+
+    words: list[str]
+    times: np.ndarray  # (n_words,)
+    parts: dict[str, np.ndarray]  # (n, n_words, R), of each term that splits by words
+
+
+def name_splits(document: NewDocuments, names: np.ndarray, splits: dict[str, tuple[str, np.ndarray]]) -> NamedSplit:
+    """Put the words of all terms together; `splits` has for each the vocabulary that it reads, and what words add."""
+    of_words = names if document.posterior.word_names is None else document.posterior.word_names
+    rows = {"counts": (names, document.counts), "words": (of_words, document.words)}
+    place: dict[str, int] = {}
+    times: list[int] = []
+    at: dict[str, list[int]] = {}
+    for kind, (known, counts) in rows.items():
+        at[kind] = []
+        for name, n in zip(known[counts.indices], counts.data.tolist(), strict=True):
+            if str(name) not in place:
+                place[str(name)] = len(place)
+                times.append(n)
+            at[kind].append(place[str(name)])
+    parts = {}
+    for term, (kind, split) in splits.items():
+        parts[term] = np.zeros((split.shape[0], len(place), split.shape[2]))
+        parts[term][:, at[kind]] = split
+    return NamedSplit(list(place), np.array(times, dtype=int), parts)
+
+
 def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str], level: float) -> Explanation:
     """The explanation of one document; names (V,) are those of words, labels those of topics."""
     posterior = document.posterior
-    response, word = posterior.response, document.counts.indices
-    parts = {term.name: term.parts(document) for term in posterior.terms}
-    splits = {name: part.by_word for name, part in parts.items() if part.by_word is not None}
+    response = posterior.response
+    parts = {term: term.parts(document) for term in posterior.terms}
+    splits = {term.name: (term.by_word, part.by_word) for term, part in parts.items() if part.by_word is not None}
+    words, counts, by_word = name_splits(document, names, splits)
     others = {label: draws for part in parts.values() for label, draws in part.others.items()}
-    omega = sum(split.sum(axis=1) for split in splits.values()) + sum(others.values())
+    omega = sum(split.sum(axis=1) for split in by_word.values()) + sum(others.values())
     expected = response.expected(omega[:, None])
     columns, combine = response.explained()  # (n_shown, R)
     signs = combine * np.broadcast_to(response.unit, (combine.shape[1],))
     centre = response.offset_in_units(np.zeros(combine.shape[1])) @ combine.T  # a rating's mean is in its intercept
-    total = sum(splits.values()) @ signs.T  # (n, n_words, n_shown)
-    lower, upper = draw_interval(total, level) if len(word) else (total.mean(axis=0),) * 2
+    total = sum(by_word.values()) @ signs.T  # (n, n_words, n_shown)
+    lower, upper = draw_interval(total, level) if len(words) else (total.mean(axis=0),) * 2
     shown = {label: (draws @ signs.T).mean(axis=0) for label, draws in others.items()}
     shown[Intercept.name] = shown[Intercept.name] + centre
     by_topic, shares = parts_by_topic(document)
     low, high = draw_interval(expected, level)
     return Explanation(
-        columns, [str(name) for name in names[word]], document.counts.data.copy(),
-        {name: (split @ signs.T).mean(axis=0) for name, split in splits.items()}, lower, upper, shown,
-        centre + (omega @ signs.T).mean(axis=0),
+        columns, words, counts, {name: (split @ signs.T).mean(axis=0) for name, split in by_word.items()},
+        lower, upper, shown, centre + (omega @ signs.T).mean(axis=0),
         expected[:, 0].mean(axis=0), (low[0], high[0]), response.answers, by_topic @ signs.T,
         shares, labels,
     )  # fmt: skip

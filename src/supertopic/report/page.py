@@ -19,12 +19,13 @@ from supertopic.model.responses.base import draw_interval
 from supertopic.report.diagnose import diagnose_response
 from supertopic.report.evaluate import MOST_DOCUMENTS as MOST_EVALUATED
 from supertopic.report.evaluate import evaluate
-from supertopic.report.explain import explain_document
-from supertopic.report.summary import coef_draws, describe_covariates, effects, missed_words
+from supertopic.report.explain import Explanation, explain_document
+from supertopic.report.summary import coef_draws, describe_covariates, effects, missed_words, voice_sentences
 from supertopic.report.topics import exclusivity, top_words, topic_labels, topic_name
 from supertopic.report.words import suggest_names
 
 MOST_DOCUMENTS, MOST_LETTERS = 120, 2500  # in the explorer, and of each
+MOST_WORDS = 150  # of a document, whose contributions are listed
 TYPICAL = 3  # documents of a topic
 LEAST_WORDS = 9  # of a typical document
 
@@ -124,8 +125,9 @@ def facts(posterior: Posterior, model: str, n_docs: int) -> dict[str, str]:
             f"{held_out['documents']:,} held-out documents: their loss is {held_out['loss']:.4g}, that of the base "
             f"rate {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
         )
-    if "topics_share" in held_out:
-        found["Explained by topics"] = f"{held_out['topics_share']:.0%}; the rest by single words"
+    sentences = voice_sentences(posterior)
+    if sentences:
+        found["What predicts held-out documents"] = "; ".join(sentences)
     return found
 
 
@@ -214,15 +216,22 @@ def explain_some(
             "predicted": [[str(name), float(value), float(a), float(b)] for name, value, a, b in sorted(
                 zip(explained.mean_names, explained.mean, *explained.mean_interval, strict=True),
                 key=lambda row: -row[1])[:3]],
-            "words": [[word, round(through, 6), round(direct, 6)] for word, through, direct in zip(
-                explained.words, explained.through_topics[:, column].tolist(), explained.direct[:, column].tolist(),
-                strict=True)],
+            **word_parts(explained, column),
             "topics": [[explained.topic_labels[k], round(float(of_topics[k]), 4)] for k in np.argsort(
                 -np.abs(of_topics))[:4].tolist() if explained.topic_shares[k] > 0],
             "constant": float(explained.constant[column]), "covariates": float(explained.covariates[column]),
             "omega": float(explained.omega[column]),
         })  # fmt: skip
     return found
+
+
+def word_parts(explained: Explanation, column: int) -> dict[str, Any]:
+    """What the words of a document add, the largest ones one by one: there are many pairs of words."""
+    through, direct, total = (part[:, column] for part in (explained.through_topics, explained.direct, explained.total))
+    order = np.argsort(-np.abs(total), kind="stable")
+    shown, rest = np.sort(order[:MOST_WORDS]), order[MOST_WORDS:]
+    words = [[explained.words[i], round(float(through[i]), 6), round(float(direct[i]), 6)] for i in shown]
+    return {"words": words, "rest": [len(rest), float(total[rest].sum())]}
 
 
 class Plots:

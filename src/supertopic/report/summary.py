@@ -29,10 +29,10 @@ def covariate_names(posterior: Posterior) -> np.ndarray:
 
 
 def word_coef(posterior: Posterior) -> np.ndarray:
-    """The mean direct weights of single words, (R, V), in the units of y; an AttributeError if words have none."""
+    """The mean direct weights of words, (R, W), in the units of y; an AttributeError if words have none."""
     if posterior.words is None:
         raise AttributeError("Words have no weights: the model was fitted with words=False, or without calibration.")
-    return posterior.response.in_units(posterior.words.coef(posterior.n_words))
+    return posterior.response.in_units(posterior.words.word_coef(posterior.n_direct))
 
 
 def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...]:
@@ -88,14 +88,35 @@ def coefficient_frame(posterior: Posterior, level: float = 0.9) -> Any:
 
 
 def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[dict[str, Any]]:
-    """For each column the n words with the largest direct weights, towards it and away; see `word_coef`."""
+    """For each column the n words with the largest direct weights, towards it and away; see `word_coef`.
+
+    Where words with weights are others than those of topics, they have their own names.
+    """
     rows: list[dict[str, Any]] = []
+    names = names if posterior.word_names is None else posterior.word_names
     for column, weight in zip(posterior.response.column_names, word_coef(posterior), strict=True):
         order = np.argsort(-weight, kind="stable")
         towards, away = order[:n], order[::-1][:n]
         towards, away = towards[weight[towards] > 0], away[weight[away] < 0]
         rows.append({"column": column, "towards": names[towards].tolist(), "away": names[away].tolist()})
     return rows
+
+
+def voice_sentences(posterior: Posterior) -> list[str]:
+    """How much topics, words and other terms contribute to predictions of held-out documents, a sentence each."""
+    found = posterior.held_out.get("voices")
+    if not found:
+        return []
+    points, sentences = found["score"] == "accuracy", []
+    for name, own in found["terms"].items():
+        low, high = own["share_interval"]
+        gain, (least, most) = own["gain"], own["gain_interval"]
+        if points:
+            value = f"{100 * gain:.0f} points of the accuracy ({100 * least:.0f} to {100 * most:.0f})"
+        else:
+            value = f"{gain:.2f} of {found['score']} ({least:.2f} to {most:.2f})"
+        sentences.append(f"{name}: {own['share']:.0%} of the score ({low:.0%} to {high:.0%}), {value}")
+    return sentences
 
 
 def to_xarray(posterior: Posterior) -> Any:

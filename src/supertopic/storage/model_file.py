@@ -11,7 +11,7 @@ from supertopic.model.linear import LinearWeights
 from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
-from supertopic.model.terms import TERMS, Intercept, Shape, TopicWeights, expect
+from supertopic.model.terms import TERMS, Intercept, Shape, Term, TopicWeights, expect
 
 Tensors = dict[str, np.ndarray]
 FACTS: dict[str, type] = {
@@ -106,15 +106,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     n_direct = n_words if word_names is None else len(word_names)
     n_topics = tuple(part.n_topics for part in topics)
     shape = Shape(n_chains, facts["n_draws"], n_columns, n_words, n_direct, n_topics, columns)
-    terms = []
-    for name in facts["terms"]:
-        expect(name in TERMS, f"the term {name!r}")
-        prefix = f"terms.{name}."
-        own = {key.removeprefix(prefix): array for key, array in tensors.items() if key.startswith(prefix)}
-        terms.append(TERMS[name].from_tensors(own, response, shape))
-    kinds = [type(term) for term in terms]
-    expect(len(set(kinds)) == len(kinds), "the terms")
-    expect(not n_columns or {TopicWeights, Intercept} <= set(kinds), "the terms")
+    terms = read_terms(facts["terms"], tensors, response, shape)
     for name in ("scale", "training_scale"):
         array = tensors[name]
         expect(array.ndim == 3 and array.shape[:2] == (n_chains, facts["n_draws"]), f"{name}'s shape")
@@ -139,6 +131,20 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         read_phrases(tensors, n_words), facts["held_out"],
         tensors["training_scale"], None, carryover,
     )  # fmt: skip
+
+
+def read_terms(names: list[Any], tensors: Tensors, response: Response, shape: Shape) -> list[Term]:
+    """The terms of omega."""
+    terms: list[Term] = []
+    for name in names:
+        expect(name in TERMS, f"the term {name!r}")
+        prefix = f"terms.{name}."
+        own = {key.removeprefix(prefix): array for key, array in tensors.items() if key.startswith(prefix)}
+        terms.append(TERMS[name].from_tensors(own, response, shape))
+    kinds = [type(term) for term in terms]
+    expect(len(set(kinds)) == len(kinds), "the terms")
+    expect(not shape.n_columns or {TopicWeights, Intercept} <= set(kinds), "the terms")
+    return terms
 
 
 def check_traces(traces: Traces, n_chains: int, n_draws: int) -> None:
@@ -205,9 +211,9 @@ def read_carryover(
     weights = []
     for i, part in enumerate(topics):
         columns, width = part.training.shape[2:]
-        sizes = {"precision": (n_chains, width * (width + 1) // 2, columns), "shift": (n_chains, width, columns)}
-        places = {(kind, name): f"weights.{i}.{kind}.{name}" for kind in WeightPriors._fields for name in sizes}
-        shapes |= {place: sizes[name] for (_, name), place in places.items()}
+        of_sums = {"precision": (n_chains, width * (width + 1) // 2, columns), "shift": (n_chains, width, columns)}
+        places = {(kind, name): f"weights.{i}.{kind}.{name}" for kind in WeightPriors._fields for name in of_sums}
+        shapes |= {place: of_sums[name] for (_, name), place in places.items()}
         if all(f"carryover.{place}" in tensors for place in places.values()):
             weights.append(tuple(
                 WeightPriors(*(

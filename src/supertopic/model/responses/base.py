@@ -172,10 +172,7 @@ class Response(ABC):
         return constant + (slope - omega) * self.mean_lam(target, omega)
 
     def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        """The negative second derivative of log psi in omega, (n_docs, R).
-
-        The default, the mean of lam, is an upper bound.
-        """
+        """The negative second derivative of log psi in omega, (n_docs, R); by default an upper bound, the mean lam."""
         return self.mean_lam(target, omega)
 
     def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
@@ -305,7 +302,7 @@ class Response(ABC):
         """y, checked, in the form that the methods below compare with predictions; NaN where it is unknown."""
 
     def encoded_truth(self, y: np.ndarray) -> np.ndarray:
-        """The same from columns of a target without unknown responses, (n_docs, R)."""
+        """`truth` from columns (n_docs, R) of a target."""
         return y
 
     @abstractmethod

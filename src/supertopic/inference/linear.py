@@ -1,0 +1,162 @@
+"""Words and features beside topics: their rows, what is learned of their weights, and how much they contribute."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from supertopic.corpus.source import Target, select_target
+from supertopic.inference.beside import (
+    LinearFit,
+    LinearInputs,
+    Part,
+    Past,
+    Seen,
+    carry,
+    count_documents,
+    discounted_past,
+    learn_beside,
+    make_dictionary,
+)
+from supertopic.inference.ingredients import BESIDE, Evidence, Ingredients, discounted
+from supertopic.inference.shrinkage import HeldOutDraws, Shrinkage, estimate_shrinkage
+from supertopic.model.linear import Dictionary, FeatureWeights, LinearWeights, WordWeights
+from supertopic.model.posterior import LinearCarryover
+from supertopic.model.responses.base import Response
+from supertopic.sampling.pool import Pool
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Words and features beside topics, as they were learned."""
+
+    names: list[str]
+    fit: LinearFit
+    shrinkage: Shrinkage | None  # of topics and of these terms together; None where topics come first
+    dictionary: Dictionary | None
+    documents: np.ndarray | None  # (W + 1,): that have each word, and all
+    inputs: LinearInputs
+
+    def terms(self, factor: np.ndarray) -> list[LinearWeights]:
+        """The terms, with their factor (chain, draw, R)."""
+        found: list[LinearWeights] = []
+        for name, theta, variance in zip(self.names, self.fit.theta, self.fit.variance, strict=True):
+            weights = theta[None].astype(np.float32), variance.astype(np.float32), factor
+            if name == WordWeights.name and self.dictionary is not None:
+                found.append(WordWeights(*weights, self.dictionary))
+            elif self.inputs.columns is not None:
+                found.append(FeatureWeights(*weights, self.inputs.columns))
+        return found
+
+    def carryover(self) -> dict[str, LinearCarryover]:
+        found = {}
+        for name, past in zip(self.names, self.fit.past, strict=True):
+            documents = self.documents if name == WordWeights.name else None
+            arrays = past.theta.astype(np.float32), past.precision.astype(np.float32)
+            found[name] = LinearCarryover(*arrays, past.penalty, documents)
+        return found
+
+
+def linear_parts(made: Ingredients, n_columns: int) -> tuple[dict[str, Part], Dictionary | None, np.ndarray | None]:
+    """Rows of words and features with what earlier batches know of their weights."""
+    inputs, previous, parts = made.inputs, made.previous, dict[str, Part]()
+    dictionary = documents = None
+
+    def past_of(name: str) -> Past | None:
+        known = made.past.linear.get(name)
+        if known is None:
+            return None
+        return discounted_past(Past(known.theta.astype(float), known.precision, known.penalty), made.discount)
+
+    if inputs.words is not None:
+        documents, known = count_documents(inputs.words), made.past.linear.get(WordWeights.name)
+        if known is not None and known.documents is not None:
+            documents = documents + made.discount * known.documents
+        dictionary, past = make_dictionary(documents, n_columns), past_of(WordWeights.name)
+        if past is not None and previous and previous.words:
+            past = carry(past, previous.words.dictionary, dictionary)
+        if len(dictionary.word):
+            parts[WordWeights.name] = Part(dictionary.rows(inputs.words), past)
+    if inputs.features is not None and inputs.columns is not None:
+        parts[FeatureWeights.name] = Part(inputs.columns.rows(inputs.features), past_of(FeatureWeights.name))
+    return parts, dictionary, documents
+
+
+class Asked(NamedTuple):
+    """Held-out documents whose words and features are known."""
+
+    rows: np.ndarray  # their numbers among the rows of the inputs
+    target: Target
+    draws: list[HeldOutDraws]  # of each chain; the topics' part is relative to the usual mixture of topics
+    scales: np.ndarray  # (n_draws, R or 0)
+
+    @property
+    def parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of what topics and covariates add, (n_draws, n, R); no draws where there are no covariates."""
+        topics, covariates = (np.concatenate(side) for side in zip(*self.draws, strict=True))
+        return topics, covariates
+
+    def seen(self, a: np.ndarray | float) -> Seen:
+        """The same documents to learn from, with the means of covariates and of a times the topics as known."""
+        topics, covariates = self.parts
+        known = self.target.offset + a * topics.mean(axis=0) + (covariates.mean(axis=0) if len(covariates) else 0.0)
+        return Seen(self.rows, self.target._replace(offset=np.broadcast_to(known, self.target.y.shape)))
+
+    def losses(self, response: Response, a: np.ndarray | float, added: np.ndarray) -> np.ndarray:
+        """The loss of each document if linear terms add so much to a times the topics, (n,)."""
+        topics, covariates = self.parts
+        omega = self.target.offset + a * topics + added + (covariates if len(covariates) else 0.0)
+        logs = response.log_score(self.target.y, omega, self.scales)
+        weight = self.target.weight if logs.shape[1] > 1 else self.target.weight.max(axis=1, keepdims=True)
+        return -(weight * logs).sum(axis=1)
+
+
+def ask(evidence: Evidence, places: np.ndarray, centre: np.ndarray) -> Asked:
+    """Held-out documents that have a row in the inputs; places are those of all documents."""
+    some = places[evidence.asked] >= 0
+    draws = [
+        HeldOutDraws((own.topics - c)[:, some], own.covariates[:, some])
+        for own, c in zip(evidence.draws, centre, strict=True)
+    ]
+    return Asked(places[evidence.asked][some], select_target(evidence.target, some), draws, evidence.scales)
+
+
+def fit_linear(
+    made: Ingredients, evidence: Evidence | None, alone: Shrinkage | None, response: Response, seen: Target,
+    topics: np.ndarray, centre: np.ndarray,
+) -> Linear | None:  # fmt: skip
+    """Learn the weights of words and features, and the factors of topics and of these; None if there are none.
+
+    `seen` is the target of the training documents, and topics (n_docs, R) what topics add to them. Where topics come
+    first, they keep the factor that they have alone, and linear terms are learned from what they leave.
+    """
+    parts, dictionary, documents = linear_parts(made, seen.y.shape[1])
+    if not parts:
+        return None
+    config, places = made.config, made.inputs.places(len(made.split.mask))
+    rows = places[~made.split.mask]
+    there, a, judge = rows >= 0, np.zeros(seen.y.shape[1]), None
+    if config.topics_first:
+        a = a + (alone.factors[0] if alone else 1.0)
+        seen = seen._replace(offset=seen.offset + a * topics)
+    asked = ask(evidence, places, centre) if evidence else None
+    none = Seen(np.zeros(0, int), Target(*(array[:0] for array in seen)))
+    if config.topics_first and asked:
+        judge = partial(asked.losses, response, a)
+    pool = Pool(config.n_threads)
+    try:
+        fit = learn_beside(
+            list(parts.values()), Seen(rows[there], select_target(seen, there)), asked.seen(a) if asked else none,
+            response, pool, judge, config.device if config.engine == "threads" else "cpu",
+        )  # fmt: skip
+    finally:
+        pool.close()
+    added, shrinkage = np.full(seen.y.shape, np.nan), None
+    added[there] = fit.added
+    if asked and not config.topics_first:
+        together = np.sum(fit.held_out, axis=0)
+        shrinkage = estimate_shrinkage(
+            made.response.plain(), asked.target, asked.draws, asked.scales, together, discounted(made, BESIDE)
+        )
+    return Linear(list(parts), fit._replace(added=added), shrinkage, dictionary, documents, made.inputs)
