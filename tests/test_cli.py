@@ -143,7 +143,7 @@ def test_the_same_seed_writes_the_same_file_but_for_the_seconds(command, tmp_pat
     for name in ("a", "b"):
         command("fit", data, "--text", "text", "--label", "label", "-o", tmp_path / name, *FAST)
     a, b = (supertopic.load(tmp_path / name) for name in "ab")
-    np.testing.assert_array_equal(a[-1].coef_draws_, b[-1].coef_draws_)
+    np.testing.assert_array_equal(a.coef_draws_, b.coef_draws_)
 
 
 RESPONSES = {  # cells for the four kinds of documents above, the kind that auto takes them for, and why
@@ -423,7 +423,7 @@ def test_a_table_from_the_standard_input(fitted):
 def test_all_weights_as_csv(command, fitted):
     rows = list(csv.DictReader(command("topics", fitted[1], "--csv").splitlines()))
     assert [row["topic"] for row in rows] == ["0", "1", "2"] and {row["column"] for row in rows} == {"sport"}
-    model = supertopic.load(fitted[1])[-1]
+    model = supertopic.load(fitted[1])
     for row in rows:
         weight = float(row["weight"])
         assert weight == model.coef_[0, int(row["topic"])] and float(row["lower"]) <= weight <= float(row["upper"])
@@ -439,7 +439,7 @@ def test_spreadsheets_of_other_countries(command, tmp_path):
     path.write_bytes("\n".join(lines).encode("latin-1"))
     shown = command("fit", path, "--text", "Text", "--label", "Note", "-o", tmp_path / "m", *FAST, "--json")
     assert json.loads(shown)["response"] == "rating" and len(json.loads(shown)["topics"]) == 3
-    assert "schön" in supertopic.load(tmp_path / "m")[0].vocabulary_
+    assert "schön" in supertopic.load(tmp_path / "m").vocabulary_
 
 
 def test_columns_that_are_no_response(command, tmp_path):
@@ -468,9 +468,9 @@ def test_what_a_word_is(command, tmp_path):
     words.write_text("气\n", encoding="utf-8")
     fit = ("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST)
     command(*fit, "--token-pattern", ".", "--stop-words", words, "--ngrams", 2)
-    assert set(supertopic.load(tmp_path / "m")[0].vocabulary_) == {"天", "好", "坏", "天 好", "天 坏"}
+    assert set(supertopic.load(tmp_path / "m").vocabulary_) == {"天", "好", "坏", "天 好", "天 坏"}
     command(*fit, "--token-pattern", ".", "--stop-words", "none", "--max-df", 0.9)
-    assert set(supertopic.load(tmp_path / "m")[0].vocabulary_) == {"好", "坏"}
+    assert set(supertopic.load(tmp_path / "m").vocabulary_) == {"好", "坏"}
     assert "there is no file german" in command(*fit, "--stop-words", "german", code=1)
 
 
@@ -490,7 +490,8 @@ def test_explain(command, fitted):
     shown = command("explain", fitted[1], "--text", "a goal for the senate")
     assert "sport" in shown and "total" in shown and "intercept" in shown and "senate" in shown
     found = json.loads(command("explain", fitted[1], "--text", "a goal for the senate", "--json"))
-    assert found["words"] == ["goal", "senate"] and len(found["mean"]) == 2
+    assert found["words"][:2] == ["goal", "senate"] and {"a", "goal", "senate"} <= set(found["words"])
+    assert len(found["mean"]) == 2
     total = np.sum(found["through_topics"]) + np.sum(found["direct"]) + found["constant"][0]
     assert total == pytest.approx(found["omega"][0])
 
@@ -507,12 +508,12 @@ def test_seeds_and_a_prior(command, tmp_path):
     seeds.write_text("topic,word,class\nballs,goal,sport\nballs,match,\nlaws,vote,politics\n", encoding="utf-8")
     columns = "--text", "text", "--label", "label"
     command("fit", data, *columns, "-o", model, "--seeds", seeds, "--seed-strength", 2, *FAST)
-    fitted = supertopic.load(model)[-1]
+    fitted = supertopic.load(model)
     assert fitted.topic_names_ == {"0": "balls", "1": "laws"} and fitted.seeds.strength == 2
     assert fitted.seeds.weights == {"balls": "sport", "laws": "politics"}
     assert "balls" in command("topics", model)
     command("fit", data, *columns, "-o", again, "--prior", model, "--prior-weights", "--discount", 0.5, *FAST)
-    again_topics, topics = (m.posterior_.topics[0] for m in (supertopic.load(again)[-1], fitted))
+    again_topics, topics = (m.posterior_.topics[0] for m in (supertopic.load(again), fitted))
     assert again_topics.word_topic.sum() > topics.word_topic.sum()
     for text, message in (
         ("topic,words\na,b\n", "word"),
@@ -531,11 +532,11 @@ def test_update(command, tmp_path):
     found = json.loads(command("update", model, data, "--text", "text", "--label", "label", "-o", model, "--json"))
     assert found["batches"] == 2 and found["documents"] == 24 and found["without_known_words"] == 0
     assert "held_out" in found
-    before = supertopic.load(model)[-1].posterior_.carryover.sums
+    before = supertopic.load(model).posterior_.carryover.sums
     assert "batches: 3" in command("update", model, data, "--text", "text", "-o", model, "--discount", 0.5)
     rows = list(csv.DictReader(command("predict", model, data, "--text", "text").splitlines()))
     assert [row["prediction"] for row in rows] == [label for _, label in ROWS]
-    np.testing.assert_allclose(supertopic.load(model)[-1].posterior_.carryover.sums[1], 0.5 * before[1])
+    np.testing.assert_allclose(supertopic.load(model).posterior_.carryover.sums[1], 0.5 * before[1])
     labels = write(tmp_path, "jsonl", [(text, [label, "all"]) for text, label in ROWS])
     command("fit", labels, "--text", "text", "--label", "label", "-o", model, "--response", "labels", *FAST)
     command("update", model, labels, "--text", "text", "--label", "label", "-o", model)

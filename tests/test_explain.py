@@ -50,7 +50,7 @@ def test_parts_add_up_to_the_prediction(corpus, name):
         np.testing.assert_allclose(found.mean, np.ravel(predict(X, **beside)), rtol=1e-6, atol=1e-9)
         assert found.times.sum() == X.sum() and len(found.words) == X.nnz
         assert (found.lower <= found.upper).all()
-        assert found.direct.any() == (name not in ("no words", "ratings"))  # ratings of planted topics need no words
+        assert found.direct.any() == (name != "no words")
         frame = found.frame()
         assert frame["total"].sum() == pytest.approx((found.through_topics + found.direct).sum())
         assert "total" in repr(found) and "<table>" in found._repr_html_()

@@ -122,9 +122,9 @@ def test_a_warning_of_some_labels_gives_the_losses_of_these():
     mass = np.zeros((len(FACTORS), 3))
     mass[10, :2], mass[0, 2] = 1.0, 1.0
     loss, base, weight = (np.tile(row, (8, 1)) for row in ([0.1, 0.2, 0.71], [0.6, 0.6, 0.69], [1.0, 1.0, 2.0]))
-    alone = Shrinkage({"topics": (FACTORS, mass)}, loss, base, weight, 0.0, {})
+    alone = Shrinkage({"topics": (FACTORS, mass)}, loss, base, weight, {})
     response = Logistic(1.0, classes=np.array(["a", "b", "coin"], object), multilabel=True)
     with pytest.warns(UserWarning, match=r"columns coin: on 8 held-out .* \(loss 0.71, that of the base rate 0.69\)"):
-        found = describe_held_out(alone, alone, 0.0, 8, response)
+        found = describe_held_out(alone, alone, 8, response)
     assert found["p_no_effect"] == [0.0, 0.0, 1.0] and found["shrinkage"] == [1.0, 1.0, 0.0]
     assert found["loss"] == pytest.approx((0.1 + 0.2 + 2 * 0.71) / 4)

@@ -15,6 +15,8 @@ from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, s
 from supertopic.corpus.spool import open_library
 from supertopic.datasets import make_corpus
 from supertopic.estimators import from_files
+from supertopic.estimators.texts import ANY_WORD
+from supertopic.inference import linear
 
 CORPUS = make_corpus(n_docs=300, n_topics=3, n_words=400, random_state=0)
 NAMES = np.array([f"w{i:03d}" for i in range(400)])
@@ -69,14 +71,12 @@ MODELS = {
 def test_files_give_the_model_of_fit(files, label):
     kind, y, more = MODELS[label]
     vectorizer = CountVectorizer(min_df=2, max_df=0.9)
-    model = kind(**RUN, **more).fit(vectorizer.fit_transform(TEXTS), y)
-    other = kind(**RUN, **more).fit_files(
-        files, text="body", label=label, vectorizer=CountVectorizer(min_df=2, max_df=0.9)
-    )
-    assert other.vectorizer_.vocabulary_ == vectorizer.vocabulary_
+    model = kind(**RUN, **more, vectorizer=vectorizer).fit(TEXTS, y)
+    other = kind(**RUN, **more).fit_files(files, text="body", label=label, vectorizer=vectorizer)
+    assert other.vectorizer_.vocabulary_ == model.vectorizer_.vocabulary_ == vectorizer.fit(TEXTS).vocabulary_
+    assert other.word_vectorizer_.vocabulary_ == model.word_vectorizer_.vocabulary_
     same(model, other)
-    X = vectorizer.transform(TEXTS[:20])
-    np.testing.assert_array_equal(model.predict(X), other.predict(other.vectorizer_.transform(TEXTS[:20])))
+    np.testing.assert_array_equal(model.predict(TEXTS[:20]), other.predict(TEXTS[:20]))
 
 
 SETTINGS = {
@@ -107,23 +107,38 @@ def test_the_vocabulary_is_that_of_a_vectorizer(files, more):
     assert library.where(10).endswith(("part-1.parquet, row 1", "part-1.csv, row 1", "part-1.jsonl, row 1"))
 
 
-def test_what_is_too_large_for_words(files, monkeypatch):
-    monkeypatch.setattr(from_files, "IN_MEMORY", 100)
-    with pytest.warns(UserWarning, match="words beside topics.* are left out beyond 100"):
-        model = SLDAClassifier(**RUN).fit_files(files, text="body", label="team")
-    other = SLDAClassifier(**RUN, words=False).fit_files(files, text="body", label="team")
-    same(model, other)
-    assert not hasattr(model, "word_coef_")
+@pytest.mark.parametrize("pairs", [True, False])
+def test_words_are_learned_from_a_part_of_many_documents(files, monkeypatch, pairs):
+    """Topics are the same; words are those of evenly spaced documents, and so are the rows of features."""
+    features, seen, real = np.random.default_rng(0).normal(size=(300, 2)), [], linear.learn_beside
+    whole = SLDAClassifier(**RUN, words=False).fit_files(files, text="body", label="team", features=features)
+    monkeypatch.setattr(from_files, "IN_MEMORY", CORPUS.X.sum() // 3 + 1)
+    monkeypatch.setattr(from_files, "IN_MEMORY_PAIRS", from_files.IN_MEMORY)
+    monkeypatch.setattr(linear, "learn_beside", lambda *given: seen.append(given) or real(*given))
+    known = None if pairs else CountVectorizer(vocabulary=NAMES.tolist())
+    model = SLDAClassifier(**RUN, vectorizer=known).fit_files(files, text="body", label="team", features=features)
+    if pairs:
+        np.testing.assert_array_equal(model.posterior_.topics[0].word_topic, whole.posterior_.topics[0].word_topic)
+    docs, (words, of_features) = np.arange(0, 300, 3), seen[0][0]
+    texts = [TEXTS[i] for i in docs]
+    again = (CountVectorizer(ngram_range=(1, 2), min_df=2, token_pattern=ANY_WORD) if pairs else known).fit(texts)
+    assert len(model.posterior_.words.dictionary.word) == words.x.shape[1] and words.x.shape[0] == 100
+    if pairs:
+        assert model.word_vectorizer_.vocabulary_ == again.vocabulary_
+    np.testing.assert_allclose(words.x.toarray(), model.posterior_.words.dictionary.rows(
+        csr_array(again.transform(texts))).toarray())  # fmt: skip
+    centred = (features - features.mean(axis=0)) / features.std(axis=0) / np.sqrt(2)
+    np.testing.assert_allclose(of_features.x, centred[docs])
+    assert model.predict(TEXTS[:5], features=features[:5]).shape == (5,)
 
 
 def test_weights_covariates_and_checkpoints(files, tmp_path):
     more = {"text": "body", "label": "team", "weight": "calls", "covariates": ["stars"]}
     model = SLDAClassifier(**RUN).fit_files(files, **more, checkpoint=tmp_path / "there")
-    X = CountVectorizer().fit_transform(TEXTS)
     stars, calls = np.arange(300) % 5.0, np.arange(300) % 7
-    same(model, SLDAClassifier(**RUN).fit(X, CLASSES, calls, covariates=stars[:, None]))
+    same(model, SLDAClassifier(**RUN).fit(TEXTS, CLASSES, calls, covariates=stars[:, None]))
     again = SLDAClassifier(**RUN | {"n_draws": 6}).fit_files(files, **more, checkpoint=tmp_path / "there")
-    same(again, SLDAClassifier(**RUN | {"n_draws": 6}).fit(X, CLASSES, calls, covariates=stars[:, None]))
+    same(again, SLDAClassifier(**RUN | {"n_draws": 6}).fit(TEXTS, CLASSES, calls, covariates=stars[:, None]))
     topics = LDA(4, burn_in=4, n_draws=2, random_state=0).fit_files(files, text="body")
     assert topics.doc_topic_.shape == (300, 4)
 
@@ -134,7 +149,7 @@ def test_what_is_refused(tmp_path):
 
     with pytest.raises(FileNotFoundError, match=r"There is no file .*none-\*.csv; expected a path, a folder"):
         fit(tmp_path / "none-*.csv")
-    (tmp_path / "a.csv").write_text("body,team\none two,x\nthree four,y\n")
+    (tmp_path / "a.csv").write_text("body,team\nred green,x\nblue grey,y\n")
     (tmp_path / "b.csv").write_text("body,group\none two,x\n")
     with pytest.raises(ValueError, match=r"b\.csv has no column 'team'; its columns are body, group"):
         fit(tmp_path)
@@ -153,7 +168,7 @@ def test_what_is_refused(tmp_path):
         fit(tmp_path, vectorizer=CountVectorizer(min_df=2))
     with pytest.raises(ValueError, match="label names its column"):
         fit(tmp_path, label=None)
-    (tmp_path / "a.csv").write_text("body,team\none two,1\nthree four,many\n")
+    (tmp_path / "a.csv").write_text("body,team\nred green,1\nblue grey,many\n")
     with pytest.raises(ValueError, match=r"a\.csv, row 2: 'team' is 'many', which is not a number"):
         SLDARegressor(**RUN).fit_files(tmp_path / "a.csv", text="body", label="team")
     pyarrow.parquet.write_table(pa.table({"body": [["a", "b"]], "team": ["x"]}), tmp_path / "c.parquet")

@@ -100,7 +100,7 @@ def test_unknown_responses_and_none(tmp_path):
     topics = LDA(3, burn_in=2, n_draws=2).fit(vectorizer.transform(TEXTS))
     assert not hasattr(topics, "report")
     X = vectorizer.transform(TEXTS)
-    documents = NewDocuments(topics.posterior_, X, np.zeros((len(TEXTS), 0)), np.zeros((len(TEXTS), 1)))
+    documents = NewDocuments(topics.posterior_, X, X, *(np.zeros((len(TEXTS), n)) for n in (0, 0, 1)))
     with pytest.raises(AttributeError, match="The model has no response"):
         make_page(documents, TEXTS, None, vectorizer.get_feature_names_out(), "A page", "LDA")
 

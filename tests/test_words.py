@@ -1,31 +1,29 @@
-"""Words beside topics: rows, weights and their slopes against other ways to the same numbers; what they find."""
+"""Words and features beside topics: rows, weights and their spread against other ways to the same numbers."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.sparse import csr_array
+from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import Ridge as PlainRidge
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import make_target, select_target
 from supertopic.datasets import make_corpus
-from supertopic.inference import words
-from supertopic.inference.shrinkage import BESIDE_WORDS, interpolate
-from supertopic.inference.words import (
-    HeldOut,
-    Seen,
-    choose_penalty,
-    count_documents,
-    fit_theta,
-    learn_words,
-    make_dictionary,
-    make_rows,
-    no_past,
-)
+from supertopic.inference import beside
+from supertopic.inference.beside import Folds, Part, Past, Problem, Seen, count_documents, learn_beside, make_dictionary
+from supertopic.inference.blocks import DenseBlock, SparseBlock, make_block
+from supertopic.inference.ridge import Ridge
+from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage, pair_grid
+from supertopic.inference.voices import describe_voices, shapley, variance_shares
+from supertopic.model.linear import WordWeights, times
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.terms import COPIES, WordWeights
+from supertopic.sampling.pool import Pool
 
 RUN = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
 KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
@@ -33,15 +31,14 @@ RESPONSES = [
     Logistic(9.0), Logistic(9.0, classes=np.arange(3)), Hinge(2.0, 1.0), Gaussian(3.0, np.full(3, 0.7)),
     NegativeBinomial(2.0, np.array([0.5, 2.0, 9.0])),
 ]  # fmt: skip
+ONE = Pool(1)
 
 
-def nothing_before(x, target, penalty):
-    """A past of which only the prior variance is known."""
-    return no_past((x.shape[1], target.y.shape[1]), penalty)
-
-
-def in_order(run, n):
-    return [run(i) for i in range(n)]
+def fit_ridge(blocks, response, target, penalties, variances=None, exact=1e-9):
+    """The weights of each block."""
+    variances = [None] * len(blocks) if variances is None else variances
+    ridge = Ridge([make_block(x, ONE) for x in blocks], variances, response, target, target.offset)
+    return ridge, ridge.theta(ridge.solve(penalties, None, exact))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +66,7 @@ def test_rows_are_scikit_learns(verdicts):
 
 
 def test_the_most_common_words_have_weights_where_there_are_too_many(verdicts, monkeypatch):
-    monkeypatch.setattr(words, "MOST_WEIGHTS", 60)
+    monkeypatch.setattr(beside, "MOST_WEIGHTS", 60)
     X = verdicts[0]
     n_docs = np.asarray((X > 0).sum(axis=0)).ravel()
     chosen = make_dictionary(count_documents(X), 3).word
@@ -100,43 +97,204 @@ def test_weights_are_those_of_logistic_regression(n_classes):
     target = make_target(columns, np.repeat(weight[:, None], columns.shape[1], axis=1))
     response = Logistic(25.0, classes=np.arange(n_classes))
     assert response.exclusive == (n_classes > 2)
-    theta = fit_theta(make_rows(x), response, target, np.zeros((300, 1)), nothing_before(x, target, 7.0))
     other = LogisticRegression(C=7.0, fit_intercept=False, tol=1e-8, max_iter=1000).fit(x, y, weight)
-    np.testing.assert_allclose(theta.T, other.coef_, atol=0.03)
+    for rows in (x, x.toarray()):
+        (theta,) = fit_ridge([rows], response, target, [7.0])[1]
+        if n_classes > 2:  # a constant of all classes changes no probability
+            theta = theta - theta.mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(theta.T, other.coef_, atol=0.02)
 
 
 def test_weights_are_those_of_ridge_regression():
+    """One block, two with prior variances of their own, one that stays out, and priors of single weights."""
     rng = np.random.default_rng(0)
-    x, y, offset, weight = csr_array(rng.random((200, 9))), *rng.normal(size=(2, 200, 1)), rng.exponential(size=200)
-    target = make_target(y, weight[:, None])
-    theta = fit_theta(make_rows(x), Gaussian(8.0, np.full(1, 3.0)), target, offset, nothing_before(x, target, 4.0))
-    other = Ridge(alpha=3.0 / 4.0, fit_intercept=False).fit(x, (y - offset).ravel(), weight)
-    np.testing.assert_allclose(theta.ravel(), other.coef_, atol=0.02)
+    x, y, offset, weight = rng.random((200, 9)), *rng.normal(size=(2, 200, 1)), rng.exponential(size=200)
+    target, response = make_target(y, weight[:, None], offset), Gaussian(8.0, np.full(1, 3.0))
+
+    def exact(x, variance):
+        precision = (x.T * weight) @ x / 3.0 + np.diag(1.0 / variance)
+        return np.linalg.solve(precision, (x.T * weight) @ (y - offset)[:, 0] / 3.0)
+
+    (theta,) = fit_ridge([csr_array(x)], response, target, [4.0])[1]
+    other = PlainRidge(alpha=3.0 / 4.0, fit_intercept=False).fit(x, (y - offset).ravel(), weight)
+    np.testing.assert_allclose(theta.ravel(), other.coef_, atol=3e-3)
+    both = fit_ridge([csr_array(x[:, :5]), x[:, 5:]], response, target, [4.0, 0.3])[1]
+    variance = np.repeat([4.0, 0.3], [5, 4])
+    np.testing.assert_allclose(np.concatenate(both).ravel(), exact(x, variance), atol=3e-3)
+    silent = fit_ridge([csr_array(x[:, :5]), x[:, 5:]], response, target, [4.0, 0.0])[1]
+    np.testing.assert_allclose(silent[0].ravel(), exact(x[:, :5], np.full(5, 4.0)), atol=3e-3)
+    assert not silent[1].any()
+    each = rng.exponential(size=(9, 1)).astype(np.float32)
+    (theta,) = fit_ridge([csr_array(x)], response, target, [2.0], [each])[1]
+    np.testing.assert_allclose(theta.ravel(), exact(x, 2.0 * each.ravel()), atol=3e-3)
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=lambda r: type(r).__name__)
+def test_the_cost_is_that_of_another_optimiser(response):
+    rng = np.random.default_rng(0)
+    x, n = rng.random((60, 8)), rng.integers(0, 3, 60)
+    y = np.eye(3)[n] if isinstance(response, Logistic) else rng.integers(0, 2, (60, 3)).astype(float)
+    target = make_target(y, np.repeat(rng.random((60, 1)), 3, axis=1))
+
+    def cost(theta):
+        value, slope = response.cost(target, x @ theta.reshape(8, 3))
+        return value + 0.25 * theta @ theta, (x.T @ slope).ravel() + 0.5 * theta
+
+    (theta,) = fit_ridge([csr_array(x)], response, target, [2.0])[1]
+    best = minimize(cost, np.zeros(24), jac=True, method="L-BFGS-B").fun
+    assert cost(theta.ravel().astype(float))[0] == pytest.approx(
+        best, rel=0.02 if isinstance(response, Hinge) else 1e-4
+    )
+
+
+def test_directions_are_orthonormal_and_can_be_used_again():
+    """In the metric of x S x', column by column; a direction that adds nothing is 0."""
+    rng = np.random.default_rng(0)
+    x, variance = rng.random((50, 30)), rng.exponential(size=(30, 2)).astype(np.float32)
+    y = rng.normal(size=(50, 2))
+    target = make_target(y, np.ones_like(y))
+    ridge, _ = fit_ridge([csr_array(x)], Gaussian(1.0, np.ones(2)), target, [1.0], [variance])
+    (span,) = ridge.spans
+    for r in range(2):
+        metric = x @ np.diag(variance[:, r].astype(float)) @ x.T
+        a = span.a[r, : span.size].astype(float)
+        np.testing.assert_allclose(a @ metric @ a.T, np.eye(span.size), atol=1e-3)
+        np.testing.assert_allclose(span.omega[r, : span.size], a @ metric, atol=1e-3)
+    size = span.size
+    span.add(span.at(rng.normal(size=(size, 2))))
+    assert not span.a[:, size].any() and not span.omega[:, size].any()
+    for penalty in (0.1, 5.0):  # from the same directions
+        again = ridge.theta(ridge.solve([penalty], None, 1e-9))[0]
+        alone = fit_ridge([csr_array(x)], Gaussian(1.0, np.ones(2)), target, [penalty], [variance])[1][0]
+        np.testing.assert_allclose(again, alone, atol=2e-3)
+
+
+def test_products_do_not_depend_on_threads_or_batches():
+    rng = np.random.default_rng(0)
+    x = csr_array(rng.random((700, 400)) * (rng.random((700, 400)) < 0.3))
+    weights, slope = rng.normal(size=(400, 20)), rng.normal(size=(700, 20))
+    pools = [Pool(1), Pool(3)]
+    for kind, rows in ((SparseBlock, x), (DenseBlock, x.toarray())):
+        one, many = (kind(rows, pool) for pool in pools)
+        for verb, given in (("omega", weights), ("gather", slope), ("gather_squares", slope)):
+            np.testing.assert_array_equal(getattr(one, verb)(given), getattr(many, verb)(given))
+        np.testing.assert_allclose(one.omega(weights), x @ weights, atol=1e-3)
+        np.testing.assert_allclose(one.gather(slope), x.T @ slope, atol=1e-3)
+        np.testing.assert_allclose(one.gather_squares(slope), x.power(2).T @ slope, atol=1e-3)
+        some = slope[:, 0] > 0
+        np.testing.assert_allclose(one.select(some).omega(weights), one.omega(weights)[some], atol=1e-4)
+    for rows in (x, x.toarray()):
+        whole = times(rows, weights)
+        np.testing.assert_allclose(whole, x @ weights)
+        np.testing.assert_allclose(times(rows, weights**2, squared=True), x.power(2) @ weights**2)
+        np.testing.assert_array_equal(times(rows[7:9], weights), whole[7:9])
+    pools[1].close()
+
+
+def problem_of(x, y, response):
+    columns = y[:, None].astype(float)
+    return Problem([Part(x)], np.arange(len(y)), response, make_target(columns, np.ones_like(columns)), ONE)
 
 
 def test_a_penalty_that_fits(verdicts):
+    X, omega, y = verdicts
+    x, coins = make_dictionary(count_documents(X), 1).rows(X), np.random.default_rng(0).integers(0, 2, len(y))
+    (noise,), (signal,) = (Folds(problem_of(x, labels, Logistic(1.0))).best() for labels in (coins, y))
+    assert noise <= beside.PENALTIES[2] and signal >= 1.0
+    (close,) = Folds(problem_of(x, omega / 100, Gaussian(1.0, np.full(1, 1e-4)))).best()  # a loss below 0
+    assert close > beside.PENALTIES[2]
+    random = np.random.default_rng(1).normal(size=(len(y), 40)) / np.sqrt(40)
+    problem = problem_of(x, y, Logistic(1.0))
+    found = Folds(problem._replace(parts=[Part(x), Part(random)])).best()
+    assert found[0] >= 1.0 and found[1] <= beside.PENALTIES[2]
+
+
+def test_folds_are_other_documents(verdicts):
+    """omega of a fold is that of a regression on the others; the jackknife is by its definition."""
     X, _, y = verdicts
-    x, nothing = make_dictionary(count_documents(X), 1).rows(X), np.zeros((len(y), 1))
-    before = nothing_before(x, make_target(nothing, nothing), 1.0)
-    coins = np.random.default_rng(0).integers(0, 2, len(y))[:, None].astype(float)
-    penalties = [
-        choose_penalty(x, Logistic(1.0), make_target(labels, np.ones_like(labels)), nothing, before, in_order)
-        for labels in (coins, y[:, None].astype(float))
-    ]
-    assert penalties[0] == words.PENALTIES[0] and penalties[1] >= 1.0
-    close = verdicts[1][:, None] / 100  # a loss below 0, where sigma2 is small
-    found = choose_penalty(
-        x, Gaussian(1.0, np.full(1, 1e-4)), make_target(close, np.ones_like(close)), nothing, before, in_order
+    x = make_dictionary(count_documents(X), 1).rows(X)
+    problem = problem_of(x, y, Logistic(1.0))
+    folds, fold = Folds(problem), beside.make_folds(len(y))[0]
+    added, thetas = folds.added((5.0,)), []
+    for i in range(3):
+        target = select_target(problem.target, fold != i)
+        thetas.append(fit_ridge([x[fold != i]], Logistic(1.0), target, [5.0])[1][0])
+        np.testing.assert_allclose(added[fold == i], x[fold == i] @ thetas[-1], atol=0.02)
+    theta = fit_ridge([x], Logistic(1.0), problem.target, [5.0])[1][0]
+    rows = np.arange(0, len(y), 7)
+    expected = 2.0 * np.mean([np.mean((x[rows] @ (other - theta)) ** 2) for other in thetas])
+    assert folds.variance((5.0,), [theta], rows) == pytest.approx(expected, rel=0.02)
+
+
+def test_the_spread_of_omega_is_that_of_other_samples():
+    """The variance that a fit reports, against that over fits to other documents."""
+    rng = np.random.default_rng(0)
+    truth, new = rng.normal(size=(60, 1)), csr_array(rng.random((200, 60)) * (rng.random((200, 60)) < 0.2))
+
+    def sample(n):
+        x = csr_array(rng.random((n, 60)) * (rng.random((n, 60)) < 0.2))
+        return x, (rng.random((n, 1)) < expit(x @ truth - 0.3)).astype(float)
+
+    omegas, reported = [], []
+    for _ in range(30):
+        x, y = sample(500)
+        target = make_target(y, np.ones_like(y))
+        held_out = np.arange(500) % 10 == 0
+        parts = [Seen(np.flatnonzero(mask), select_target(target, mask)) for mask in (~held_out, held_out)]
+        fit = learn_beside([Part(x)], *parts, Logistic(1.0), ONE)
+        omegas.append(new @ fit.theta[0])
+        reported.append((new.power(2) @ fit.variance[0]).mean())
+    assert np.mean(reported) == pytest.approx(np.var(omegas, axis=0).mean(), rel=0.5)
+
+
+def test_factors_of_topics_and_words_have_their_posterior():
+    """By brute force, over pairs of factors; without topics means with words alone."""
+    rng = np.random.default_rng(1)
+    y, offset = (rng.random((12, 1)) < 0.6).astype(float), np.full((12, 1), 0.4)
+    chains = [HeldOutDraws(rng.normal(size=(5, 12, 1)), np.zeros((0, 12, 1))) for _ in range(2)]
+    weight, words = np.ones((12, 1)), rng.normal(size=(12, 1))
+    weight[3] = 2.0
+    found = estimate_shrinkage(Logistic(1.0), make_target(y, weight, offset), chains, np.zeros((10, 0)), words)
+    points, prior = pair_grid()
+    assert prior.sum() == pytest.approx(1.0) and prior[points[:, 0] == 0].sum() == pytest.approx(0.5)
+    assert prior[(points == 0).all(axis=1)].sum() == pytest.approx(0.05)
+    densities = np.empty((len(points), 12))
+    for i, (a, c) in enumerate(points):
+        p = np.mean([expit(0.4 + a * t[:, 0] + c * words[:, 0]) for chain in chains for t in chain.topics], axis=0)
+        densities[i] = np.where(y[:, 0] > 0.5, p, 1 - p)
+    posterior = prior * np.prod(densities ** weight.ravel(), axis=1)
+    np.testing.assert_array_equal(found.posteriors[TOPICS][0], points)
+    np.testing.assert_allclose(found.posteriors[TOPICS][1][:, 0], posterior / posterior.sum())
+    np.testing.assert_allclose(found.factors[:, 0], points.T @ posterior / posterior.sum())
+    without = posterior[:, None] / densities ** weight.ravel()
+    for loss, some in ((found.loss, slice(None)), (found.base_loss, points[:, 0] == 0)):
+        expected = (without * densities)[some].sum(axis=0) / without[some].sum(axis=0)
+        np.testing.assert_allclose(np.exp(-loss[:, 0]), expected)
+
+
+def test_voices_are_shares():
+    rng = np.random.default_rng(0)
+    value = {subset: rng.random() for n in range(4) for subset in itertools.combinations("abc", n)}
+    gains = shapley(("a", "b", "c"), value)
+    assert sum(gains) == pytest.approx(value["a", "b", "c"] - value[()])
+    orders = list(itertools.permutations("abc"))
+    sets = [tuple(name for name in "abc" if name in order[: order.index("b") + 1]) for order in orders]
+    before = [tuple(name for name in own if name != "b") for own in sets]
+    assert gains[1] == pytest.approx(np.mean([value[s] - value[t] for s, t in zip(sets, before, strict=True)]))
+    parts = [rng.normal(size=(40, 3)) for _ in range(3)]
+    assert sum(variance_shares(parts)) == pytest.approx(1.0)
+    assert variance_shares([parts[0], 0.0 * parts[0]]) == pytest.approx([1.0, 0.0])
+    assert variance_shares([parts[0], 5.0 + np.arange(40)[:, None] * np.ones(3)])[1] == pytest.approx(0.0, abs=1e-12)
+    columns = np.eye(3)[rng.integers(0, 3, 40)]
+    response = Logistic(1.0, classes=np.array(["a", "b", "c"]))
+    found = describe_voices(response, make_target(columns, np.ones((40, 3))), {"x": 9 * columns, "y": parts[0]})
+    assert found["value"] == 1.0 and found["terms"]["x"]["gain"] + found["terms"]["y"]["gain"] == pytest.approx(
+        1.0 - found["base_value"]
     )
-    assert found > words.PENALTIES[0]
-
-
-def test_interpolate():
-    points, values = np.array([0.0, 0.5, 2.0]), np.random.default_rng(0).normal(size=(3, 5, 4))
-    at = np.array([0.0, 0.2, 1.0, 2.0])
-    for r in range(4):
-        expected = [np.interp(at[r], points, column) for column in values[:, :, r].T]
-        np.testing.assert_allclose(interpolate(points, values, at)[:, r], expected)
+    assert found["terms"]["x"]["share"] > 0.8 and found["score"] == "accuracy"
+    for own in found["terms"].values():
+        assert own["gain_interval"][0] <= own["gain"] <= own["gain_interval"][1]
+    assert describe_voices(response, make_target(columns[:1], np.ones((1, 3))), {"x": columns[:1]}) == {}
 
 
 def test_words_find_what_topics_miss(verdicts):
@@ -150,19 +308,37 @@ def test_words_find_what_topics_miss(verdicts):
     np.testing.assert_array_equal(both.topic_word_, alone.topic_word_)
     losses = [-np.log(m.predict_proba(X[800:])[np.arange(400), y[800:]]).mean() for m in (both, alone)]
     assert losses[0] < losses[1] - 0.05
-    missed = both.missed_words(names, n=1)
-    assert missed == [{"column": "1", "towards": ["good"], "away": ["bad"]}]
+    assert both.missed_words(names, n=1) == [{"column": "1", "towards": ["good"], "away": ["bad"]}]
     found = both.held_out_
-    assert found["loss"] < found["topics_loss"] < found["base_loss"] and found["words_loss"] < found["base_loss"]
-    assert "topics_loss" not in alone.held_out_
+    assert found["loss"] < found["topics_loss"] < found["base_loss"]
+    assert found["without_topics_loss"] < found["base_loss"] and "topics_loss" not in alone.held_out_
+    voices = found["voices"]["terms"]
+    assert voices.keys() == {"topics", "words"} and voices["words"]["share_interval"][0] > 0
+    assert alone.held_out_["voices"]["terms"]["topics"]["share"] == pytest.approx(1.0)
     with pytest.raises(AttributeError, match="words=False"):
         alone.word_coef_  # noqa: B018
     with pytest.raises(AttributeError, match="words=False"):
         alone.missed_words(names)
 
 
+def test_topics_first(verdicts):
+    """Topics keep the factor that they have alone, words get less, and predictions are still better than without."""
+    X, _, y = verdicts
+    first, both = (SLDAClassifier(4, priority=p, **RUN).fit(X[:800], y[:800]) for p in ("topics", "prediction"))
+    alone = SLDAClassifier(4, words=False, **RUN).fit(X[:800], y[:800])
+    np.testing.assert_allclose(first.prediction_draws_.mean(), alone.prediction_draws_.mean(), rtol=0.2)
+    share = [m.held_out_["voices"]["terms"]["topics"]["share"] for m in (first, both)]
+    assert share[0] > share[1] + 0.1
+    loss, least = (-np.log(m.predict_proba(X[800:])[np.arange(400), y[800:]]).mean() for m in (first, alone))
+    assert loss < least - 0.02
+    known = [m.posterior_.carryover.linear["words"].penalty for m in (first, both)]
+    assert known[0] <= known[1]
+    with pytest.raises(ValueError, match="priority must be 'prediction' or 'topics', got 'words'"):
+        SLDAClassifier(priority="words").fit(X, y)
+
+
 def test_where_topics_explain_it_all():
-    """Words add nothing to what the model itself made: some copies are 0, little is lost, and intervals cover."""
+    """Words add nothing to what the model itself made: little is lost, and intervals cover."""
     corpus = make_corpus(n_docs=1500, n_words=500, n_topics=5, random_state=1)
     losses = []
     for with_words in (True, False):
@@ -170,7 +346,6 @@ def test_where_topics_explain_it_all():
         p = model.predict_proba(corpus.X[1000:])
         losses.append(-np.log(p[np.arange(500), corpus.y[1000:]]).mean())
         if with_words:
-            assert 0 < sum(copy.any() for copy in model.posterior_.words.theta) < COPIES
             lower, upper = model.predict_interval(corpus.X[1000:])
             truth = corpus.probability[1000:]
             assert 0.85 < np.mean((lower[:, 1] <= truth) & (truth <= upper[:, 1])) <= 1
@@ -178,31 +353,122 @@ def test_where_topics_explain_it_all():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_draw_has_a_copy_of_the_weights(verdicts, kind, tmp_path):
+def test_a_factor_for_every_draw(verdicts, kind, tmp_path):
     """Every response; files; threads; and a model that holds out nothing."""
     X, _, y = verdicts
     model = kind(4, **RUN).fit(X[:300], y[:300])
-    posterior, theta = model.posterior_, model.posterior_.words.theta
-    omega = model._new(X[300:340]).omega()  # (draw, document, column), in standard units
+    posterior, words = model.posterior_, model.posterior_.words
+    documents = model._new(X[300:340])
     assert [term.name for term in posterior.terms] == ["topics", "intercept", "words"]
     rest = tuple(term for term in posterior.terms if not isinstance(term, WordWeights))
-    without = replace(model._new(X[300:340]), posterior=replace(posterior, terms=rest)).omega()
-    x = posterior.words.dictionary.rows(X[300:340])
-    draws = [chain * 10 + pair % 10 for chain in range(2) for pair in range(len(omega) // 2)]
-    added = np.array([x @ theta[draw % COPIES].T for draw in draws])
-    np.testing.assert_allclose(omega - without, added, atol=1e-9)
-    used = [copy for copy in theta if copy.any()]
-    assert len(used) > 1 and len({copy.tobytes() for copy in used}) == len(used)
-    coef = model.word_coef_[:, posterior.words.dictionary.word]
-    np.testing.assert_allclose(coef, theta.mean(axis=0, dtype=float) * posterior.response.unit)
+    without = replace(documents, posterior=replace(posterior, terms=rest)).omega()
+    x = words.dictionary.rows(X[300:340])
+    noise, sd = words.noise(documents), np.sqrt(x.power(2) @ words.variance)
+    np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(noise.std(axis=0), 1.0)
+    draws = [(chain, pair % 10) for chain in range(2) for pair in range(len(noise) // 2)]
+    added = np.array([
+        words.factor[chain, draw] * (x @ words.theta[0] + sd * noise[i]) for i, (chain, draw) in enumerate(draws)
+    ])  # fmt: skip
+    np.testing.assert_allclose(documents.omega() - without, added, atol=1e-6)
+    one = documents.part(np.array([3]))
+    np.testing.assert_allclose(words.split(one).sum(axis=1), added[:, 3], atol=1e-6)
+    mean = words.theta[0] * words.factor.mean(axis=(0, 1))
+    np.testing.assert_allclose(
+        model.word_coef_[:, words.dictionary.word], mean.T * np.reshape(posterior.response.unit, (-1, 1))
+    )
     threads = kind(4, n_jobs=2, **RUN).fit(X[:300], y[:300])
-    np.testing.assert_array_equal(threads.posterior_.words.theta, theta)
+    np.testing.assert_array_equal(threads.posterior_.words.theta, words.theta)
     save(model, tmp_path / "m")
     np.testing.assert_array_equal(load(tmp_path / "m").predict(X[300:340]), model.predict(X[300:340]))
     nothing = kind(4, held_out=0, **RUN).fit(X[:300], y[:300])
     assert nothing.posterior_.words.theta.any() and nothing.held_out_ == {"documents": 0}
     few = kind(4, held_out=0.3, **RUN).fit(X[:25], y[:25])  # too few to learn words from; held-out documents are used
     assert not few.posterior_.words.theta.any() and few.held_out_["documents"] == 7
+
+
+def test_the_parts_of_a_sum_are_spread_as_they_should():
+    """Given the sum, the parts of independent weights: each has its own variance, and they are not correlated."""
+    rng = np.random.default_rng(0)
+    X = csr_array(rng.integers(1, 4, (60, 8)))
+    model = SLDARegressor(2, burn_in=2, n_draws=500, n_chains=4, held_out=0, random_state=0).fit(X, rng.normal(size=60))
+    words = model.posterior_.words
+    words = replace(words, factor=np.ones_like(words.factor), variance=rng.exponential(size=(8, 1)).astype(np.float32))
+    document = model._new(X[:1])
+    parts = words.split(document)[:, :, 0]  # (draw, word)
+    expected = words.dictionary.rows(X[:1]).toarray()[0] ** 2 * words.variance[:, 0]
+    np.testing.assert_allclose(parts.var(axis=0), expected, rtol=0.15)
+    assert np.abs(np.corrcoef(parts.T) - np.eye(8)).max() < 0.1
+
+
+def test_features_that_know_and_features_that_do_not(verdicts, tmp_path):
+    """A column that knows helps; random ones change nothing to speak of; sparse and dense ones are the same."""
+    X, omega, y = verdicts
+    rng = np.random.default_rng(0)
+    knows = np.column_stack([omega + rng.normal(size=1200), rng.normal(size=(1200, 3)), np.ones(1200)])
+    random = rng.normal(size=(1200, 50))
+    losses, models = {}, {}
+    for name, features in {"none": None, "knows": knows, "random": random}.items():
+        given = {} if features is None else {"features": features[:800]}
+        models[name] = SLDAClassifier(4, **RUN).fit(X[:800], y[:800], **given)
+        test = {} if features is None else {"features": features[800:]}
+        p = models[name].predict_proba(X[800:], **test)
+        losses[name] = -np.log(p[np.arange(400), y[800:]]).mean()
+    assert losses["knows"] < losses["none"] - 0.01 and losses["random"] < losses["none"] + 0.002
+    model = models["knows"]
+    assert model.held_out_["voices"]["terms"]["features"]["share_interval"][0] > 0.05
+    found = model.explain(X[800:801], features=knows[800:801])
+    total = found.total.sum(axis=0) + sum(found.others.values())
+    np.testing.assert_allclose(total, found.omega)
+    assert set(found.others) == {"intercept", "features"} and found.others["features"].any()
+    np.testing.assert_array_equal(
+        model.predict_proba(X[800:802], features=knows[800:802])[1],
+        model.predict_proba(X[801:802], features=knows[801:802])[0],
+    )
+    save(model, tmp_path / "m")
+    again = load(tmp_path / "m")
+    given = {"features": knows[800:]}
+    np.testing.assert_array_equal(again.predict_proba(X[800:], **given), model.predict_proba(X[800:], **given))
+    again.partial_fit(X[800:], y[800:], **given)
+    assert again.score(X[:800], y[:800], features=knows[:800]) > 0.7
+    sparse = csr_array(np.abs(random) * (np.abs(random) > 1.5))
+    wide, dense = (SLDAClassifier(4, **RUN).fit(X[:300], y[:300], features=f[:300]) for f in (sparse, sparse.toarray()))
+    assert (
+        wide.predict(X[300:310], features=sparse[300:310]).tolist()
+        == wide.predict(X[300:310], features=sparse[300:310].toarray()).tolist()
+    )
+    assert dense.predict(X[300:310], features=sparse[300:310]).shape == (10,)
+
+
+def test_features_that_cannot_be(verdicts):
+    X, _, y = verdicts
+    X, y = X[:60], y[:60]
+    good = np.random.default_rng(0).normal(size=(60, 2))
+    model = SLDAClassifier(2, burn_in=2, n_draws=2, n_chains=1, random_state=0)
+    bad = {
+        "finite numbers.*NaN": np.where(np.arange(2) == 0, np.nan, good),
+        "finite numbers.*infinity": np.where(good > 0, np.inf, good),
+        "X has 60 documents but features has 59 rows": good[:59], "got dtype object": good.astype(object),
+        "got dtype <U1": np.full((60, 1), "a"), "200,000 columns; at most 100,000": csr_array((60, 200_000)),
+        "All 2 columns of features are the same": 0.0 * good, "All 3 columns": csr_array((60, 3)),
+        "must be from -1e\\+100 to 1e\\+100, got 1e\\+200": good + 1e200,
+    }  # fmt: skip
+    for message, features in bad.items():
+        with np.errstate(all="ignore"), pytest.raises((TypeError, ValueError), match=message):
+            model.fit(X, y, features=features)
+    model.fit(X, y, features=good)
+    for message, features in {
+        "fitted with 2 features; pass features=": None, "59 rows": good[:59],
+        "3 columns, but the model was fitted with 2": good[:, [0, 1, 1]],
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            model.predict(X, features=features)
+    with pytest.raises(ValueError, match="fitted without features"):
+        SLDAClassifier(2, burn_in=2, n_draws=2, n_chains=1).fit(X, y).predict(X, features=good)
+    with pytest.raises(ValueError, match="features need calibrate=True"):
+        SLDAClassifier(2, calibrate=False).fit(X, y, features=good)
+    one = SLDAClassifier(2, burn_in=2, n_draws=2, n_chains=1, random_state=0).fit(X, y, features=good[:, 0])
+    assert one.predict(X, features=good[:, 0]).shape == (60,)
 
 
 def test_covariates_beside_words():
@@ -224,14 +490,29 @@ def test_weights_are_in_the_units_of_the_rating(verdicts):
     np.testing.assert_allclose(many, 1024.0 * one, rtol=1e-6)
 
 
-def test_words_explain_what_topics_leave_over(verdicts):
-    """Where topics explain everything, little is left for words; where they explain nothing, words do."""
+def test_words_explain_what_is_left_over(verdicts):
+    """Where the offset explains everything, little is left for words; where it explains nothing, words do."""
     X, omega, _ = verdicts
     x, y = make_dictionary(count_documents(X), 1).rows(X), omega[:, None] - omega.mean()
-    target, none = make_target(y, np.ones_like(y)), make_target(y[:0], y[:0])
-    held_out, gaussian = HeldOut(x[:0], none, [], np.zeros((0, 0))), Gaussian(1.0, np.ones(1))
-    sizes = [
-        np.abs(learn_words(Seen(x, target, topics), held_out, gaussian, [0], in_order, None, None).copies).sum()
-        for topics in (y / BESIDE_WORDS, 0.0 * y)
-    ]
+    nothing, rows = Seen(np.zeros(0, int), make_target(y[:0], y[:0])), np.arange(len(y))
+    sizes = []
+    for offset in (y, 0.0 * y):
+        seen = Seen(rows, make_target(y, np.ones_like(y), offset))
+        sizes.append(np.abs(learn_beside([Part(x)], seen, nothing, Gaussian(1.0, np.ones(1)), ONE).theta[0]).sum())
     assert sizes[0] < 0.01 * sizes[1]
+
+
+def test_later_batches():
+    """Three documents are enough to go on; of fewer, or without responses, nothing changes."""
+    rng = np.random.default_rng(0)
+    x, y = csr_array(rng.random((30, 5))), rng.normal(size=(30, 1))
+    past = Past(rng.normal(size=(5, 1)), np.ones((5, 1)), 2.0, np.full((5, 1), 0.3))
+    none = Seen(np.zeros(0, int), make_target(y[:0], y[:0]))
+    for n, weight in ((30, 0.0), (2, 1.0), (3, 1.0), (30, 1.0)):
+        seen = Seen(np.arange(n), make_target(y[:n], np.full((n, 1), weight)))
+        fit = learn_beside([Part(x, past)], seen, none, Gaussian(1.0, np.ones(1)), ONE, share=0.1)
+        same = np.array_equal(fit.theta[0], past.theta) and np.array_equal(fit.variance[0], past.spread)
+        assert same == (n * weight < 3) and np.isfinite(fit.theta[0]).all() and np.isfinite(fit.variance[0]).all()
+        assert fit.past[0].penalty == 2.0 and (fit.past[0].precision >= 1.0).all()
+    new = learn_beside([Part(x, past), Part(x)], seen, none, Gaussian(1.0, np.ones(1)), ONE)  # a part that is new
+    assert new.theta[1].any() and new.past[1].penalty == beside.PENALTIES[beside.FIRST]

@@ -213,7 +213,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
+            Texts, or word counts.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts.
+            Texts, or word counts.
         topic : int
             Its number, as in `coef_` and `top_words`.
         n : int, default=5
@@ -292,7 +292,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_words), optional
-            Word counts of documents, among which each topic's five most typical ones are found.
+            Texts or word counts of documents, among which each topic's five most typical ones are found.
         texts : sequence of str, optional
             The texts of the same documents.
         namer : callable, optional

@@ -20,9 +20,15 @@ calibrate : bool, default=True
     Predict with weights that are drawn again, with c = 1, on the topic shares that training documents would have if
     they were new, and that are shrunk with the help of held-out documents: see `prediction_draws_`. Otherwise predict
     with, and report, the chain's own weights, `training_draws_`, which are too certain; nothing is held out then.
-words : bool, default=True
-    Add direct weights of single words (tf-idf, ridge regression) for what the topics miss: see `word_coef_`. Topics and
-    `coef_` are the same without. Needs `calibrate`.
+words : bool or CountVectorizer, default=True
+    Add direct weights of words (tf-idf, ridge regression) for what topics miss: see `word_coef_`. If the model is
+    fitted to texts, these are all words, stop words included, and pairs of neighbours, or what a CountVectorizer finds.
+    If it is fitted to counts, they are the words of the topics. Topics and `coef_` are the same without. Needs
+    `calibrate`.
+priority : {"prediction", "topics"}, default="prediction"
+    What words and features may explain. With "prediction", held-out documents decide how much topics, words and
+    features contribute. With "topics", topics contribute all that they can, and words and features only explain what
+    topics leave, as little as held-out documents allow (their loss rises by at most a standard error).
 held_out : "auto" or float, default="auto"
     The share of the documents with a known response that no chain sees. Reported weights (`coef_` and its intervals)
     rest on these documents alone, and so does the shrinkage of predictions. "auto" is 0.05, and up to 0.15 of few
@@ -44,6 +50,9 @@ seeds : Seeds, dict of lists of str, or list of them, optional
 prior : Prior, fitted model or pipeline, optional
     A model whose topics are the start and the prior of this one's, or `Prior(model, weights=, discount=)`. Words are
     matched by name, and topics beyond its own are free. It is not kept in a model file.
+vectorizer : CountVectorizer, optional
+    How texts become the words of topics. By default stop words, numbers and left-overs of markup are left out, and so
+    are words of a single document if there are 100 documents or more. Counts need no vectorizer.
 start : {"mean", "paper"}, default="mean"
     lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
     with c > 4 may never recover from its first weights.
@@ -96,7 +105,8 @@ coef_draws_ : ndarray of shape (n_chains, n, n_columns, n_topics)
 prediction_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta that predictions use.
 word_coef_ : ndarray of shape (n_columns, n_words)
-    The direct weights of single words, for tf-idf rows of length 1: see `words`.
+    The direct weights of words, for tf-idf rows of length 1: see `words`. A model that was fitted to texts has their
+    names in `word_vectorizer_`.
 training_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta in the chains that learned the topics, where the response weighs c.
 intercept_, empty_intercept_ : ndarray of shape (n_columns,)
@@ -109,8 +119,9 @@ empty_documents_ : ndarray of shape (n_columns,)
 held_out_ : dict
     The number of held-out documents, the loss of the predictions and of the base rate on them, the standard error of
     the difference, the shrinkage factor of the weights, and the probability that topics explain nothing
-    (`p_no_effect`), for each column. With words also the loss of topics alone and of words alone, and the share of
-    topics in what is explained.
+    (`p_no_effect`), for each column. With words or features also the loss of topics alone (`topics_loss`) and of all
+    other terms (`without_topics_loss`). `voices` has, for each term, its share of the variance of omega, and what it
+    adds to the accuracy or R2 (Shapley's value), with 90 % intervals.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each; the mean is over all chains.
 covariate_names_ : ndarray of shape (n_covariates,)
@@ -135,8 +146,8 @@ vocabulary_ : ndarray of shape (n_words,)
     The words, if `fit` was given `feature_names`.
 topic_names_ : dict
     Names that `seeds` or `name_topics` gave, by the number of the topic as text.
-vectorizer_ : CountVectorizer
-    The fitted vectorizer, after `fit_files`.
+vectorizer_, word_vectorizer_ : CountVectorizer
+    The fitted vectorizers of topics and of words with weights, if the model was fitted to texts.
 """
 FIT = """\
 files : path, pattern, folder or list of paths
@@ -145,12 +156,12 @@ text, label, weight, exposure : str
     The columns with the text, the response, and, if wanted, the weight and the exposure of each document.
     docword.NAME.txt has none of them, and its words are in vocab.NAME.txt.
 vectorizer : CountVectorizer, optional
-    How texts become words; CountVectorizer() by default.
+    How texts become the words of topics; by default the estimator's own parameter.
 folder : path, optional
     Where the tokens are stored during the fit, 4 bytes each: a temporary folder by default. On several machines it has
     to be one that all of them see.
-X : array-like or sparse matrix of shape (n_docs, n_words)
-    Word counts.
+X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+    Texts, or word counts. Texts are a list, an array or a Series of strings; missing ones (None, NaN) are empty.
 y : array-like of shape (n_docs,) or (n_docs, n_columns)
     The response: for classifiers classes of any kind, or a 0/1 indicator matrix of labels, of which a DataFrame's
     columns are the names; for regressors numbers. NaN, None and pandas' NA (and a classifier's `missing_label`) mean
@@ -159,6 +170,10 @@ sample_weight : array-like of shape (n_docs,), optional
     Multiplies c for each document; 0 makes its response unknown.
 covariates : array-like of shape (n_docs, n_covariates), optional
     Numbers that are known of each document and enter omega beside its topics; `predict` needs them, too.
+features : array-like or sparse matrix of shape (n_docs, n_features), optional
+    Further numbers of each document, such as a sentence embedding. Their weights are learned after the topics, by ridge
+    regression, so that topics stay as they are; held-out documents decide how much they contribute. `predict` needs
+    them, too.
 classes : array-like, optional
     All classes, if the first batch does not have them all; later ones do not need it.
 discount : float, default=1.0

@@ -158,7 +158,7 @@ class Supervised(TopicModel):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_words)
-            Word counts. Responses of training documents are less surprising: the model has seen them.
+            Texts, or word counts. Responses of training documents are less surprising: the model has seen them.
         y : array-like
             Their responses; unknown ones are never surprising.
         n : int, default=10

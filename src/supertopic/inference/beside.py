@@ -32,6 +32,7 @@ class Past(NamedTuple):
     theta: np.ndarray  # (n, R): the mean, under the prior
     precision: np.ndarray  # (n, R): without the prior's
     penalty: float  # the prior variance
+    spread: np.ndarray | None = None  # (n, R): the sampling variance of the mean, if it is known
 
     @property
     def variance(self) -> np.ndarray:
@@ -43,7 +44,7 @@ class Past(NamedTuple):
 def discounted_past(past: Past, discount: float) -> Past:
     """The past if each of its documents counts for less."""
     precision = discount * past.precision
-    found = Past(past.theta, precision, past.penalty)
+    found = past._replace(precision=precision)
     return found._replace(theta=discount * past.theta / past.variance * found.variance)
 
 
@@ -53,7 +54,10 @@ def carry(past: Past, old: Dictionary, new: Dictionary) -> Past:
     ratio = (old.idf[theirs] / new.idf[ours])[:, None]
     theta, precision = (np.zeros((len(new.word), past.theta.shape[1])) for _ in range(2))
     theta[ours], precision[ours] = past.theta[theirs] * ratio, past.precision[theirs] / ratio**2
-    return Past(theta, precision, past.penalty)
+    spread = np.zeros(theta.shape)
+    if past.spread is not None:
+        spread[ours] = past.spread[theirs] * ratio**2
+    return Past(theta, precision, past.penalty, spread)
 
 
 def count_documents(counts: Matrix) -> np.ndarray:
@@ -95,6 +99,11 @@ class Part(NamedTuple):
     x: Matrix  # (n_docs, n)
     past: Past | None = None
 
+    @property
+    def centre(self) -> np.ndarray | float:
+        """The mean of the weights before these documents, (n, R) or 0."""
+        return 0.0 if self.past is None else self.past.theta
+
 
 class Seen(NamedTuple):
     """Documents that weights are learned from."""
@@ -121,60 +130,72 @@ class Fold(NamedTuple):
     target: Target  # theirs
 
 
-class Search:
-    """Prior variances by cross-validation: one after the other is moved while the loss in other folds falls."""
+class Folds:
+    """The same regression on all documents but those of a fold, for one fold after the other."""
 
     def __init__(self, problem: "Problem"):
-        fold, self.n_folds = make_folds(len(problem.target.y))
+        fold, n_folds = make_folds(len(problem.target.y))
         self.problem, self.folds = problem, []
-        for i in range(self.n_folds):
+        for i in range(n_folds):
             seen = fold != i
             self.folds.append(Fold(problem.ridge(seen), ~seen, select_target(problem.target, ~seen)))
-        self.latest: list[Solution | None] = [None] * self.n_folds
-        self.known: dict[tuple[int, ...], tuple[float, list[np.ndarray]]] = {}  # loss, and held omega of each fold
+        self.latest: list[Solution | None] = [None] * n_folds
+        self.known: dict[tuple[float, ...], tuple[float, list[np.ndarray]]] = {}  # loss, and held omega of each fold
 
-    def loss(self, places: tuple[int, ...]) -> float:
-        """The loss in other folds with the prior variances at these places of PENALTIES."""
-        if places not in self.known:
+    def solve(self, i: int, penalties: tuple[float, ...], exact: float) -> list[np.ndarray]:
+        """The weights from documents of other folds than the i-th."""
+        found = self.latest[i] = self.folds[i].ridge.solve(penalties, self.latest[i], exact)
+        return self.folds[i].ridge.theta(found)
+
+    def loss(self, penalties: tuple[float, ...]) -> float:
+        """The loss in other folds with these prior variances."""
+        if penalties not in self.known:
             total, omegas = 0.0, []
             for i, fold in enumerate(self.folds):
-                found = self.latest[i] = fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], CLOSE)
-                omega = self.problem.omega(fold.ridge.theta(found), fold.held)
+                omega = self.problem.omega(self.solve(i, penalties, CLOSE), fold.held)
                 total += self.problem.response.cost(fold.target, self.problem.offset[fold.held] + omega)[0]
                 omegas.append(omega)
-            self.known[places] = total, omegas
-        return self.known[places][0]
+            self.known[penalties] = total, omegas
+        return self.known[penalties][0]
 
-    def best(self) -> tuple[int, ...]:
-        """The places of the best prior variances."""
+    def best(self) -> tuple[float, ...]:
+        """The best prior variances: one after the other is moved while the loss falls."""
         here, before = (FIRST,) * len(self.problem.parts), None
+
+        def loss(places: tuple[int, ...]) -> float:
+            return self.loss(tuple(PENALTIES[place] for place in places))
+
         while here != before:
             before = here
             for part in range(len(here)):
                 for way in (1, -1):
                     while 0 <= here[part] + way < len(PENALTIES):
                         there = (*here[:part], here[part] + way, *here[part + 1 :])
-                        if not self.loss(there) < self.loss(here):
+                        if not loss(there) < loss(here):
                             break
                         here = there
-        return here
+        return tuple(PENALTIES[place] for place in here)
 
-    def added(self, places: tuple[int, ...]) -> np.ndarray:
+    def added(self, penalties: tuple[float, ...]) -> np.ndarray:
         """omega of each document from other folds, NaN in folds that are not held out, (n_docs, R)."""
-        self.loss(places)
+        self.loss(penalties)
         found = np.full(self.problem.target.y.shape, np.nan)
-        for fold, omega in zip(self.folds, self.known[places][1], strict=True):
-            found[fold.held] = omega
+        centres = self.problem.offset - self.problem.target.offset
+        for fold, omega in zip(self.folds, self.known[penalties][1], strict=True):
+            found[fold.held] = omega + centres[fold.held]
         return found
 
-    def variance(self, places: tuple[int, ...], theta: list[np.ndarray], rows: np.ndarray) -> float | None:
-        """The mean variance of omega of other documents, by leaving out a fold at a time (the jackknife)."""
+    def variance(self, penalties: tuple[float, ...], theta: list[np.ndarray], rows: np.ndarray) -> float:
+        """The mean variance of omega of some rows, by leaving out a fold at a time (the jackknife).
+
+        Without rows it is that of the documents of the fold.
+        """
         away = []
         for i, fold in enumerate(self.folds):
-            other = fold.ridge.theta(fold.ridge.solve([PENALTIES[p] for p in places], self.latest[i], EXACT))
-            change = [b - a for a, b in zip(theta, other, strict=True)]
-            away.append(float(np.mean(sum_parts(self.problem.parts, rows, change) ** 2)))
-        return (FOLDS - 1.0) * float(np.mean(away)) if len(rows) else None
+            change = [b - a for a, b in zip(theta, self.solve(i, penalties, EXACT), strict=True)]
+            docs = rows if len(rows) else self.problem.rows[fold.held]
+            away.append(float(np.mean(sum_parts(self.problem.parts, docs, change) ** 2)))
+        return (FOLDS - 1.0) * float(np.mean(away))
 
 
 def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
@@ -219,13 +240,13 @@ class Problem(NamedTuple):
 
 def learn_beside(
     parts: list[Part], seen: Seen, held_out: Seen, response: Response, pool: Pool,
-    judge: Callable[[np.ndarray], np.ndarray] | None = None, device: str = "cpu",
+    judge: Callable[[np.ndarray], np.ndarray] | None = None, device: str = "cpu", share: float = 1.0,
 ) -> LinearFit:  # fmt: skip
     """Learn the weights of all parts; they are 0 if there are too few documents.
 
     `judge` gives the loss of each held-out document for what the parts add to it, (n_held_out, R). With it prior
     variances are lowered as long as the mean loss is within a standard error of the best one. Weights of later batches
-    keep the prior variances of the first.
+    keep the prior variances of the first; `share` is the part of all documents so far that these are.
     """
     known = np.any(seen.target.weight > 0, axis=1)
     first = all(part.past is None or not part.past.precision.any() for part in parts)
@@ -233,43 +254,33 @@ def learn_beside(
         parts = [part._replace(past=None) for part in parts]
     else:  # a part that earlier batches did not have
         parts = [part if part.past else part._replace(past=no_past(part, seen.target)) for part in parts]
-    if first and known.sum() < LEAST_DOCS:
+    if known.sum() < (LEAST_DOCS if first else FOLDS):
         return nothing_learned(parts, seen, held_out)
     problem = Problem(parts, seen.rows[known], response, select_target(seen.target, known), pool, device)
-    added, jackknife = np.full(seen.target.y.shape, np.nan), None
-    centres = [0.0 if part.past is None else part.past.theta for part in parts]
-    penalties, ridge = [1.0] * len(parts), problem.ridge()
-    if first:
-        search = Search(problem)
-        places = search.best()
-        penalties = [PENALTIES[place] for place in places]
+    folds, ridge = Folds(problem), problem.ridge()
+    penalties = folds.best() if first else (1.0,) * len(parts)
     solution = ridge.solve(penalties, None, EXACT)
     if judge is not None and first and len(held_out.rows):
-        places, solution = shrink_more(ridge, solution, places, parts, held_out, judge)
-        penalties = [PENALTIES[place] for place in places]
-    theta = ridge.theta(solution)
-    if first:
-        added[known], jackknife = search.added(places), search.variance(places, theta, held_out.rows)
-    elif known.any():
-        added[known] = learn_folds(problem, penalties)
-    of_held_out = [part.x[held_out.rows] @ (own + c) for part, own, c in zip(parts, theta, centres, strict=True)]
+        penalties, solution = shrink_more(ridge, solution, penalties, parts, held_out, judge)
+    theta, added = ridge.theta(solution), np.full(seen.target.y.shape, np.nan)
+    added[known] = folds.added(penalties)
+    variance = folds.variance(penalties, theta, held_out.rows) / share
+    of_held_out = [part.x[held_out.rows] @ (own + part.centre) for part, own in zip(parts, theta, strict=True)]
+    rows = held_out.rows if len(held_out.rows) else problem.rows
     if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
         both = Target(*(np.concatenate(pair) for pair in zip(problem.target, held_out.target, strict=True)))
         problem = problem._replace(rows=np.concatenate([problem.rows, held_out.rows]), target=both)
         ridge = problem.ridge()
         solution = ridge.solve(penalties, None, EXACT)
-    theta, priors = ridge.theta(solution), []
-    for part, penalty in zip(parts, penalties, strict=True):
-        priors.append(part.past.penalty if part.past is not None else penalty)
+    priors = [
+        penalty if part.past is None else part.past.penalty for part, penalty in zip(parts, penalties, strict=True)
+    ]
+    full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]
     precisions, variances = spread(problem, ridge, solution, priors)
-    scale = 1.0
-    if jackknife is not None:
-        squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
-        plain = sum_parts(squares, held_out.rows, variances)
-        scale = jackknife / max(float(plain.mean()), 1e-30)
-    full = [own + c for own, c in zip(theta, centres, strict=True)]
+    squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
+    scale = variance / max(float(sum_parts(squares, rows, variances).mean()), 1e-30)
     past = [Past(own, p, prior) for own, p, prior in zip(full, precisions, priors, strict=True)]
-    return LinearFit(full, [scale * variance for variance in variances], past, added, of_held_out)
+    return LinearFit(full, [scale * own for own in variances], past, added, of_held_out)
 
 
 def no_past(part: Part, target: Target) -> Past:
@@ -279,38 +290,28 @@ def no_past(part: Part, target: Target) -> Past:
 
 
 def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
-    """Weights that are all 0."""
-    past = [no_past(part, seen.target) for part in parts]
-    zeros, n_columns = [known.theta for known in past], seen.target.y.shape[1]
-    silent = [np.zeros((len(held_out.rows), n_columns)) for _ in parts]
-    return LinearFit(zeros, zeros, past, np.zeros(seen.target.y.shape), silent)
+    """Weights as they were, or 0."""
+    past = [part.past or no_past(part, seen.target) for part in parts]
+    of_held_out = [part.x[held_out.rows] @ known.theta for part, known in zip(parts, past, strict=True)]
+    added = np.sum([part.x[seen.rows] @ known.theta for part, known in zip(parts, past, strict=True)], axis=0)
+    spreads = [np.zeros(known.theta.shape) if known.spread is None else known.spread for known in past]
+    return LinearFit([known.theta for known in past], spreads, past, added, of_held_out)
 
 
 def shrink_more(
-    ridge: Ridge, solution: Solution, places: tuple[int, ...], parts: list[Part], held_out: Seen,
+    ridge: Ridge, solution: Solution, penalties: tuple[float, ...], parts: list[Part], held_out: Seen,
     judge: Callable[[np.ndarray], np.ndarray],
-) -> tuple[tuple[int, ...], Solution]:  # fmt: skip
+) -> tuple[tuple[float, ...], Solution]:  # fmt: skip
     """Lower prior variances as long as the held-out loss is within a standard error of that of the best ones."""
     best = judge(sum_parts(parts, held_out.rows, ridge.theta(solution)))
-    while any(places):
-        lower = tuple(max(place - 1, 0) for place in places)
-        other = ridge.solve([PENALTIES[place] for place in lower], solution, EXACT)
+    while any(penalties):
+        lower = tuple(PENALTIES[max(PENALTIES.index(penalty) - 1, 0)] for penalty in penalties)
+        other = ridge.solve(lower, solution, EXACT)
         more = judge(sum_parts(parts, held_out.rows, ridge.theta(other))) - best
         if not more.mean() <= more.std() / np.sqrt(len(more)):
             break
-        places, solution = lower, other
-    return places, solution
-
-
-def learn_folds(problem: Problem, penalties: list[float]) -> np.ndarray:
-    """omega of each document from documents of other folds, (n_docs, R); NaN in folds that are not held out."""
-    (fold, n_folds), added = make_folds(len(problem.target.y)), np.full(problem.target.y.shape, np.nan)
-    centres = problem.offset - problem.target.offset
-    for i in range(n_folds):
-        ridge, held = problem.ridge(fold != i), fold == i
-        theta = ridge.theta(ridge.solve(penalties, None, CLOSE))
-        added[held] = problem.omega(theta, held) + centres[held]
-    return added
+        penalties, solution = lower, other
+    return penalties, solution
 
 
 def spread(

@@ -94,7 +94,10 @@ def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
         draws = [HeldOutDraws(omega, omega[: len(omega) * bool(len(made.covariates.names))])] * made.config.n_chains
         held_out = split.seen.select(np.zeros(len(split.seen.target.y), bool)).load()
     elif held_out is not None and split.some is not None:
-        held_out, asked = held_out.select(split.some), np.flatnonzero(split.mask)[split.some]
+        asked = np.flatnonzero(split.mask)[split.some]
+        there = made.inputs.places(len(split.mask))[asked] >= 0  # those whose words and features are known
+        held_out, asked = held_out.select(split.some).select(there), asked[there]
+        draws = [HeldOutDraws(part.topics[:, there], part.covariates[:, there]) for part in draws]
     assert held_out is not None
     pairs = np.arange(len(draws[0].topics)) % scale.shape[1]
     target = at_batch_level(made.response, held_out.target, np.diff(held_out.doc_start), made.rate.batch_shift)

@@ -67,7 +67,9 @@ def linear_parts(made: Ingredients, n_columns: int) -> tuple[dict[str, Part], Di
         known = made.past.linear.get(name)
         if known is None:
             return None
-        return discounted_past(Past(known.theta.astype(float), known.precision, known.penalty), made.discount)
+        term = next((term for term in previous.terms if term.name == name), None) if previous else None
+        spread = term.variance if isinstance(term, LinearWeights) and len(term.variance) else None
+        return discounted_past(Past(known.theta.astype(float), known.precision, known.penalty, spread), made.discount)
 
     if inputs.words is not None:
         documents, known = count_documents(inputs.words), made.past.linear.get(WordWeights.name)
@@ -112,14 +114,18 @@ class Asked(NamedTuple):
         return -(weight * logs).sum(axis=1)
 
 
+def share_of_batch(made: Ingredients) -> float:
+    """The part of the weight of all documents so far that this batch has."""
+    weight, total = made.split.seen.target.weight.sum(), made.rate.sums[4].sum()
+    if made.split.held_out is not None:
+        weight += made.split.held_out.target.weight.sum()
+    return float(weight / total) if 0 < weight < total else 1.0
+
+
 def ask(evidence: Evidence, places: np.ndarray, centre: np.ndarray) -> Asked:
-    """Held-out documents that have a row in the inputs; places are those of all documents."""
-    some = places[evidence.asked] >= 0
-    draws = [
-        HeldOutDraws((own.topics - c)[:, some], own.covariates[:, some])
-        for own, c in zip(evidence.draws, centre, strict=True)
-    ]
-    return Asked(places[evidence.asked][some], select_target(evidence.target, some), draws, evidence.scales)
+    """Held-out documents; places are the rows of all documents in the inputs."""
+    draws = [own._replace(topics=own.topics - c) for own, c in zip(evidence.draws, centre, strict=True)]
+    return Asked(places[evidence.asked], evidence.target, draws, evidence.scales)
 
 
 def fit_linear(
@@ -148,7 +154,7 @@ def fit_linear(
     try:
         fit = learn_beside(
             list(parts.values()), Seen(rows[there], select_target(seen, there)), asked.seen(a) if asked else none,
-            response, pool, judge, config.device if config.engine == "threads" else "cpu",
+            response, pool, judge, config.device if config.engine == "threads" else "cpu", share_of_batch(made),
         )  # fmt: skip
     finally:
         pool.close()

@@ -107,7 +107,7 @@ def voice_parts(evidence: Evidence, factors: "DrawnFactors", linear: Linear | No
     parts = {TopicWeights.name: topics.mean(axis=0) * factors.topics.mean(axis=(0, 1))}
     if len(beside):
         parts[CovariateWeights.name] = beside.mean(axis=0) * factors.covariates.mean(axis=(0, 1))
-    if linear is not None and len(linear.fit.held_out[0]) == len(topics[0]):
+    if linear is not None:
         for name, omega in zip(linear.names, linear.fit.held_out, strict=True):
             parts[name] = omega * factors.linear.mean(axis=(0, 1))
     return parts

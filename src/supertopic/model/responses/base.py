@@ -18,8 +18,7 @@ from supertopic.corpus.source import Target
 from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # the range of sigma2 and r
-GOLDEN = 0.5 * (5.0**0.5 - 1.0)
-TINY = 1e-300
+GOLDEN, TINY = 0.5 * (5.0**0.5 - 1.0), 1e-300
 
 
 class ScalarForm(NamedTuple):
