@@ -38,7 +38,7 @@ QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
 class Rounding:
     """scikit-learn's checks use real numbers; ours are counts. Rounding first lets all the rest be checked."""
 
-    def validate_counts(self, X, reset):
+    def _validate_counts(self, X, reset):
         from sklearn.utils.validation import validate_data
 
         from supertopic.corpus.tokens import check_counts

@@ -19,7 +19,16 @@ from supertopic.inference import beside
 from supertopic.inference.beside import Folds, Part, Past, Problem, Seen, count_documents, learn_beside, make_dictionary
 from supertopic.inference.blocks import DenseBlock, SparseBlock, make_block
 from supertopic.inference.ridge import Ridge
-from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage, pair_grid
+from supertopic.inference.shrinkage import (
+    COVARIATES,
+    SCALE,
+    TOPICS,
+    HeldOutDraws,
+    Shrinkage,
+    estimate_shrinkage,
+    estimate_spread,
+    pair_grid,
+)
 from supertopic.inference.voices import describe_voices, shapley, variance_shares
 from supertopic.model.linear import WordWeights, times
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
@@ -222,7 +231,11 @@ def test_folds_are_other_documents(verdicts):
         np.testing.assert_allclose(added[fold == i], x[fold == i] @ thetas[-1], atol=0.02)
     theta = fit_ridge([x], Logistic(1.0), problem.target, [5.0])[1][0]
     rows = np.arange(0, len(y), 7)
-    expected = 2.0 * np.mean([np.mean((x[rows] @ (other - theta)) ** 2) for other in thetas])
+    whole, away = x[rows] @ theta, []
+    for other in thetas:  # that all weights are smaller is no variance
+        ratio = np.linalg.lstsq(whole, x[rows] @ other, rcond=None)[0]
+        away.append(np.mean((x[rows] @ other - whole @ ratio) ** 2))
+    expected = 2.0 * np.mean(away)
     assert folds.variance((5.0,), [theta], rows) == pytest.approx(expected, rel=0.02)
 
 
@@ -270,6 +283,23 @@ def test_factors_of_topics_and_words_have_their_posterior():
     for loss, some in ((found.loss, slice(None)), (found.base_loss, points[:, 0] == 0)):
         expected = (without * densities)[some].sum(axis=0) / without[some].sum(axis=0)
         np.testing.assert_allclose(np.exp(-loss[:, 0]), expected)
+
+
+def test_the_spread_is_judged_by_held_out_documents():
+    """Responses that depend on omega as it is, or on omega with noise: by brute force, over the factors."""
+    rng = np.random.default_rng(0)
+    omega, sd = 2.0 * rng.normal(size=(4000, 1)), np.full((4000, 1), 3.0)
+    draws = [HeldOutDraws(np.zeros((40, 4000, 1)), np.zeros((0, 4000, 1)))]
+    found = []
+    for noise in (0.0, 3.0):
+        p = expit(omega + noise * rng.normal(size=(4000, 1)))
+        target = make_target((rng.random((4000, 1)) < p).astype(float), np.ones((4000, 1)))
+        mass = np.zeros((len(pair_grid()[0]), 1))
+        mass[(pair_grid()[0] == [0.0, 1.0]).all(axis=1)] = 1.0
+        one = np.ones(1), np.ones((1, 1))
+        known = Shrinkage({TOPICS: (pair_grid()[0], mass), COVARIATES: one, SCALE: one}, *(np.zeros((0, 1)),) * 3, {})
+        found.append(estimate_spread(Logistic(1.0), target, draws, np.zeros((40, 0)), known, omega, sd))
+    assert found[0] < 0.06 and found[1] > 0.9
 
 
 def test_voices_are_shares():

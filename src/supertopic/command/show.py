@@ -29,7 +29,8 @@ def show_facts(facts: dict[str, Any]) -> None:
 def show_model(posterior: Posterior, topics: list[dict[str, Any]], names: np.ndarray) -> None:
     """Print the tables of a model; names are its words."""
     parts = [topic_table(topics), *covariate_tables(posterior), *word_tables(posterior, names)]
-    out.print(*parts, *held_out_lines(posterior), highlight=False)
+    for part in (*parts, *held_out_lines(posterior)):
+        out.print(part, highlight=False)
 
 
 def class_table(rows: list[dict[str, Any]]) -> Table:

@@ -68,7 +68,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_features_in_: int
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
     _learners: Sequence[Learner] = ()  # of further terms of omega
-    validate_counts = read_counts
+    _validate_counts = read_counts
 
     def _store(self, parameters: dict[str, Any]) -> None:
         """Keep what __init__ got, as it is: scikit-learn's contract."""
@@ -112,7 +112,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
         self.check_parameters()
-        read = read_documents(self, X, feature_names, previous)
+        read = read_documents(self, X, feature_names, previous, self._validate_counts)
         documents = Arrays(make_tokens(read.counts.topics), no_target(read.counts.topics.shape[0]))
         if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
@@ -155,7 +155,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _counts(self, X: Any) -> csr_array:
         """The counts of the topics' words in new documents."""
-        return read_new(self, X).topics
+        return read_new(self, X, self._validate_counts).topics
 
     def _settings(self) -> Settings:
         return Settings(self.predict_sweeps, effective_n_jobs(self.n_jobs), self.device)

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing as rows_of
 
 from supertopic.estimators.base import TopicModel
-from supertopic.estimators.texts import are_texts, read_new, read_texts
+from supertopic.estimators.texts import are_texts, count_texts, read_texts
 from supertopic.estimators.validation import refuse_text
 from supertopic.model.responses.base import Response
 from supertopic.model.responses.values import is_unknown, without_na
@@ -116,7 +116,8 @@ def choose_topics(
     if not 0 < test_size < 1:
         raise ValueError(f"test_size must be between 0 and 1, got {test_size!r}.")
     names = {name: beside.pop(name) for name in ("feature_names",) if name in beside}
-    if are_texts(X):
+    texts = are_texts(X)
+    if texts:
         X = np.array(read_texts(X), dtype=object)
     else:
         refuse_text(X)
@@ -137,7 +138,7 @@ def choose_topics(
         losses[int(k)] = loss
         rows.append({
             "n_topics": int(k), "loss": float(loss.mean()), "score": value,
-            "coherence": npmi(model, read_new(model, X[train]).topics),
+            "coherence": npmi(model, count_texts(model, X[train]).topics if texts else X[train]),
             "exclusivity": float(model.exclusivity().mean()), "seconds": seconds,
         })  # fmt: skip
     return Choice(rows, losses, score, len(test))

@@ -103,7 +103,7 @@ class Supervised(TopicModel):
 
     def _new(self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None) -> NewDocuments:
         """New documents, checked."""
-        posterior, counts = self._fitted(), read_new(self, X)
+        posterior, counts = self._fitted(), read_new(self, X, self._validate_counts)
         if counts.words is counts.topics:
             refuse_counts(posterior)
         n_docs, term = counts.topics.shape[0], posterior.covariates

@@ -5,6 +5,7 @@ Topics are read by people, so that stop words, numbers and left-overs of markup 
 of neighbours, and question and exclamation marks.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ TOPIC_WORD = r"(?u)\b(?=\w*[^\W\d_])\w\w+\b"  # two characters or more, one of t
 ANY_WORD = r"(?u)\b\w+\b|[!?]"
 NOT_IN_TOPICS = sorted(ENGLISH_STOP_WORDS | LEFTOVERS)
 FEW_TEXTS = 100  # of fewer texts, words of a single one are kept
+Validate = Callable[[Any, bool], csr_array]  # counts of a model, checked; whether it is fitted anew
 ROWS = (list, tuple, np.ndarray)
 
 
@@ -139,8 +141,8 @@ class Documents(NamedTuple):
     texts: list[str] | None
 
 
-def read_documents(model: Any, X: Any, feature_names: Any, previous: Posterior | None) -> Documents:
-    """The documents of a fit: texts, or counts. A model that is updated keeps its vocabularies."""
+def read_documents(model: Any, X: Any, feature_names: Any, previous: Posterior | None, validate: Validate) -> Documents:
+    """The documents of a fit: texts, or counts, which are checked. A model that is updated keeps its vocabularies."""
     reader, texts = None if previous is None else reader_of(model), None
     if are_texts(X):
         texts = read_texts(X)
@@ -152,7 +154,7 @@ def read_documents(model: Any, X: Any, feature_names: Any, previous: Posterior |
         else:
             counts = count_texts(model, texts)
     else:
-        own = model.validate_counts(X, reset=previous is None)
+        own = validate(X, previous is None)
         counts = Counts(own, own)
         refuse_counts(previous)
     known = previous.vocabulary if previous else getattr(model, "feature_names_in_", None)
@@ -163,13 +165,13 @@ def read_documents(model: Any, X: Any, feature_names: Any, previous: Posterior |
     return Documents(counts, vocabulary, names, reader, texts)
 
 
-def read_new(model: Any, X: Any) -> Counts:
+def read_new(model: Any, X: Any, validate: Validate) -> Counts:
     """New documents of a fitted model: texts, or counts."""
     check_is_fitted(model, "posterior_")
     model.check_parameters()
     if are_texts(X):
         return count_texts(model, read_texts(X))
-    counts = model.validate_counts(X, reset=False)
+    counts = validate(X, False)
     return Counts(counts, counts)
 
 

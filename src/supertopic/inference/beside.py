@@ -120,6 +120,11 @@ class LinearFit(NamedTuple):
     past: list[Past]  # what is known from now on
     added: np.ndarray  # (n_seen, R): the sum for seen documents if these were new; NaN where unknown
     held_out: list[np.ndarray]  # (n_held_out, R) each: from seen documents alone
+    held_out_variance: np.ndarray  # (n_held_out, R): of their sum
+
+    def with_spread(self, factor: float) -> "LinearFit":
+        """The same with other variances."""
+        return self._replace(variance=[factor * own for own in self.variance])
 
 
 class Fold(NamedTuple):
@@ -188,13 +193,15 @@ class Folds:
     def variance(self, penalties: tuple[float, ...], theta: list[np.ndarray], rows: np.ndarray) -> float:
         """The mean variance of omega of some rows, by leaving out a fold at a time (the jackknife).
 
-        Without rows it is that of the documents of the fold.
+        That weights from fewer documents are all smaller is no variance. Without rows it is that of the fold's own.
         """
         away = []
         for i, fold in enumerate(self.folds):
-            change = [b - a for a, b in zip(theta, self.solve(i, penalties, EXACT), strict=True)]
             docs = rows if len(rows) else self.problem.rows[fold.held]
-            away.append(float(np.mean(sum_parts(self.problem.parts, docs, change) ** 2)))
+            whole = sum_parts(self.problem.parts, docs, theta)
+            part = sum_parts(self.problem.parts, docs, self.solve(i, penalties, EXACT))
+            ratio = float(np.vdot(part, whole)) / max(float(np.vdot(whole, whole)), 1e-300)
+            away.append(float(np.mean((part - ratio * whole) ** 2)))
         return (FOLDS - 1.0) * float(np.mean(away))
 
 
@@ -206,6 +213,12 @@ def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
 def sum_parts(parts: Sequence[Part], rows: np.ndarray, theta: Sequence[np.ndarray]) -> np.ndarray:
     """The sum of x @ theta over the parts, for some rows: (n_rows, R)."""
     return np.sum([np.asarray(part.x[rows] @ own) for part, own in zip(parts, theta, strict=True)], axis=0)
+
+
+def sum_squares(parts: Sequence[Part], rows: np.ndarray, variance: Sequence[np.ndarray]) -> np.ndarray:
+    """The variance of the sum of x @ theta, for some rows: (n_rows, R)."""
+    squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
+    return sum_parts(squares, rows, variance)
 
 
 class Problem(NamedTuple):
@@ -277,10 +290,10 @@ def learn_beside(
     ]
     full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]
     precisions, variances = spread(problem, ridge, solution, priors)
-    squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
-    scale = variance / max(float(sum_parts(squares, rows, variances).mean()), 1e-30)
+    scale = variance / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)
+    variances = [scale * own for own in variances]
     past = [Past(own, p, prior) for own, p, prior in zip(full, precisions, priors, strict=True)]
-    return LinearFit(full, [scale * own for own in variances], past, added, of_held_out)
+    return LinearFit(full, variances, past, added, of_held_out, sum_squares(parts, held_out.rows, variances))
 
 
 def no_past(part: Part, target: Target) -> Past:
@@ -295,7 +308,8 @@ def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
     of_held_out = [part.x[held_out.rows] @ known.theta for part, known in zip(parts, past, strict=True)]
     added = np.sum([part.x[seen.rows] @ known.theta for part, known in zip(parts, past, strict=True)], axis=0)
     spreads = [np.zeros(known.theta.shape) if known.spread is None else known.spread for known in past]
-    return LinearFit([known.theta for known in past], spreads, past, added, of_held_out)
+    variance = sum_squares(parts, held_out.rows, spreads)
+    return LinearFit([known.theta for known in past], spreads, past, added, of_held_out, variance)
 
 
 def shrink_more(

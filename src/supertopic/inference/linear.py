@@ -20,7 +20,7 @@ from supertopic.inference.beside import (
     make_dictionary,
 )
 from supertopic.inference.ingredients import BESIDE, Evidence, Ingredients, discounted
-from supertopic.inference.shrinkage import HeldOutDraws, Shrinkage, estimate_shrinkage
+from supertopic.inference.shrinkage import USUAL_SPREAD, HeldOutDraws, Shrinkage, estimate_shrinkage, estimate_spread
 from supertopic.model.linear import Dictionary, FeatureWeights, LinearWeights, WordWeights
 from supertopic.model.posterior import LinearCarryover
 from supertopic.model.responses.base import Response
@@ -160,9 +160,15 @@ def fit_linear(
         pool.close()
     added, shrinkage = np.full(seen.y.shape, np.nan), None
     added[there] = fit.added
-    if asked and not config.topics_first:
-        together = np.sum(fit.held_out, axis=0)
-        shrinkage = estimate_shrinkage(
-            made.response.plain(), asked.target, asked.draws, asked.scales, together, discounted(made, BESIDE)
+    fit, spread = fit._replace(added=added), USUAL_SPREAD
+    if asked:
+        of_linear, given = (
+            np.sum(fit.held_out, axis=0),
+            (made.response.plain(), asked.target, asked.draws, asked.scales),
         )
-    return Linear(list(parts), fit._replace(added=added), shrinkage, dictionary, documents, made.inputs)
+        if not config.topics_first:
+            shrinkage = estimate_shrinkage(*given, of_linear, discounted(made, BESIDE))
+        known = shrinkage or alone
+        if known and len(asked.rows):
+            spread = estimate_spread(*given, known, of_linear, np.sqrt(fit.held_out_variance))
+    return Linear(list(parts), fit.with_spread(spread), shrinkage, dictionary, documents, made.inputs)

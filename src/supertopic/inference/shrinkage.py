@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from supertopic.corpus.source import Arrays, Target
 from supertopic.kernels.moments import omegas
+from supertopic.model.linear import spread_normals
 from supertopic.model.responses.base import Response
 from supertopic.sampling.new_documents import FrozenTopics, draw_omegas
 
@@ -22,6 +23,8 @@ BESIDE_FACTORS = np.arange(16) / 10, np.arange(9) / 5  # of topics and of linear
 USUAL = 0.3, 0.85  # the factors of topics and of linear terms where nothing was held out
 MODELS = {"nothing": 0.05, "linear": 0.45, "topics": 0.1, "both": 0.4}  # prior probabilities of what has a factor
 LESS, AROUND = 0.7, 0.2  # of linear terms: how much smaller beside a topic factor of 1, give or take
+SPREADS, SPREAD_PRIOR = np.array([0.0, 0.05, 0.25, 0.5, 1.0]), np.array([0.1, 0.15, 0.2, 0.25, 0.3])  # of variances
+USUAL_SPREAD = 0.5  # where nothing was held out
 DRAWS_BESIDE = 24  # draws of topics that are compared with linear terms
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
 NOTHING = 0.5  # the prior probability that topics explain nothing
@@ -140,6 +143,31 @@ def estimate_shrinkage(
         base = logsumexp(without[none] + logs[none], axis=0) - logsumexp(without[none], axis=0)
     posteriors = {name: (grid, np.exp(found[name])) for name, (grid, _) in grids.items()}
     return Shrinkage(posteriors, -alone, -base, weight, summed)
+
+
+def estimate_spread(
+    response: Response, target: Target, draws: list[HeldOutDraws], scales: np.ndarray, shrinkage: Shrinkage,
+    linear: np.ndarray, sd: np.ndarray,
+) -> float:  # fmt: skip
+    """The posterior mean of the factor of the linear terms' variance, given the means of all other factors.
+
+    sd (n, R) are standard deviations of what linear terms add to held-out documents. Those of weights that are hardly
+    penalised are large, and say more about other weights than about other predictions.
+    """
+    factors = [values * np.ones(target.y.shape[1]) for values in shrinkage.factors]
+    a, c = factors if len(factors) > 1 else (factors[0], 1.0)
+    b, v = ((grid @ mass) for grid, mass in (shrinkage.posteriors[name] for name in (COVARIATES, SCALE)))
+    topics, beside = (np.concatenate(parts) for parts in zip(*draws, strict=True))
+    noise = spread_normals(len(topics), target.y.shape[1])[:, None]
+    known = target.offset + a * topics + (b * beside if len(beside) else 0.0)
+    logs = []
+    for factor in SPREADS:
+        omega = known + c * (linear + np.sqrt(factor) * sd * noise)
+        log_p = response.log_predictive(target.y, omega, v * scales if scales.size else scales)
+        weight = target.weight if log_p.shape[1] == target.y.shape[1] else target.weight.max(axis=1, keepdims=True)
+        logs.append(float((weight * log_p).sum()))
+    mass = np.exp(np.array(logs) - max(logs)) * SPREAD_PRIOR
+    return float(SPREADS @ mass / mass.sum())
 
 
 def factor_grids(drawn: bool, covariates: bool, linear: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -33,6 +33,13 @@ def times(x: Matrix, weights: np.ndarray, squared: bool = False) -> np.ndarray:
     return out
 
 
+def spread_normals(n: int, n_columns: int) -> np.ndarray:
+    """n standard normal numbers for each column that are spread evenly, (n, n_columns)."""
+    place = (np.arange(1, n + 1)[:, None] * GOLDEN**2 + np.arange(n_columns) * GOLDEN) % 1.0
+    found = ndtri((np.argsort(np.argsort(place, axis=0), axis=0) + 0.5) / n)
+    return found / np.maximum(found.std(axis=0), 1e-12)
+
+
 @dataclass(frozen=True, eq=False)
 class LinearWeights(Term):
     """factor * (x @ theta) for rows x of documents, with what is unknown of theta."""
@@ -46,11 +53,8 @@ class LinearWeights(Term):
         """x, (n_docs, n_columns)."""
 
     def noise(self, documents: Documents) -> np.ndarray:
-        """Standard normal numbers, one for each draw and column, that are spread evenly: (n_chains n_pairs, R)."""
-        n, n_columns = documents.pairs.total, self.theta.shape[2]
-        place = (np.arange(1, n + 1)[:, None] * GOLDEN**2 + np.arange(n_columns) * GOLDEN) % 1.0
-        found = ndtri((np.argsort(np.argsort(place, axis=0), axis=0) + 0.5) / n)
-        return found / np.maximum(found.std(axis=0), 1e-12)
+        """Standard normal numbers, one for each draw and column: (n_chains n_pairs, R)."""
+        return spread_normals(documents.pairs.total, self.theta.shape[2])
 
     def omega(self, documents: Documents) -> np.ndarray:
         x, pairs = self.rows(documents), documents.pairs

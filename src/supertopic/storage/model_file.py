@@ -51,7 +51,12 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
             tensors[f"response.{name}"] = value
         else:
             facts["response"][name] = value
-    return facts, tensors | write_carryover(posterior.carryover)
+    tensors |= write_carryover(posterior.carryover)
+    for term in posterior.terms:  # most have one mean, which is stored once
+        place = f"carryover.{term.name}.theta"
+        if isinstance(term, LinearWeights) and np.array_equal(tensors.get(place, ()), term.theta[0]):
+            del tensors[place]
+    return facts, tensors
 
 
 def write_carryover(carryover: Carryover) -> Tensors:
@@ -117,8 +122,8 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     traces = Traces(**{name: tensors[f"traces.{name}"] for name in OF_TRACES}, timings=facts["timings"])
     check_traces(traces, n_chains, facts["n_draws"])
     order = read_order(tensors, topics, facts["best_chain"])
-    sizes = {term.name: term.theta.shape[1] for term in terms if isinstance(term, LinearWeights)}
-    carryover = read_carryover(tensors, facts["penalties"], topics, n_columns, n_direct, sizes)
+    linear = [term for term in terms if isinstance(term, LinearWeights)]
+    carryover = read_carryover(tensors, facts["penalties"], topics, n_columns, n_direct, linear)
     for name, array in tensors.items():
         known = array
         if name == "traces.log_joint" and array.dtype.kind == "f":
@@ -200,14 +205,14 @@ def read_topics(tensors: Tensors, prefix: str, n_draws: int) -> TopicSet:
 
 def read_carryover(
     tensors: Tensors, penalties: dict[str, Any], topics: tuple[TopicSet, ...], n_columns: int, n_direct: int,
-    sizes: dict[str, int],
+    terms: list[LinearWeights],
 ) -> Carryover:  # fmt: skip
-    """What `partial_fit` needs; a file of an old version has little of it. `sizes`: the weights of linear terms."""
+    """What `partial_fit` needs; a file of an old version has little of it. `terms` are the linear ones."""
     n_chains = len(topics[0].word_topic)
     shapes: dict[str, tuple[int, ...]] = {"sums": (5, n_columns), "level": (n_columns,), "level_shift": (3, n_columns)}
     shapes["words.documents"] = (n_direct + 1,)
-    for term, n in sizes.items():
-        shapes |= dict.fromkeys((f"{term}.theta", f"{term}.precision"), (n, n_columns))
+    for term in terms:
+        shapes |= dict.fromkeys((f"{term.name}.theta", f"{term.name}.precision"), term.theta.shape[1:])
     weights = []
     for i, part in enumerate(topics):
         columns, width = part.training.shape[2:]
@@ -237,14 +242,14 @@ def read_carryover(
             expect(name in shapes and array.shape == shapes[name], f"{key}'s shape")
     expect(all(set(parts) == {0, 1, 2} for parts in grids.values()), "the shrinkage")
     linear = {}
-    for term in sizes:
-        if f"carryover.{term}.theta" in tensors:
-            penalty = penalties[term]
-            expect(isinstance(penalty, int | float) and 0 <= penalty < float("inf"), f"the penalty of {term}")
-            precision = tensors[f"carryover.{term}.precision"]
-            expect((precision >= 0).all(), f"the precision of {term}")
-            documents = tensors.get(f"carryover.{term}.documents")
-            linear[term] = LinearCarryover(tensors[f"carryover.{term}.theta"], precision, float(penalty), documents)
+    for term in terms:
+        place = f"carryover.{term.name}."
+        if f"{place}precision" in tensors:
+            penalty, precision = penalties[term.name], tensors[f"{place}precision"]
+            expect(isinstance(penalty, int | float) and 0 <= penalty < float("inf"), f"the penalty of {term.name}")
+            expect((precision >= 0).all(), f"the precision of {term.name}")
+            theta, documents = tensors.get(f"{place}theta", term.theta[0]), tensors.get(f"{place}documents")
+            linear[term.name] = LinearCarryover(theta, precision, float(penalty), documents)
     return Carryover(
         tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
         tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], linear,
