@@ -72,6 +72,21 @@ def test_the_model_is_that_of_threads(name, ray_cluster):
         same(model.partial_fit(CORPUS.X[:90], y[:90]), other.partial_fit(CORPUS.X[:90], y[:90]))
 
 
+def test_texts_and_features_on_a_cluster(ray_cluster):
+    """Words and features are learned by the driver, from the same documents."""
+    names = np.array([f"w{i:03d}" for i in range(CORPUS.X.shape[1])])
+    texts = [" ".join(names[row.indices].repeat(row.data)) for row in (CORPUS.X[[i]].tocsr() for i in range(120))]
+    y, features = CORPUS.y[:120], CORPUS.doc_topic[:120]
+    run = RUN | {"sampler": "delayed"}
+    models = [
+        SLDAClassifier(**run, **more).fit(texts, y, features=features) for more in ({}, {"engine": "ray", "n_jobs": 1})
+    ]
+    for one, other in zip(*(model.posterior_.terms for model in models), strict=True):
+        for name, array in one.tensors().items():
+            np.testing.assert_array_equal(array, other.tensors()[name])
+    assert models[1].posterior_.features.theta.any()
+
+
 def test_a_checkpoint_goes_on_anywhere(ray_cluster, tmp_path):
     """Threads, then Ray, then threads."""
     y = CORPUS.doc_topic.argmax(axis=1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from test_contract import device_order
 from test_posterior import CASES, check_exactly
 
@@ -16,7 +17,7 @@ from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key
-from supertopic.model.responses import Logistic
+from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors
 from supertopic.sampling.plan import SWEEP
 from supertopic.sampling.threads import ThreadEngine
@@ -136,3 +137,29 @@ def test_a_device_knows_pseudo_counts(sampler):
         np.testing.assert_array_equal(engine.counts.tokens, count.sum(axis=0))
         expected = naive.log_words(docs, z.reshape(6, 6).tolist(), n_words, 2, 0.1, pseudo_counts)
         assert engine.counts.log_words(0.1) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+def test_products_on_a_device():
+    """Rows of words with weights and slopes, their squares, and a regression on them."""
+    from supertopic.inference.blocks import SparseBlock
+    from supertopic.inference.ridge import Ridge
+    from supertopic.sampling.cuda_products import DeviceBlock
+    from supertopic.sampling.pool import Pool
+
+    rng = np.random.default_rng(0)
+    n_docs, n_words = (300, 500) if DEVICE == "GPU" else (12, 9)
+    x = csr_array(rng.random((n_docs, n_words)) * (rng.random((n_docs, n_words)) < 0.4))
+    there, here = DeviceBlock(x), SparseBlock(x, Pool(1))
+    weights, slope = rng.normal(size=(n_words, 3)), rng.normal(size=(n_docs, 3))
+    for verb, given in (("omega", weights), ("gather", slope), ("gather_squares", slope)):
+        np.testing.assert_allclose(getattr(there, verb)(given), getattr(here, verb)(given), rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(getattr(there, verb)(given), getattr(there, verb)(given))
+    some = slope[:, 0] > 0
+    np.testing.assert_allclose(there.select(some).omega(weights), here.omega(weights)[some], rtol=1e-4, atol=1e-5)
+    assert there.select(np.zeros(n_docs, bool)).omega(weights).shape == (0, 3)
+    target, found = make_target(slope, np.ones_like(slope)), []
+    for block in (there, here):
+        ridge = Ridge([block], [None], Gaussian(1.0, np.ones(3)), target, target.offset)
+        found.append(ridge.theta(ridge.solve([2.0], None, 1e-5))[0])
+    np.testing.assert_allclose(*found, atol=1e-3)

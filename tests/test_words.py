@@ -214,7 +214,7 @@ def test_a_penalty_that_fits(verdicts):
     assert close > beside.PENALTIES[2]
     random = np.random.default_rng(1).normal(size=(len(y), 40)) / np.sqrt(40)
     problem = problem_of(x, y, Logistic(1.0))
-    found = Folds(problem._replace(parts=[Part(x), Part(random)])).best()
+    found = Folds(replace(problem, parts=[Part(x), Part(random)])).best()
     assert found[0] >= 1.0 and found[1] <= beside.PENALTIES[2]
 
 

@@ -6,6 +6,8 @@ regression on both would believe the topics too much; how much each contributes 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -122,9 +124,11 @@ class LinearFit(NamedTuple):
     held_out: list[np.ndarray]  # (n_held_out, R) each: from seen documents alone
     held_out_variance: np.ndarray  # (n_held_out, R): of their sum
 
+    learned: bool = True  # from these documents
+
     def with_spread(self, factor: float) -> "LinearFit":
-        """The same with other variances."""
-        return self._replace(variance=[factor * own for own in self.variance])
+        """The same with other variances; those of earlier batches have their factor already."""
+        return self._replace(variance=[factor * own for own in self.variance]) if self.learned else self
 
 
 class Fold(NamedTuple):
@@ -221,7 +225,8 @@ def sum_squares(parts: Sequence[Part], rows: np.ndarray, variance: Sequence[np.n
     return sum_parts(squares, rows, variance)
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Problem:
     """The regression on some documents."""
 
     parts: list[Part]
@@ -231,7 +236,7 @@ class Problem(NamedTuple):
     pool: Pool
     device: str = "cpu"
 
-    @property
+    @cached_property
     def offset(self) -> np.ndarray:
         """The known part of omega, with the sum at the centres of the weights, (n_docs, R)."""
         known = np.broadcast_to(self.target.offset, self.target.y.shape)
@@ -282,7 +287,7 @@ def learn_beside(
     rows = held_out.rows if len(held_out.rows) else problem.rows
     if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
         both = Target(*(np.concatenate(pair) for pair in zip(problem.target, held_out.target, strict=True)))
-        problem = problem._replace(rows=np.concatenate([problem.rows, held_out.rows]), target=both)
+        problem = replace(problem, rows=np.concatenate([problem.rows, held_out.rows]), target=both)
         ridge = problem.ridge()
         solution = ridge.solve(penalties, None, EXACT)
     priors = [
@@ -309,7 +314,7 @@ def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
     added = np.sum([part.x[seen.rows] @ known.theta for part, known in zip(parts, past, strict=True)], axis=0)
     spreads = [np.zeros(known.theta.shape) if known.spread is None else known.spread for known in past]
     variance = sum_squares(parts, held_out.rows, spreads)
-    return LinearFit([known.theta for known in past], spreads, past, added, of_held_out, variance)
+    return LinearFit([known.theta for known in past], spreads, past, added, of_held_out, variance, learned=False)
 
 
 def shrink_more(

@@ -105,6 +105,8 @@ def facts(posterior: Posterior, model: str, n_docs: int) -> dict[str, str]:
     learned = f"{posterior.n_words:,} words"
     if posterior.doc_topic is not None:
         learned = f"{len(posterior.doc_topic):,} documents, {learned}"
+    if posterior.words:
+        learned += f"; {len(posterior.words.dictionary.word):,} words and pairs of words have direct weights"
     found = {
         "Model": f"{model}, {posterior.n_topics} topics, c = {response.c:g}",
         "Response": ", ".join(map(str, response.column_names if response.labels is None else response.labels)),
