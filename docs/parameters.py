@@ -7,7 +7,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 SHARED = {
-    "X": ("array-like or sparse matrix of shape (n_docs, n_words)", "Word counts."),
+    "X": ("sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)", "Texts, or word counts."),
     "y": ("array-like of shape (n_docs,) or (n_docs, n_columns)", "The responses of these documents."),
     "sample_weight": ("array-like of shape (n_docs,), optional", "The weight of each document."),
     "covariates": (
@@ -17,6 +17,10 @@ SHARED = {
     "exposure": (
         "array-like of shape (n_docs,), optional",
         "The exposure of each document; needed if the model was fitted with one.",
+    ),
+    "features": (
+        "array-like or sparse matrix of shape (n_docs, n_features), optional",
+        "Further numbers of these documents; needed if the model was fitted with some.",
     ),
     "level": ("float, default=0.9", "The probability inside the interval."),
     "values": ("ndarray of shape (..., n_topics)", "Numbers of each topic."),
@@ -32,7 +36,7 @@ SHARED = {
     "random_state": ("int, default=0", "Which half of each document is completed."),
     "chains": ("sequence of int, optional", "The chains to average over; all by default."),
     "return_std": ("bool, default=False", "Whether to give the standard deviation of a new rating, too."),
-    "beside": ("optional", "`covariates` and `exposure`, as for `predict`."),
+    "beside": ("optional", "`covariates`, `exposure` and `features`, as for `predict`."),
     "model": ("estimator", "A fitted one."),
     "ax": ("matplotlib axes, optional", "Where to draw; new ones by default."),
     "title": ("str", "What stands above the plot."),

@@ -100,6 +100,8 @@ def space(quick, tmp_path, monkeypatch):
         "X": X, "y": y, "X_new": vectorizer.transform(new_texts), "y_new": np.array(new_labels),
         "Z": np.random.default_rng(0).normal(size=(len(texts), 2)), "model": model, "vectorizer": vectorizer,
         "words": vectorizer.get_feature_names_out(), "pipeline": make_pipeline(vectorizer, model),
+        "embeddings": np.random.default_rng(1).normal(size=(len(texts), 8)),
+        "new_embeddings": np.random.default_rng(2).normal(size=(len(new_texts), 8)),
         "supertopic": supertopic, "SLDAClassifier": supertopic.SLDAClassifier,
     }  # fmt: skip
 
