@@ -260,6 +260,20 @@ def test_the_spread_of_omega_is_that_of_other_samples():
     assert np.mean(reported) == pytest.approx(np.var(omegas, axis=0).mean(), rel=0.5)
 
 
+def test_variances_have_the_scale_of_the_jackknife(monkeypatch):
+    """On average over held-out documents, and with those of earlier batches, which have a share of it."""
+    rng = np.random.default_rng(0)
+    x, y = csr_array(rng.random((90, 6))), rng.normal(size=(90, 1))
+    target, mask = make_target(y, np.ones_like(y)), np.arange(90) % 5 == 0
+    parts = [Seen(np.flatnonzero(some), select_target(target, some)) for some in (~mask, mask)]
+    monkeypatch.setattr(Folds, "variance", lambda *_: 7.0)
+    for share in (1.0, 0.25):
+        fit = learn_beside([Part(x)], *parts, Gaussian(1.0, np.ones(1)), ONE, share=share)
+        assert fit.held_out_variance.mean() == pytest.approx(7.0 / share, rel=1e-5)
+        np.testing.assert_allclose(fit.held_out_variance, x[mask].power(2) @ fit.variance[0], rtol=1e-5)
+    np.testing.assert_allclose(fit.with_spread(0.5).variance[0], 0.5 * fit.variance[0])
+
+
 def test_factors_of_topics_and_words_have_their_posterior():
     """By brute force, over pairs of factors; without topics means with words alone."""
     rng = np.random.default_rng(1)
@@ -544,5 +558,9 @@ def test_later_batches():
         same = np.array_equal(fit.theta[0], past.theta) and np.array_equal(fit.variance[0], past.spread)
         assert same == (n * weight < 3) and np.isfinite(fit.theta[0]).all() and np.isfinite(fit.variance[0]).all()
         assert fit.past[0].penalty == 2.0 and (fit.past[0].precision >= 1.0).all()
+    firm = learn_beside(
+        [Part(x, past._replace(precision=np.full((5, 1), 1e9)))], seen, none, Gaussian(1.0, np.ones(1)), ONE
+    )
+    np.testing.assert_allclose(firm.added, x @ past.theta, atol=1e-3)  # what is known exactly does not change
     new = learn_beside([Part(x, past), Part(x)], seen, none, Gaussian(1.0, np.ones(1)), ONE)  # a part that is new
     assert new.theta[1].any() and new.past[1].penalty == beside.PENALTIES[beside.FIRST]
