@@ -84,8 +84,8 @@ def test_calibration_makes_probabilities_better_and_intervals_wider(corpus):
     run = {"c": 50, "words": False, "burn_in": 60, "n_draws": 20, "n_chains": 1, "random_state": 0}
     sure = SLDAClassifier(4, calibrate=False, **run).fit(corpus.X[:200], corpus.y[:200])
     honest = SLDAClassifier(4, **run).fit(corpus.X[:200], corpus.y[:200])
-    for draws in (sure.prediction_draws_, sure.coef_draws_):
-        np.testing.assert_array_equal(draws, sure.training_draws_)
+    np.testing.assert_array_equal(sure.prediction_draws_, sure.training_draws_)
+    np.testing.assert_array_equal(sure.coef_draws_, sure.training_draws_[0])
     losses = [log_loss(corpus.y[200:], model.predict_proba(corpus.X[200:])) for model in (sure, honest)]
     assert losses[1] < 0.9 * losses[0]
     narrow, wide = (np.mean(np.subtract(*model.coef_interval(0.9)[::-1])) for model in (sure, honest))

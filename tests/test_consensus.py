@@ -97,10 +97,7 @@ def shuffled(model, seed):
         sets.append(
             replace(
                 part,
-                **{
-                    name: mixed(getattr(part, name))
-                    for name in ("word_topic", "alpha", "pseudo_tokens", "training", "reported")
-                },
+                **{name: mixed(getattr(part, name)) for name in ("word_topic", "alpha", "pseudo_tokens", "training")},
             )
         )
         before = posterior.order[:, first : first + part.n_topics] - first
@@ -139,8 +136,6 @@ def test_tables_are_means_over_the_chains_that_have_a_topic(corpus):
         np.testing.assert_allclose(model.components_[k], np.mean([counts[chain][:, k] for chain in own], axis=0))
         phi = [counts[chain][:, k] / counts[chain][:, k].sum() for chain in own]
         np.testing.assert_allclose(model.topic_word_[k], np.mean(phi, axis=0))
-        weights = [topics.reported[chain][:, 0, posterior.order[chain, k]].mean() for chain in own]
-        assert model.coef_[0, k] == pytest.approx(np.mean(weights))
         assert model.topic_frame().set_index("topic").chains[k] == len(own)
     mean = np.array([shares[has[:, k], k].mean() for k in range(5)])
     np.testing.assert_allclose(posterior.mean_shares, mean / mean.sum())

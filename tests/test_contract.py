@@ -263,6 +263,25 @@ def test_sums(engine, kind):
     np.testing.assert_array_equal(engine.counts.sizes(), np.bincount(count.ravel()))
 
 
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_reweigh(engine, kind):
+    """Responses that a chain has not seen enter the regression of prediction weights."""
+    problem = Problem(engine, kind)
+    weight = np.random.default_rng(6).choice([0.0, 1.0, 3.0], problem.target.weight.shape)
+    weight.flags.writeable = False
+    problem.engine.reweigh(weight)
+    target = problem.target = problem.target._replace(weight=weight)
+    problem.engine.restart(problem.response)
+    lam = problem.response.start_lam(target)
+    np.testing.assert_allclose(lam_of(problem.engine), lam, rtol=1e-12)
+    constant, slope = problem.response.kappa(target)
+    expected = problem.x.T @ (constant + (slope - target.offset) * lam)
+    np.testing.assert_allclose(problem.engine.statistics().shift, expected, atol=1e-10)
+    density = problem.response.log_density(target.y, problem.omega())
+    expected = problem.response.c * (weight * density).sum(axis=0)
+    np.testing.assert_allclose(problem.engine.log_likelihoods([problem.response])[0], expected)
+
+
 def test_leave_out_and_regress(engine):
     """Calibration sees shares as new documents have them."""
     problem, other = Problem(engine), Problem(alone(engine))

@@ -126,7 +126,7 @@ def test_fitted_shapes(corpus, fitted):
     n_docs, n_words = corpus.X.shape
     assert fitted.classes_.tolist() == [0, 1]
     assert fitted.coef_.shape == (1, 4)
-    assert fitted.coef_draws_.shape == (2, 100, 1, 4)
+    assert fitted.coef_draws_.shape == (200, 1, 4)
     assert fitted.training_draws_.shape == fitted.prediction_draws_.shape == (2, 20, 1, 4)
     assert fitted.components_.shape == fitted.topic_word_.shape == (4, n_words)
     np.testing.assert_allclose(fitted.topic_word_.sum(axis=1), 1)

@@ -13,7 +13,7 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import load_docstrings, make_corpus
-from supertopic.inference import calibration, fit, shrinkage, weights
+from supertopic.inference import calibration, fit, reported, shrinkage, weights
 from supertopic.inference.shrinkage import (
     COVARIATES,
     FACTORS,
@@ -383,11 +383,12 @@ def test_columns_learn_from_each_other():
 
 def test_weights_for_predictions_are_drawn_with_c_1(monkeypatch):
     seen, real = [], calibration.draw_weights
-    monkeypatch.setattr(
-        calibration,
-        "draw_weights",
-        lambda engine, response, *rest: seen.append(response.c) or real(engine, response, *rest),
-    )
+    for module in (calibration, reported):
+        monkeypatch.setattr(
+            module,
+            "draw_weights",
+            lambda engine, response, *rest: seen.append(response.c) or real(engine, response, *rest),
+        )
     corpus = make_corpus(n_docs=200, n_topics=3, random_state=0)
     SLDAClassifier(3, c=30.0, **RUN).fit(corpus.X, corpus.y)
     assert seen == [1.0, 1.0]  # for predictions, and those that are reported

@@ -303,9 +303,9 @@ def test_a_batch_that_holds_out_nothing_leaves_reported_weights(stream):
     before = model.coef_draws_
     for more in (None, np.where(np.arange(20) < 4, y[400:420], np.nan)):  # unlabelled, or too few to hold one out
         model.partial_fit(stream.X[400:420], more)
-        ratio = model.coef_draws_.std(axis=1) / before.std(axis=1)
+        ratio = model.coef_draws_.std(axis=0) / before.std(axis=0)
         assert (ratio > 0.6).all() and (ratio < 1.5).all()
-        assert (np.abs(model.coef_draws_.mean(axis=1) - before.mean(axis=1)) < before.std(axis=1)).all()
+        assert (np.abs(model.coef_draws_.mean(axis=0) - before.mean(axis=0)) < before.std(axis=0)).all()
 
 
 def test_intervals_after_batches():

@@ -266,7 +266,7 @@ class Supervised(TopicModel):
 
     # weights
 
-    coef_draws_ = Fitted(lambda posterior: posterior.response.in_units(posterior.reported))
+    coef_draws_ = Fitted(summary.coef_draws)
     coef_ = Fitted(lambda posterior: summary.coef_draws(posterior).mean(axis=0))
     prediction_draws_ = Fitted(lambda posterior: posterior.response.in_units(posterior.prediction))
     training_draws_ = Fitted(lambda posterior: posterior.response.in_units(posterior.training))
@@ -278,10 +278,10 @@ class Supervised(TopicModel):
     held_out_ = Fitted(lambda posterior: posterior.held_out)
     covariate_names_ = Fitted(summary.covariate_names)
     covariate_coef_draws_ = Fitted(summary.covariate_draws)
-    covariate_coef_ = Fitted(lambda posterior: summary.covariate_draws(posterior).mean(axis=(0, 1)))
+    covariate_coef_ = Fitted(lambda posterior: summary.covariate_draws(posterior).mean(axis=0))
 
     def coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """The central posterior interval of the weights in the best chain.
+        """The central posterior interval of the reported weights.
 
         Parameters
         ----------
@@ -295,9 +295,8 @@ class Supervised(TopicModel):
         return draw_interval(summary.coef_draws(self._fitted()), level)
 
     def covariate_coef_interval(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """The central posterior interval of the covariates' weights over all chains, each (column, covariate)."""
-        draws = self.covariate_coef_draws_
-        return draw_interval(draws.reshape(-1, *draws.shape[2:]), level)
+        """The central posterior interval of the covariates' reported weights, each (column, covariate)."""
+        return draw_interval(self.covariate_coef_draws_, level)
 
     def coefficient_frame(self, level: float = 0.9) -> Any:
         """A pandas frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""

@@ -3,8 +3,8 @@
 While topics are learned, the shares of a training document are pulled towards its response, c > 1 counts that response
 c times, and the topics contain the document's own words. A new document has none of this, so that its probabilities
 would come out too sure and its intervals too short. Prediction weights therefore come from a Bayesian regression of the
-response on left-out shares: those that each training document would have if it were new. Reported weights come from the
-same regression on held-out documents.
+response on left-out shares: those that each training document would have if it were new. Reported weights come from a
+regression on documents whose responses were held out: see `inference.reported`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,14 +23,13 @@ from supertopic.model.state import Statistics, WeightPriors, add, mean_topics, n
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
-from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze
+from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze, infer_shares
 from supertopic.sampling.plan import ETA, NEWTON, SCALE
-from supertopic.sampling.threads import ThreadEngine
 
 BURN_IN = 10  # with fixed shares the chain settles at once
-NU2_REPORTED, LEAST_REPORTED, THIN = 25.0, 100, 3  # of weights from few documents: variance, draws, iterations a draw
 NEWTON_STEPS, HALVINGS = 25, 20  # to the mode
-PREDICTION, REPORTED = 1 << 33, 1 << 36  # paths of random numbers that no training iteration takes
+PREDICTION = 1 << 33  # a path of random numbers that no training iteration takes
+TOPICS_AT_ONCE = 16  # whose shares in all documents are in memory
 
 
 class Calibrated(NamedTuple):
@@ -38,7 +37,7 @@ class Calibrated(NamedTuple):
 
     eta: np.ndarray  # (n_draws, R, K + P): for predictions
     scale: np.ndarray  # (n_draws, R or 0)
-    reported: np.ndarray  # (n, R, K + P)
+    shares: np.ndarray  # (n, K): of the documents of the chain's fold, the seen ones first; empty without a fold
     held_out: HeldOutDraws | None  # omega of held-out documents under the prediction weights
     left_out_omega: np.ndarray  # (n_docs, R): the topics' part of omega of training documents, from left-out shares
     known: WeightPriors  # for later batches
@@ -51,20 +50,29 @@ def own_weights(chain: Chain) -> Calibrated:
     if columns:
         carried = carry_over(chain.engine, chain.response, chain.priors.nu2, known.training, eta)
         known = known._replace(training=carried)
-    return Calibrated(eta, np.array(chain.scale), eta, None, own, known)
+    return Calibrated(eta, np.array(chain.scale), np.zeros((0, chain.plan.n_topics)), None, own, known)
 
 
-def calibrate(
-    chain: Chain, n_sweeps: int, held_out: Arrays | None, some: np.ndarray | None, check: Callable[[], None]
-) -> Calibrated:
-    """Draw prediction weights and, from held-out documents, reported ones; `check` runs after each draw.
+class Unseen(NamedTuple):
+    """What a chain has not seen."""
 
-    `some` is a mask of the held-out documents for which draws of omega are kept.
+    weight: np.ndarray  # (n_docs, R): of all responses of its documents, those of its fold included
+    fold: np.ndarray  # (n_docs,): which of its documents are in its fold
+    held_out: Arrays | None  # documents that no chain has seen
+    held_out_fold: np.ndarray  # which of these are in its fold
+    some: np.ndarray | None  # a mask of those for which draws of omega are kept
+
+
+def calibrate(chain: Chain, n_sweeps: int, unseen: Unseen, check: Callable[[], None]) -> Calibrated:
+    """Draw prediction weights, and infer the shares of the documents of the fold; `check` runs after each draw.
+
+    The response of the fold is used here: with c = 1, and left-out shares, it helps to predict.
     """
     own, engine, plan = own_weights(chain), chain.engine, chain.plan
     known, n_draws = own.known, len(chain.eta)
     predict_key = make_key(plan.seed, chain.index, PREDICT)
     engine.leave_out(chain.priors, n_sweeps, predict_key)
+    engine.reweigh(unseen.weight)
     draws = []
     path = make_key(plan.seed, chain.index, PREDICTION)
     for draw in draw_weights(engine, plan.response.plain(), NU2_PREDICTION, known.prediction, n_draws, path):
@@ -74,29 +82,24 @@ def calibrate(
     response = plan.response.plain().with_scale(np.mean(scale, axis=0))
     carried = known._replace(prediction=carry_over(engine, response, NU2_PREDICTION, known.prediction, eta))
     left_out = engine.left_out_omega(eta[:, :, : plan.n_topics].mean(axis=0))
-    path, n_reported = make_key(plan.seed, chain.index, REPORTED), max(n_draws, LEAST_REPORTED)
+    shares, held_out = [left_out_shares(engine, unseen.fold)], unseen.held_out
     if held_out is None:
-        reported = eta
-        if known.reported.precision.any():  # there is nothing new about them: they are drawn from what is known
-            reported = np.array([draw_eta(known.reported, NU2_REPORTED, make_key(path, i)) for i in range(n_reported)])
-        return Calibrated(eta, scale, reported, None, left_out, carried)
+        return Calibrated(eta, scale, shares[0], None, left_out, carried)
     topics = chain_topics(chain)
-    everyone = slice(0, len(held_out.target.y))
-    other = ThreadEngine(plan._replace(slices=(everyone,), groups=(slice(0, 1),)), held_out, 1)
-    other.infer_shares(topics, n_sweeps, predict_key)
-    found, scales = [], []
-    response = plan.response.reported()
-    for weights, latest in draw_weights(other, response, NU2_REPORTED, known.reported, n_reported, path, THIN):
-        found.append(weights)
-        scales.append(latest.scale)
-        check()
-    reported = np.array(found)
-    response = response.with_scale(np.mean(scales, axis=0))
-    carried = carried._replace(reported=carry_over(other, response, NU2_REPORTED, known.reported, reported))
-    other.close()
-    part = held_out if some is None else held_out.select(some)
+    shares.append(infer_shares(held_out.select(unseen.held_out_fold).tokens, topics, n_sweeps, predict_key, 1))
+    part = held_out if unseen.some is None else held_out.select(unseen.some)
     omega = draw_held_out(part, topics, eta, n_sweeps, predict_key)
-    return Calibrated(eta, scale, reported, omega, left_out, carried)
+    return Calibrated(eta, scale, np.concatenate(shares), omega, left_out, carried)
+
+
+def left_out_shares(engine: Engine, docs: np.ndarray) -> np.ndarray:
+    """The left-out shares of the documents of a mask, (n, K): omega of weights that are 1 for one topic."""
+    n_topics = engine.plan.n_topics
+    shares = np.zeros((np.count_nonzero(docs), n_topics))
+    for first in range(0, n_topics if len(shares) else 0, TOPICS_AT_ONCE):
+        some = slice(first, first + TOPICS_AT_ONCE)
+        shares[:, some] = engine.left_out_omega(np.eye(n_topics)[some])[docs]
+    return shares
 
 
 def known_weights(chain: Chain) -> WeightPriors:

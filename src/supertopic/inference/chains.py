@@ -13,7 +13,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from supertopic.corpus.source import Arrays, Corpus
-from supertopic.inference.calibration import Calibrated, calibrate, own_weights
+from supertopic.inference.calibration import Calibrated, Unseen, calibrate, own_weights
 from supertopic.inference.checkpoint import Checkpoint, temporary_folder
 from supertopic.inference.memory import chains_on_device, check_memory
 from supertopic.inference.predict import Settings
@@ -90,6 +90,27 @@ class Split(NamedTuple):
     held_out: Arrays | None
     some: np.ndarray | None  # a mask of the held-out documents for which draws of omega are kept
     mask: np.ndarray  # (n_docs,): which are held out
+    fold: np.ndarray  # (n_docs,): the chain that does not see a document's response; -1 for none
+
+    def column(self, r: int) -> "Split":
+        """The same documents with one response column."""
+        return self._replace(seen=self.seen.column(r), held_out=self.held_out.column(r) if self.held_out else None)
+
+    def seen_by(self, chain: int | None) -> Corpus:
+        """The documents without the responses of the chain's fold, or without any for None; their words stay."""
+        own, target = (self.fold[~self.mask] == chain) | (chain is None), self.seen.target
+        if not own.any():
+            return self.seen
+        return self.seen.with_target(target._replace(weight=np.where(own[:, None], 0.0, target.weight)))
+
+    def fold_docs(self, chain: int) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the seen and of the held-out documents are in a chain's fold."""
+        own = self.fold == chain
+        return own[~self.mask], own[self.mask]
+
+    def unseen_by(self, chain: int) -> Unseen:
+        seen, held_out = self.fold_docs(chain)
+        return Unseen(self.seen.target.weight, seen, self.held_out, held_out, self.some)
 
 
 class ChainRun(NamedTuple):
@@ -138,13 +159,10 @@ def run_chains(
         seconds = None if config.max_seconds is None else config.max_seconds / rounds
 
         def run(index: int) -> ChainRun:
-            place, own = index // config.n_chains, split
-            if len(plans) > 1:
-                r = columns[place].start
-                held_out = split.held_out.column(r) if split.held_out else None
-                own = split._replace(seen=split.seen.column(r), held_out=held_out)
+            place, chain = divmod(index, config.n_chains)
+            own = split.column(columns[place].start) if len(plans) > 1 else split
             job = ChainJob(config, plans[place], index, priors[index], own, checkpoint, advance, stop, start, seconds)
-            return pool.run(plans[place], own.seen, priors[index].pseudo_counts, job.run)
+            return pool.run(plans[place], own.seen_by(chain), priors[index].pseudo_counts, job.run)
 
         return each(run, n, pool.at_once, stop)
 
@@ -161,10 +179,11 @@ class ChainJob:
         self.start, self.seconds = start, seconds
         self.began, self.first, self.steps = time.monotonic(), 0.0, 0  # when it began and made its first step; steps
         self.name, self.furthest = f"chain-{index}", 0
+        self.chain = index % config.n_chains
 
     def run(self, engine: Engine) -> ChainRun:
         known = self.checkpoint is not None and self.checkpoint.holds(self.name)
-        factors = None if known or self.start is None else self.start.factors
+        factors = None if known or self.start is None else self.start.factors(self.chain)
         phi = None if factors is None else factors.phi
         with Chain(self.plan, self.index, engine, self.prior.weights, phi) as chain:
             if self.checkpoint:
@@ -180,8 +199,7 @@ class ChainJob:
             self.show(f"chain {self.index}: calibration", self.plan.burn_in + self.config.n_draws)
             if not self.config.calibrate or not self.plan.n_columns:
                 return ChainRun(chain.draws(), own_weights(chain))
-            split = self.split
-            weights = calibrate(chain, self.config.predict_sweeps, split.held_out, split.some, self.check)
+            weights = calibrate(chain, self.config.predict_sweeps, self.split.unseen_by(self.chain), self.check)
             return ChainRun(chain.draws(), weights)
 
     def done(self, chain: Chain) -> bool:

@@ -22,7 +22,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.storage.container import read_file, write_file
 from supertopic.warn import warn
 
-FORMAT = 5
+FORMAT = 6
 WHAT = "supertopic checkpoint"
 
 

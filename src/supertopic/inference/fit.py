@@ -15,10 +15,11 @@ from supertopic.corpus.source import Corpus
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
-from supertopic.inference.held_out import choose_held_out
+from supertopic.inference.held_out import choose_folds, choose_held_out
 from supertopic.inference.ingredients import Ingredients, Learner
 from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import mean_topic_shares
+from supertopic.inference.reported import with_reported
 from supertopic.inference.shrinkage import every_few
 from supertopic.inference.start import Start
 from supertopic.inference.weights import PredictionTerms, calibrated_terms, uncalibrated_terms
@@ -107,7 +108,7 @@ def fit(
     whole = plan_of(corpus, response, config, seed)
     split = split_corpus(corpus, response, config, [seed, 1, *batch])
     earlier = known.earlier(config.n_words, covariates)
-    start, seeding = find_start(split.seen, response, config, known, first=earlier is None)
+    start, seeding = find_start(split, response, config, known, first=earlier is None)
     priors = chain_priors(
         corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
         seeding, earlier, rate.link,
@@ -129,7 +130,7 @@ def fit(
             topic_sets(runs, priors, config), rate, covariates, counts, previous, known.discount, [seed, *batch],
             learners, inputs,
         )  # fmt: skip
-        posterior = assemble(made, plans[0], known, seeding)
+        posterior = assemble(made, plans, known, seeding)
     logger.info("%s: %d tokens in %.1f s", config.title, corpus.doc_start[-1], time.perf_counter() - began)
     return posterior
 
@@ -150,28 +151,30 @@ def plan_of(corpus: Corpus, response: Response, config: Config, seed: int) -> Pl
 
 
 def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int]) -> Split:
-    """Hold out some documents with a known response."""
+    """Hold out some documents with a known response from all chains, and the responses of a fold from each chain."""
     mask = np.zeros(len(corpus.doc_start) - 1, bool)
     if config.calibrate and corpus.target.y.shape[1]:
         mask = choose_held_out(response, corpus.target, config.held_out, seed)
+    fold = choose_folds(response, corpus.target, mask, config.n_chains, seed)
     if not mask.any():
-        return Split(corpus, None, None, mask)
+        return Split(corpus, None, None, mask, fold)
     held_out = corpus.select(mask).load()
-    return Split(corpus.select(~mask), held_out, every_few(held_out.target, config.n_draws, config.n_kept), mask)
+    some = every_few(held_out.target, config.n_draws, config.n_kept)
+    return Split(corpus.select(~mask), held_out, some, mask, fold)
 
 
 def find_start(
-    seen: Corpus, response: Response, config: Config, known: Known, first: bool
+    split: Split, response: Response, config: Config, known: Known, first: bool
 ) -> tuple[Start | None, Seeding | None]:
     """Where chains start if their documents are the first ones, and how far each seed word belongs to its topic."""
     seeds = known.seeds
     places = [] if seeds is None else seeds.places(known.vocabulary, config.n_words)
     start = None
     if config.init == "nmf" and first:
-        start = Start(seen, response, config.n_words, config.n_topics, places)
+        start = Start(split.seen_by, response, config.n_words, config.n_topics, places)
     if seeds is None:
         return start, None
-    factors, share = start.factors if start else None, None
+    factors, share = start.factors(None) if start else None, None
     if factors:
         share = factors.share
     elif known.previous:
@@ -205,14 +208,14 @@ def topic_sets(runs: list[ChainRun], priors: list[ChainPrior], config: Config) -
             np.stack([draw.word_topic for draw in draws]), config.n_draws,
             np.array([draw.priors.alpha for draw in draws]), np.array([draw.priors.beta for draw in draws]),
             np.array([prior.pseudo_tokens for prior in priors[own]]),
-            np.array([draw.eta for draw in draws]), np.array([run.weights.reported for run in runs[own]]),
+            np.array([draw.eta for draw in draws]),
         ))  # fmt: skip
     return tuple(found)
 
 
-def assemble(made: Ingredients, plan: Plan, known: Known, seeding: Seeding | None) -> Posterior:
+def assemble(made: Ingredients, plans: list[Plan], known: Known, seeding: Seeding | None) -> Posterior:
     """The posterior from the chains."""
-    config, previous, response = made.config, made.previous, made.response
+    config, previous, response, plan = made.config, made.previous, made.response, plans[0]
     traces = trace_of(made)
     best = int(traces.kept[:, :, 0].mean(axis=1).argmax())
     places = seeding.places if seeding else []
@@ -234,6 +237,8 @@ def assemble(made: Ingredients, plan: Plan, known: Known, seeding: Seeding | Non
         training_scale=np.concatenate([[[run.draws.scale for run in runs]] for runs in made.runs], axis=-1)[0],
         carryover=found.carryover,
     )  # fmt: skip
+    if plan.n_columns:
+        posterior = with_reported(posterior, made, plans)
     return replace(posterior, doc_topic=training_shares(made, posterior))
 
 

@@ -1,4 +1,4 @@
-"""Documents that no chain sees: which they are, and what they say of predictions."""
+"""Held-out documents: those that no chain sees, folds whose responses one chain does not see, and what they say."""
 
 from typing import Any
 
@@ -14,6 +14,7 @@ SHARES, ENOUGH = (
     100,
 )  # held_out="auto": the least and largest share, and how many documents suffice
 LEAST, MOST = 5, 10_000  # documents; fewer say nothing, more say nothing new
+LEAST_FOLDS = 4  # a chain sees three quarters of the responses, or more
 NAMED = 5  # columns that a message names
 
 
@@ -27,6 +28,27 @@ def choose_held_out(response: Response, target: Target, share: float | str, seed
         order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
         held_out[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
     return held_out
+
+
+def choose_folds(
+    response: Response, target: Target, held_out: np.ndarray, n_chains: int, seed: list[int]
+) -> np.ndarray:
+    """The fold of each document, (n_docs,): the number of a chain that does not see its response, or -1.
+
+    Documents with about the same response are in different folds. No chain sees those of the mask `held_out`; each of
+    them belongs to one fold, too. Without any the folds are empty.
+    """
+    fold = np.full(len(target.y), -1)
+    if not held_out.any():
+        return fold
+    rng, known = np.random.default_rng([*seed, 1]), response.may_hold_out(target)
+    for mask, n_folds in ((held_out, n_chains), (~held_out, max(n_chains, LEAST_FOLDS))):
+        docs = np.flatnonzero(known & mask)
+        order = docs[np.lexsort([rng.random(len(docs)), *target.y[docs].T])]
+        n_folds = max(n_folds, -(-len(docs) // MOST))
+        dealt = np.argsort(rng.random((-(-len(docs) // n_folds), n_folds)), axis=1).ravel()[: len(docs)]
+        fold[order] = np.where(dealt < n_chains, dealt, -1)
+    return fold
 
 
 def describe_held_out(shrinkage: Shrinkage, alone: Shrinkage, n_held_out: int, response: Response) -> dict[str, Any]:

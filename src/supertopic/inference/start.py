@@ -1,14 +1,12 @@
 """Where chains start: topics from a non-negative factorisation of tf-idf, responses and seeds.
 
 A chain that starts from uniform z needs hundreds of iterations to reach the log joint that it has after twenty from
-here, and other seeds end with other topics. A factorisation is the same every time. Only documents that chains see
-enter it, so that held-out documents stay unseen.
+here, and other seeds end with other topics. A factorisation is the same every time. Only what a chain sees enters its
+start, so that held-out documents and responses stay unseen.
 """
 
-import threading
 import warnings
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,24 +37,19 @@ class Factors(NamedTuple):
 
 
 class Start:
-    """The topics that all chains of a fit start from. They are made when the first chain needs them."""
+    """The topics that the chains of a fit start from; `seen_by` gives the documents as a chain sees them."""
 
     def __init__(
-        self, corpus: Corpus, response: Response, n_words: int, n_topics: int, seeded: Sequence[Sequence[int]] = ()
-    ):
-        self.corpus, self.response, self.n_words, self.n_topics = corpus, response, n_words, n_topics
+        self, seen_by: Callable[[int | None], Corpus], response: Response, n_words: int, n_topics: int,
+        seeded: Sequence[Sequence[int]] = (),
+    ):  # fmt: skip
+        self.seen_by, self.response, self.n_words, self.n_topics = seen_by, response, n_words, n_topics
         self.seeded = seeded  # the words of each seeded topic
-        self.lock = threading.Lock()
 
-    @cached_property
-    def found(self) -> Factors | None:
-        return factorise_words(self.corpus, self.response, self.n_words, self.n_topics, self.seeded)
-
-    @property
-    def factors(self) -> Factors | None:
-        """None where the corpus is too small, or K too large."""
-        with self.lock, one_blas_thread:  # more BLAS threads would change its bits
-            return self.found
+    def factors(self, chain: int | None) -> Factors | None:
+        """The start of a chain, or one without responses; None where the corpus is too small, or K too large."""
+        with one_blas_thread:  # more BLAS threads would change its bits
+            return factorise_words(self.seen_by(chain), self.response, self.n_words, self.n_topics, self.seeded)
 
 
 def factorise_words(

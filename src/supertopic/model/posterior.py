@@ -31,7 +31,6 @@ class TopicSet:
     beta: np.ndarray  # (chain,)
     pseudo_tokens: np.ndarray  # (chain, K): pseudo-counts that no document of this model gave
     training: np.ndarray  # (chain, draw, R, K + P): weights of the chains, where the response weighs c
-    reported: np.ndarray  # (chain, n, R, K + P): weights from held-out documents
 
     @property
     def n_topics(self) -> int:
@@ -126,6 +125,9 @@ class Posterior:
     topic_names: dict[str, str] = field(default_factory=dict)
     phrases: Phrases | None = None
     held_out: dict[str, Any] = field(default_factory=lambda: {"documents": 0})
+    # weights from held-out responses, (n, R, K) and (n, R, P), in standard units
+    reported: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    reported_covariates: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
     carryover: Carryover = field(default_factory=Carryover)
@@ -226,15 +228,6 @@ class Posterior:
         for part, columns, places in zip(weights, self.columns, self.places, strict=True):
             wide[:, :, columns, places] = part[..., : places.stop - places.start]
         return self.matched(wide)
-
-    def covariate_draws(self) -> np.ndarray:
-        """Reported weights of standardised covariates, (chain, n, R, P)."""
-        return np.concatenate([part.reported[..., part.n_topics :] for part in self.topics], axis=2)
-
-    @property
-    def reported(self) -> np.ndarray:
-        """Reported weights, (chain, n, R, K), in standard units."""
-        return self.side_by_side([part.reported for part in self.topics])
 
     @property
     def training(self) -> np.ndarray:

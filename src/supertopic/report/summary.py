@@ -12,14 +12,14 @@ from supertopic.report.words import suggest_names
 
 
 def coef_draws(posterior: Posterior) -> np.ndarray:
-    """Reported weights in the units of y, (n, R, K): draws of the chains that have each topic."""
-    return posterior.response.in_units(posterior.consensus.pool(posterior.reported))
+    """Reported weights in the units of y, (n, R, K)."""
+    return posterior.response.in_units(posterior.reported)
 
 
 def covariate_draws(posterior: Posterior) -> np.ndarray:
-    """Reported weights of covariates, (chain, n, R, P), for a unit of each, in the units of y."""
+    """Reported weights of covariates, (n, R, P), for a unit of each, in the units of y."""
     term = posterior.covariates
-    draws = posterior.response.in_units(posterior.covariate_draws())
+    draws = posterior.response.in_units(posterior.reported_covariates)
     return draws if term is None else draws / term.columns.scale
 
 
@@ -44,10 +44,9 @@ def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...
         raise AttributeError("The model has no response that topics could have an effect on.")
     if not 0 < points <= 1:
         raise ValueError(f"points must be a share from 0 to 1, got {points!r}.")
-    response, draws = posterior.response, posterior.reported  # (chain, draw, R, K)
-    shares = posterior.shares * len(posterior.topics)  # of every set sum to 1
-    usual = np.einsum("cnrk,ck->cnr", draws, shares)  # of each chain: a constant of all its topics cancels
-    more = points * posterior.consensus.pool((draws - usual[..., None]) * posterior.own)
+    response, draws = posterior.response, posterior.reported  # (n, R, K)
+    usual = draws @ (posterior.mean_shares * len(posterior.topics))  # shares of every set sum to 1
+    more = points * (draws - usual[..., None]) * posterior.own  # a constant of all topics cancels
     start = np.broadcast_to(posterior.intercept.base, more.shape[:2])
     before = response.expected(start[:, None])
     after = response.expected(start[:, None] + more.swapaxes(1, 2))  # (draw, K, C)
@@ -129,7 +128,7 @@ def to_xarray(posterior: Posterior) -> Any:
     if posterior.supervised:
         dims |= {"column": posterior.response.column_names, "topic": np.arange(posterior.n_topics)}
         kinds = {
-            "coef": posterior.reported[:, :n_draws],
+            "coef": posterior.reported.reshape(n_chains, -1, *posterior.reported.shape[1:])[:, :n_draws],
             "prediction": posterior.prediction,
             "training": posterior.training,
         }
@@ -209,7 +208,6 @@ def describe_covariates(posterior: Posterior) -> list[dict[str, Any]]:
     if term is None:
         return []
     draws = covariate_draws(posterior)
-    draws = draws.reshape(-1, *draws.shape[2:])
     labels = posterior.response.labels
     for p, name in enumerate(term.columns.names):
         for r in range(draws.shape[1]):

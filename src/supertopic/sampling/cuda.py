@@ -98,6 +98,16 @@ class CudaShard:
         """Set lam to its value before the first iteration."""
         self.set_lam(response, response.start_lam(self.target))
 
+    @property
+    def docs(self) -> slice:
+        """Its documents among those of the corpus."""
+        return slice(self.first_doc, self.first_doc + self.n_docs)
+
+    def reweigh(self, weight: np.ndarray) -> None:
+        """Replace the weights of the responses; a `restart` follows."""
+        self.target = self.target._replace(weight=weight)
+        self.rows.put_into(self.known[1], weight)
+
     def set_lam(self, response: Response, lam: np.ndarray) -> None:
         """Set lam (n_docs, R), and the kappa that goes with it."""
         self.rows.put_into(self.lam, lam)

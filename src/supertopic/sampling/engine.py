@@ -95,6 +95,9 @@ class Engine(Protocol):
     def restart(self, response: Response) -> None:
         """Set lam to its value before the first iteration."""
 
+    def reweigh(self, weight: np.ndarray) -> None:
+        """Replace the weights of the responses, (n_docs, R); a `restart` follows."""
+
     def regress(self, eta: np.ndarray) -> None:
         """Compute omega of every document given eta (R, K + P); after `leave_out`, from the left-out shares."""
 

@@ -34,8 +34,9 @@ Ends = tuple[int, int]  # the first document of a part, and the one after its la
 Handle: TypeAlias = Any  # of a worker; Ray's handles and references to results have no useful type
 Ref: TypeAlias = Any
 Method = Literal[
-    "start", "sweep", "augment", "statistics", "restart", "regress", "linearise", "leave_out", "infer_shares",
-    "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums", "traffic", "use_counts",
+    "start", "sweep", "augment", "statistics", "restart", "reweigh", "regress", "linearise", "leave_out",
+    "infer_shares", "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums", "traffic",
+    "use_counts",
 ]  # fmt: skip
 
 
@@ -179,6 +180,9 @@ class RayEngine(ShardSums):
 
     def regress(self, eta: np.ndarray) -> None:
         self.call("regress", eta)
+
+    def reweigh(self, weight: np.ndarray) -> None:
+        self.call("reweigh", weight)
 
     def linearise(self, response: Response) -> None:
         self.call("linearise", response)

@@ -63,6 +63,15 @@ class Shard:
         """Set lam to its value before the first iteration."""
         self.set_lam(response, response.start_lam(self.target))
 
+    @property
+    def docs(self) -> slice:
+        """Its documents among those of the corpus."""
+        return slice(self.first_doc, self.first_doc + self.n_docs)
+
+    def reweigh(self, weight: np.ndarray) -> None:
+        """Replace the weights of the responses; a `restart` follows."""
+        self.target, self.response = self.target._replace(weight=own(weight, np.float64)), None
+
     def set_lam(self, response: Response, lam: np.ndarray) -> None:
         """Set lam, and the kappa that goes with it; the known offset is moved from omega into kappa."""
         if response is not self.response:
@@ -174,6 +183,10 @@ class Shard:
         """Take the shares from counts (n_docs, K) of the second half of the sweeps."""
         lengths = np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)
         self.shares = ShareRows(*sparse_rows(counted, self.n_topics, lengths))
+
+    def use_shares(self, shares: np.ndarray) -> None:
+        """Set the shares (n_docs, K) of every document."""
+        self.shares = ShareRows(*sparse_rows(own(shares, np.float32), self.n_topics, np.ones(self.n_docs)))
 
     def regress(self, eta: np.ndarray) -> None:
         """Compute omega of every document given eta (R, K + P); after `leave_out`, from the left-out shares."""

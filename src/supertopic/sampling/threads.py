@@ -173,6 +173,9 @@ class LocalShards:
     def restart(self, response: Response) -> None:
         self.pool.map(lambda shard: shard.restart(response), self.shards)
 
+    def reweigh(self, weight: np.ndarray) -> None:
+        self.pool.map(lambda shard: shard.reweigh(weight[shard.docs]), self.shards)
+
     def regress(self, eta: np.ndarray) -> None:
         self.pool.map(lambda shard: shard.regress(eta), self.shards)
 
@@ -186,6 +189,11 @@ class LocalShards:
     def infer_shares(self, topics: FrozenTopics, n_sweeps: int, key: np.uint64) -> None:
         here = cast(Topics, topics)  # or those of a GPU, as the shards are
         self.pool.map(lambda shard: shard.infer_shares(here, n_sweeps, key), self.shards)
+
+    def use_shares(self, shares: np.ndarray) -> None:
+        """Set the shares of every document, (n_docs, K), in the place of inferred ones."""
+        for shard in self.shards:
+            shard.use_shares(shares[shard.docs])
 
     def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
         return np.concatenate(self.pool.map(lambda shard: shard.left_out_omega(eta), self.shards))

@@ -18,7 +18,8 @@ FACTS: dict[str, type] = {
     "n_draws": int, "best_chain": int, "sampler": str, "seed": int, "n_batches": int,
     "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalties": dict,
 }  # fmt: skip
-OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training", "reported")
+OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training")
+REPORTED = ("reported", "reported_covariates")
 OF_PHRASES = ("first", "second", "share")
 OF_TRACES = ("kept", "log_joint", "iterations", "burn_in", "settled")
 MOST_SETS = 2**16
@@ -34,6 +35,7 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
         "penalties": {name: known.penalty for name, known in posterior.carryover.linear.items()}, "response": {},
     }  # fmt: skip
     tensors: Tensors = {"scale": posterior.scale, "training_scale": posterior.training_scale, "order": posterior.order}
+    tensors |= {name: getattr(posterior, name) for name in REPORTED}
     tensors |= {f"traces.{name}": getattr(posterior.traces, name) for name in OF_TRACES}
     for i, part in enumerate(posterior.topics):
         tensors |= {f"topics.{i}.{name}": getattr(part, name) for name in OF_TOPICS}
@@ -130,12 +132,13 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
             known = array[~np.isnan(array)]  # NaN after the end of a chain
         finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(known).all())
         expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
-    return Posterior(
+    posterior = Posterior(
         response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
         facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
-        read_phrases(tensors, n_words), facts["held_out"],
-        tensors["training_scale"], None, carryover,
+        read_phrases(tensors, n_words), facts["held_out"], training_scale=tensors["training_scale"],
+        carryover=carryover,
     )  # fmt: skip
+    return read_reported(posterior, tensors)
 
 
 def read_terms(names: list[Any], tensors: Tensors, response: Response, shape: Shape) -> list[Term]:
@@ -190,17 +193,36 @@ def read_phrases(tensors: Tensors, n_words: int) -> Phrases | None:
 
 def read_topics(tensors: Tensors, prefix: str, n_draws: int) -> TopicSet:
     """One set of topics; kernels check no bounds, so that shapes and values are checked here."""
-    counts, alpha, beta, pseudo, training, reported = (tensors[prefix + name] for name in OF_TOPICS)
+    counts, alpha, beta, pseudo, training = (tensors[prefix + name] for name in OF_TOPICS)
     expect(counts.ndim == 3 and counts.dtype.kind in "iu" and counts.size > 0, "word_topic's shape or type")
     n_chains, _, n_topics = counts.shape
     expect(counts.min() >= 0 and n_topics < 2**16, "word_topic's values")
     expect(alpha.shape == pseudo.shape == (n_chains, n_topics) and beta.shape == (n_chains,), "the priors' shapes")
     expect((alpha > 0).all() and (beta > 0).all(), "alpha or beta")
-    for weights, name in ((training, "training"), (reported, "reported")):
-        expect(weights.ndim == 4 and len(weights) == n_chains and weights.shape[1] > 0, f"the {name} weights' shape")
-        expect(weights.shape[2:] == training.shape[2:] and weights.shape[3] >= n_topics, f"the {name} weights' width")
-    expect(training.shape[1] == n_draws, "the number of draws")
-    return TopicSet(counts, n_draws, alpha, beta, pseudo, training, reported)
+    expect(training.ndim == 4 and training.shape[:2] == (n_chains, n_draws), "the training weights' shape")
+    expect(training.shape[3] >= n_topics, "the training weights' width")
+    return TopicSet(counts, n_draws, alpha, beta, pseudo, training)
+
+
+def read_reported(posterior: Posterior, tensors: Tensors) -> Posterior:
+    """The posterior with its reported weights; those of an older version are of each chain's own topics."""
+    if not posterior.supervised:
+        return posterior
+    width = posterior.topics[0].training.shape[3] - posterior.topics[0].n_topics  # that of covariates
+    if REPORTED[0] not in tensors:
+        parts = [tensors[f"topics.{i}.reported"] for i in range(len(posterior.topics))]
+        for weights, topics in zip(parts, posterior.topics, strict=True):
+            n_chains, _, *sizes = topics.training.shape
+            expect(weights.ndim == 4 and len(weights) == n_chains and weights.shape[1], "the reported weights' shape")
+            expect(list(weights.shape[2:]) == sizes, "the reported weights' width")
+        draws = posterior.consensus.pool(posterior.side_by_side(parts))
+        beside = np.concatenate([np.concatenate(part[..., part.shape[3] - width :]) for part in parts], axis=1)
+    else:
+        draws, beside = (tensors[name] for name in REPORTED)
+    n, expected = len(draws), posterior.own.shape
+    expect(draws.shape == (n, *expected) and n and n % posterior.n_chains == 0, "the reported weights' shape")
+    expect(beside.shape == (n, expected[0], width), "the covariates' reported weights")
+    return replace(posterior, reported=draws, reported_covariates=beside)
 
 
 def read_carryover(

@@ -1,0 +1,233 @@
+"""Reported weights: a Bayesian regression on documents whose responses the topics have not seen (cross-fitting).
+
+Each chain holds out the responses of its own fold. The topic shares of these documents are inferred from their words,
+so that no share depends on the response that it explains (Egami and others, 2022; Chernozhukov and others, 2018). All
+documents enter one regression, each with its shares under the topics of the chain that has not seen its response. A
+topic that a chain does not have is a column of its own there. How much the chains' weights of a topic differ beyond
+chance widens its interval.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from supertopic.corpus.source import Arrays, Target, select_target
+from supertopic.corpus.tokens import Tokens
+from supertopic.inference.calibration import carry_over, draw_weights
+from supertopic.inference.chains import ChainRun, Split
+from supertopic.inference.ingredients import Ingredients
+from supertopic.kernels.draws import make_key, normals
+from supertopic.kernels.moments import unpack
+from supertopic.model.posterior import Posterior
+from supertopic.model.state import Statistics, no_statistics
+from supertopic.sampling.gibbs import draw_eta
+from supertopic.sampling.plan import Plan
+from supertopic.sampling.threads import ThreadEngine
+
+NU2_REPORTED = 25.0  # prior variance
+LEAST_DRAWS, THIN = 100, 3  # for each chain, and iterations for each draw
+MANY, FEWER_DRAWS = 20_000, 50  # responses beyond which there are fewer draws, and no thinning
+REPORTED, BETWEEN = 1 << 36, 1 << 37  # paths of random numbers that no training iteration takes
+
+
+class Reported(NamedTuple):
+    """Reported weights of one set of topics, which are in the order that all chains have in common."""
+
+    draws: np.ndarray  # (n, R, K + P)
+    known: Statistics  # what later batches have to know of them
+
+
+class FoldDocuments(NamedTuple):
+    """Documents whose responses one chain has not seen, chain after chain."""
+
+    shares: np.ndarray  # (n, K): under the topics of that chain, in the common order
+    target: Target
+    starts: np.ndarray  # (n_chains + 1,): where the documents of each chain start
+
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        return tuple(slice(a, b) for a, b in itertools.pairwise(self.starts.tolist()))
+
+
+def gather_folds(runs: Sequence[ChainRun], split: Split, order: np.ndarray) -> FoldDocuments:
+    """The documents of all folds for one set of topics; order (chain, K) is that of its topics."""
+    targets, shares = [], []
+    for chain, run in enumerate(runs):
+        seen, held_out = split.fold_docs(chain)
+        parts = [select_target(split.seen.target, seen)]
+        if split.held_out is not None:
+            parts.append(select_target(split.held_out.target, held_out))
+        targets.append([np.concatenate(arrays) for arrays in zip(*parts, strict=True)])
+        shares.append(run.weights.shares[:, order[chain]])
+    starts = np.cumsum([0, *map(len, shares)])
+    return FoldDocuments(np.concatenate(shares), Target(*map(np.concatenate, zip(*targets, strict=True))), starts)
+
+
+def with_reported(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]) -> Posterior:
+    """The posterior with its reported weights: those of predictions where no response was ever held out."""
+    found, n_topics = report_weights(posterior, made, plans), made.config.n_topics
+    if found is None:
+        eta = [np.array([run.weights.eta for run in runs]) for runs in made.runs]  # (chain, n, R, K + P) each
+        covariates = np.concatenate([part[..., n_topics:] for part in eta], axis=2)
+        draws = posterior.consensus.pool(posterior.side_by_side(eta)), np.concatenate(covariates)
+        return replace(posterior, reported=draws[0], reported_covariates=draws[1])
+    topics = np.zeros((len(found[0].draws), *posterior.own.shape))
+    weights = []
+    for part, runs, columns, places in zip(found, made.runs, posterior.columns, posterior.places, strict=True):
+        topics[:, columns, places] = part.draws[..., :n_topics]
+        own = np.argsort(posterior.order[:, places], axis=1)  # from the common order to that of each chain
+        knowns = [run.weights.known for run in runs]
+        weights.append(tuple(
+            known._replace(reported=reorder(part.known, order)) for known, order in zip(knowns, own, strict=True)
+        ))  # fmt: skip
+    facts = posterior.held_out | {"cross_fitted": int((made.split.fold >= 0).sum())}
+    return replace(
+        posterior, reported=topics, held_out=facts if made.split.mask.any() else posterior.held_out,
+        reported_covariates=np.concatenate([part.draws[..., n_topics:] for part in found], axis=1),
+        carryover=replace(posterior.carryover, weights=tuple(weights)),
+    )  # fmt: skip
+
+
+def report_weights(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]) -> list[Reported] | None:
+    """The reported weights of each set of topics; None if no response was held out, now or in earlier batches."""
+    found = []
+    for place, (plan, columns) in enumerate(zip(plans, posterior.columns, strict=True)):
+        topics, runs = posterior.places[place], made.runs[place]
+        order, has = posterior.order[:, topics] - topics.start, posterior.consensus.has[:, topics]
+        split = made.split.column(columns.start) if len(plans) > 1 else made.split
+        documents = gather_folds(runs, split, order)
+        best = posterior.best_chain
+        known = reorder(runs[best].weights.known.reported, order[best])
+        key, config = make_key(plan.seed, place, REPORTED), made.config
+        if len(documents.shares):
+            found.append(regress_folds(documents, has, known, plan, config.n_draws, config.n_threads, key))
+        elif known.precision.any():  # there is nothing new about them: they are drawn from what is known
+            n_draws = config.n_chains * max(config.n_draws, LEAST_DRAWS)
+            draws = np.array([draw_eta(known, NU2_REPORTED, make_key(key, i)) for i in range(n_draws)])
+            found.append(Reported(draws, known))
+        else:
+            return None
+    return found
+
+
+def regress_folds(
+    documents: FoldDocuments, has: np.ndarray, known: Statistics, plan: Plan, n_draws: int, n_threads: int,
+    key: np.uint64,
+) -> Reported:  # fmt: skip
+    """Draw the weights of one set of topics.
+
+    has (chain, K) says which chains have each topic, and `known` what earlier batches say of the weights.
+    """
+    n_docs, n_topics = documents.shares.shape
+    x = separate_columns(documents, has)
+    width, n_columns = x.shape[1] + plan.n_covariates, plan.n_columns
+    keep = np.r_[:n_topics, x.shape[1] : width]  # topics and covariates, without the columns of single chains
+    known = spread_out(known, keep, width)
+    plan = plan._replace(
+        slices=documents.slices, groups=tuple(slice(i, i + 1) for i in range(len(has))), device="cpu",
+        priors=plan.priors._replace(alpha=np.ones(x.shape[1])),
+    )  # fmt: skip
+    nothing = Tokens(np.zeros(0, np.int32), np.zeros(n_docs + 1, np.int64))
+    engine = ThreadEngine(plan, Arrays(nothing, documents.target), n_threads)
+    try:
+        engine.use_shares(x)
+        least, thin = (LEAST_DRAWS, THIN) if n_docs * n_columns <= MANY else (FEWER_DRAWS, 1)
+        n_draws, response = len(has) * max(n_draws, least), plan.response.reported()
+        found = list(draw_weights(engine, response, NU2_REPORTED, known, n_draws, key, thin))
+        draws = np.array([eta for eta, _ in found])
+        response = response.with_scale(np.mean([latest.scale for _, latest in found], axis=0))
+        total = carry_over(engine, response, NU2_REPORTED, known, draws)
+        parts = [shard.add_statistics(no_statistics(width, n_columns)) for shard in engine.shards]
+    finally:
+        engine.close()
+    spread = between_chains(parts, draws.mean(axis=0), has)
+    draws = draws[:, :, keep]
+    noise = normals((len(draws) * n_columns, n_topics), make_key(key, BETWEEN))
+    draws[:, :, :n_topics] += noise.reshape(-1, n_columns, n_topics) * np.sqrt(spread)
+    return Reported(draws, marginal(total, keep))
+
+
+def separate_columns(documents: FoldDocuments, has: np.ndarray) -> np.ndarray:
+    """Shares (n, K + n_others): what a chain has in the place of a topic that it does not have is another column."""
+    others = np.argwhere(~has)
+    x = np.zeros((len(documents.shares), has.shape[1] + len(others)))
+    x[:, : has.shape[1]] = documents.shares
+    for column, (chain, topic) in enumerate(others, start=has.shape[1]):
+        docs = documents.slices[chain]
+        x[docs, column], x[docs, topic] = x[docs, topic], 0.0
+    return x
+
+
+def between_chains(parts: list[Statistics], eta: np.ndarray, has: np.ndarray) -> np.ndarray:
+    """The variance of each topic's weight, (R, K), that comes from differences between the topics of the chains.
+
+    `parts` are the statistics of each chain's documents around eta (R, width), the mean weights. Topics of the chains
+    are alike, not the same, and so are their weights: their variance between chains is estimated by the method of
+    moments (DerSimonian and Laird, 1986), for all topics of a column together, since there are few chains.
+    """
+    n_topics, width = has.shape[1], eta.shape[1]
+    spread = np.zeros((len(eta), n_topics))
+    if len(has) < 2:
+        return spread
+    ridge = np.eye(width) / NU2_REPORTED
+    for r, mean in enumerate(eta):
+        precisions = [full(part, r) for part in parts]
+        covariance = np.linalg.inv(np.sum(precisions, axis=0) + ridge)
+        excess, weight = 0.0, 0.0
+        for P, part, own in zip(precisions, parts, has, strict=True):
+            inverse = np.linalg.inv(P + ridge)
+            away = inverse @ (part.shift[:, r] - P @ mean)
+            by_chance = np.diag(inverse @ (P - P @ covariance @ P) @ inverse)[:n_topics]
+            some = own & (by_chance > 0)
+            excess += np.sum(away[:n_topics][some] ** 2 / by_chance[some] - 1.0)
+            weight += np.sum(np.diag(inverse @ P)[:n_topics][some] ** 2 / by_chance[some])
+        size = np.array([P.diagonal()[:n_topics] for P in precisions]) * has
+        part_of = size / np.maximum(size.sum(axis=0), 1e-300)
+        spread[r] = max(excess, 0.0) / max(weight, 1e-300) * np.sum(part_of**2, axis=0)
+    return spread
+
+
+def full(statistics: Statistics, r: int) -> np.ndarray:
+    """The precision of a column as a whole matrix."""
+    lower = unpack(statistics.precision, r, len(statistics.shift))
+    return lower + np.tril(lower, -1).T
+
+
+def packed(precisions: Sequence[np.ndarray], shift: np.ndarray) -> Statistics:
+    """Statistics from a matrix for each column, and shift (width, R)."""
+    rows = np.tril_indices(len(shift))
+    return Statistics(np.array([P[rows] for P in precisions]).T, shift)
+
+
+def reorder(statistics: Statistics, topics: np.ndarray) -> Statistics:
+    """Statistics whose topics are in another order (K,); covariates stay behind them."""
+    places = np.concatenate([topics, np.arange(len(topics), len(statistics.shift))])
+    precisions = [full(statistics, r)[np.ix_(places, places)] for r in range(statistics.shift.shape[1])]
+    return packed(precisions, statistics.shift[places])
+
+
+def spread_out(statistics: Statistics, places: np.ndarray, width: int) -> Statistics:
+    """Statistics among more columns, of which nothing is known."""
+    precisions, shift = [], np.zeros((width, statistics.shift.shape[1]))
+    shift[places] = statistics.shift
+    for r in range(shift.shape[1]):
+        P = np.zeros((width, width))
+        P[np.ix_(places, places)] = full(statistics, r)
+        precisions.append(P)
+    return packed(precisions, shift)
+
+
+def marginal(statistics: Statistics, keep: np.ndarray) -> Statistics:
+    """Statistics of some columns, the others integrated out under their prior."""
+    n, shifts, precisions = len(statistics.shift), [], []
+    rest = np.setdiff1d(np.arange(n), keep)
+    for r in range(statistics.shift.shape[1]):
+        P, s = full(statistics, r), statistics.shift[:, r]
+        cross = P[np.ix_(keep, rest)]
+        solved = np.linalg.solve(P[np.ix_(rest, rest)] + np.eye(len(rest)) / NU2_REPORTED, np.c_[cross.T, s[rest]])
+        precisions.append(P[np.ix_(keep, keep)] - cross @ solved[:, :-1])
+        shifts.append(s[keep] - cross @ solved[:, -1])
+    return packed(precisions, np.array(shifts).T)
