@@ -2,6 +2,7 @@
 
 import math
 import re
+import textwrap
 import unicodedata
 from html import escape
 from typing import NamedTuple
@@ -73,7 +74,7 @@ def as_text(table: Layout) -> str:
         return "  ".join(cell + gap if i < table.n_text else gap + cell for i, (cell, gap) in pairs).rstrip()
 
     rule = "-" * (sum(widths) + 2 * len(widths) - 2)
-    lines = [table.caption, rule, line(table.columns), rule]
+    lines = [textwrap.fill(table.caption, len(rule)), rule, line(table.columns), rule]
     for block in table.blocks:
         lines += [*([block.title] if block.title else []), *map(line, block.rows), rule]
     return "\n".join([*lines, *table.foot])

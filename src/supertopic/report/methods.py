@@ -12,8 +12,8 @@ import numpy as np
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.formats import plain
-from supertopic.report.page import describe_burn_in
 from supertopic.report.references import REFERENCES, SOFTWARE, cite, listed
+from supertopic.report.tables import held_out_score
 
 MOST_NAMES = 8  # of classes or covariates
 SAMPLERS = {
@@ -113,9 +113,11 @@ def sampler_sentence(posterior: Posterior) -> str:
     n_chains, augmented = posterior.n_chains, AUGMENTED in posterior.response.references
     how = SAMPLERS.get(posterior.sampler, f"the sampler {posterior.sampler!r}")
     how += f", with Polya-Gamma augmentation {cite(AUGMENTED)}" if augmented else ""
-    chains = "one chain" if n_chains == 1 else f"{n_chains} independent chains"
-    text = f"We used {how}, in {chains}; {posterior.n_draws} draws of each chain were kept after a burn-in of "
-    text += f"{describe_burn_in(posterior.traces)}."
+    burn_in, settled = posterior.traces.burn_in, int(posterior.traces.settled.sum())
+    chains, of_each = (f"{n_chains} independent chains", " of each chain") if n_chains > 1 else ("one chain", "")
+    text = f"We used {how}, in {chains}; {posterior.n_draws} draws{of_each} were kept after a burn-in of "
+    text += f"{span(burn_in, ',')} iterations, within which {settled} of {n_chains} "
+    text += "chain was seen to settle." if n_chains == 1 else "chains were seen to settle."
     if n_chains > 1:
         text += " Topics of the chains were matched by their words, and figures of a topic are means over the chains "
         text += "that have it."
@@ -136,9 +138,9 @@ def prior_sentence(posterior: Posterior, parameters: Mapping[str, Any]) -> str:
     return text
 
 
-def span(values: np.ndarray) -> str:
+def span(values: np.ndarray, form: str = ".4g") -> str:
     """A number, or the smallest and the largest."""
-    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    low, high = format(values.min(), form), format(values.max(), form)
     return low if low == high else f"{low} to {high}"
 
 
@@ -192,7 +194,7 @@ def prediction_sentence(posterior: Posterior, parameters: Mapping[str, Any]) -> 
     factors = np.array(posterior.held_out.get("shrinkage", []))
     if factors.size:
         many = "a factor for each response" if factors.size > 1 else "a factor"
-        text += f", shrunk by {many} whose posterior comes from held-out responses (mean {span(factors)})"
+        text += f", shrunk by {many} whose posterior comes from held-out responses (mean {span(factors, '.2f')})"
     beside, words = [], posterior.words
     if words is not None:
         names = () if posterior.word_names is None else posterior.word_names
@@ -209,17 +211,15 @@ def prediction_sentence(posterior: Posterior, parameters: Mapping[str, Any]) -> 
 
 def score_sentence(posterior: Posterior) -> str:
     """How well held-out documents are predicted."""
-    held_out, score = posterior.held_out, posterior.held_out.get("voices") or {}
+    held_out, score = posterior.held_out, held_out_score(posterior)
     if "loss" not in held_out:
         return ""
     base = "the base rate with covariates" if posterior.covariates else "the base rate"
     text = f"On held-out documents the loss of predictions was {held_out['loss']:.3g}, and that of {base} "
     text += f"{held_out['base_loss']:.3g} (standard error of the difference: {held_out['se']:.2g})."
     if score:
-        text += (
-            f" Their {score['score']} was {score['value']:.3f}, and that of the base rate {score['base_value']:.3f}; "
-        )
-        text += "the shrinkage was estimated on the same documents."
+        text += f" Their {score.name} was {score.value:.3f}, and that of the base rate {score.of_base:.3f}; the "
+        text += "shrinkage was estimated on the same documents."
     return text
 
 

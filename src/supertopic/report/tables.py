@@ -121,7 +121,7 @@ class SummaryTable:
     def _layout(self) -> Layout:
         """The cells: one block for each answer, with topics first."""
         columns = ["Topic", "Words", "Share (%)", "Chains"]
-        caption = f"Topics, their words, their share of all tokens, and how many of {self.n_chains} chains have them."
+        caption = "Topics with their words, their share of all tokens, and how many of the chains have them."
         if not self.answers:
             return Layout(caption, columns, 2, [Block("", [self._cells(row) for row in self.rows])], self._foot())
         columns += ["Change", f"{100 * self.level:g} % interval", "P(sign)"]
@@ -142,8 +142,9 @@ class SummaryTable:
 
     def _cells(self, row: TableRow, answer: int | None = None) -> list[str]:
         name = plain(row.name) if row.topic is None else plain(f"{row.topic} {row.name}")
-        cells = [name, plain(", ".join(row.words))]
-        cells += ["" if row.share is None else f"{100 * row.share:.1f}", "" if row.chains is None else str(row.chains)]
+        cells = [name, plain(", ".join(row.words)), "", ""]
+        if row.share is not None:
+            cells[2:] = f"{100 * row.share:.1f}", f"{row.chains}/{self.n_chains}"
         if answer is None:
             return cells
         effect = row.effects[answer]
@@ -218,6 +219,20 @@ def describe_effects(posterior: Posterior, draws: np.ndarray, level: float) -> l
     ]
 
 
+class Score(NamedTuple):
+    """How good predictions of held-out documents are."""
+
+    name: str  # "accuracy" or "R2"
+    value: float
+    of_base: float  # of the base rate
+
+
+def held_out_score(posterior: Posterior) -> Score | None:
+    """The score on held-out documents, if there are any."""
+    found = posterior.held_out.get("voices") or {}
+    return Score(found["score"], found["value"], found["base_value"]) if found else None
+
+
 def measures(posterior: Posterior) -> list[tuple[str, str]]:
     """How good the fit is on held-out documents, and what was fitted."""
     found, held_out, response = [], posterior.held_out, posterior.response
@@ -228,10 +243,9 @@ def measures(posterior: Posterior) -> list[tuple[str, str]]:
         if "loss" in held_out:
             of_base = f"{base}: {held_out['base_loss']:.3g}; standard error of the difference: {held_out['se']:.2g}"
             found.append(("Held-out loss", f"{held_out['loss']:.3g} ({of_base})"))
-        score = held_out.get("voices") or {}
+        score = held_out_score(posterior)
         if score:
-            text = f"{score['value']:.3f} (base rate: {score['base_value']:.3f})"
-            found.append((f"Held-out {score['score']}", text))
+            found.append((f"Held-out {score.name}", f"{score.value:.3f} (base rate: {score.of_base:.3f})"))
         found.append(("Weight of the response", f"c = {response.c:g}"))
     n_sets, n_topics = len(posterior.topics), posterior.topics[0].n_topics
     each = f" for each of {n_sets} {'labels' if response.kind == 'labels' else 'classes'}" if n_sets > 1 else ""
