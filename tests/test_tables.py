@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import FrozenInstanceError, replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -60,11 +59,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quietly():
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=UserWarning)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # chains are short here
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +77,7 @@ def models(corpus):
     def make(name):
         if name not in found:
             kind, respond = KINDS[name]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found[name] = kind(**RUN).fit(corpus.X, respond(corpus), covariates=corpus.Z)
+            found[name] = kind(**RUN).fit(corpus.X, respond(corpus), covariates=corpus.Z)
         return found[name]
 
     return make
