@@ -118,7 +118,7 @@ low, high = model.predict_interval(X[test], 0.9, covariates=Z_test)
 print(f"test ratings inside their 90 % interval: {np.mean((low <= y[test]) & (y[test] <= high)):.3f}")
 print(
     "the review that surprises most:",
-    reviews.text[test[model.surprising(X[test], y[test], 1, covariates=Z_test)[0]]][:300],
+    reviews.text[test[model.surprising(X[test], y[test], 1, covariates=Z_test)["row"][0]]][:300],
 )
 
 # %%

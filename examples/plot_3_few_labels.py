@@ -90,7 +90,7 @@ _ = ReliabilityDisplay.from_estimator(model, X_new, new_truth)
 # -----------------------------
 # ``unsure`` gives the documents whose predictions are the most uncertain.
 
-for i in unlabelled[model.unsure(X[unlabelled], 5)]:
+for i in unlabelled[model.unsure(X[unlabelled], 5)["row"]]:
     print(f"{truth[i]:<12} {texts[i].splitlines()[0][:90]}")
 
 # %%

@@ -36,8 +36,8 @@ print(f"{len(y)} documents, {len(names)} classes, {len(swapped)} labels are wron
 # Ask a model that has not seen the label
 # ---------------------------------------
 # A wrong label is less surprising to a model that has learned from it. So the corpus is split in two, and each half is
-# predicted by a model that was fitted on the other. ``surprising`` gives row numbers in the order of surprise. To merge
-# the halves we need the surprise itself, which is the negative log of the probability of the given label.
+# predicted by a model that was fitted on the other. ``surprising`` gives a table in the order of surprise. To merge the
+# halves we need the surprise of all documents, which is the negative log of the probability of the given label.
 
 surprise, model_of = np.zeros(len(y)), {}
 for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(X, y):
@@ -45,8 +45,8 @@ for train, test in StratifiedKFold(2, shuffle=True, random_state=0).split(X, y):
     p = model.predict_proba(X[test])
     surprise[test] = -np.log(p[np.arange(len(test)), target[test]])  # classes_ is sorted, as names is
     model_of |= dict.fromkeys(test, model)
-    for i in test[model.surprising(X[test], y[test], 5)]:
-        print(f"{corpus.names[i]:<45} labelled {y[i]}")
+    for row in model.surprising(X[test], y[test], 5).itertuples():
+        print(f"{corpus.names[test[row.row]]:<45} labelled {row.observed}, predicted {row.predicted}")
 
 # %%
 # How many are found

@@ -722,7 +722,36 @@ CARD = [  # noticed in Numba's simulator
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
     m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key)", "rows.number(0)", "contract:device_new"),
 ]  # fmt: skip
-MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + CARD
+PAPER = [  # tables and text for a paper; some tests read files that a copy does not have, so that words choose others
+    m("report/summary", "effects of standardised covariates", "draws if term is None else draws / term.columns.scale)\n\n\ndef changes", "draws)\n\n\ndef changes", "tables:covariates"),
+    m("report/summary", "changes from 0 in place of the base rate", "expected(base + more.swapaxes(1, 2)) - before", "expected(more.swapaxes(1, 2)) - before", "tables:effects"),
+    m("report/tables", "the first of two classes", "shown[-1:] if len(response.column_names) == 1", "shown[:1] if len(response.column_names) == 1", "tables:effects"),
+    m("report/tables", "the effects on the first answers", "draws[:, :, -len(answers) :]", "draws[:, :, : len(answers)]", "tables:effects"),
+    m("report/tables", "one side's probability", "np.maximum((draws > 0).mean(axis=0), (draws < 0).mean(axis=0))", "(draws > 0).mean(axis=0)", "tables:covariates"),
+    m("report/tables", "all topics in spite of min_chains", "if chains[k] >= min_chains", "if chains[k] >= 1", "tables:few"),
+    m("report/tables", "the loss of topics with covariates called that of the base rate", '"base rate and covariates" if posterior.covariates', '"base rate" if posterior.covariates', "tables:foot"),
+    m("report/formats", "one digit of the width", "places = 1 - math.floor", "places = 0 - math.floor", "tables:rounded"),
+    m("report/formats", "a negative zero", "places):z.{max", "places):.{max", "tables:rounded"),
+    m("report/formats", "powers of ten as they are", r'rf"{digits}\times 10^{{{int(power)}}}" if power else digits', "match[0]", "tables:minus"),
+    m("report/formats", "a bracket after a line break", '"[": "{[}"', '"[": "["', "tables:hostile_latex"),
+    m("report/formats", "a backslash that stays", 'for character in "&%$#_{}"', 'for character in "&%$#_"', "tables:hostile_latex"),
+    m("report/formats", "pipes in Markdown", r'in "\\`*_[]|~$"', r'in "\\`*_[]~$"', "tables:hostile_markdown"),
+    m("report/formats", "titles that are not escaped", "text-align:left'>{escape(text)}", "text-align:left'>{text}", "tables:hostile_html"),
+    m("report/formats", "control characters", '[0] not in "CZ"', '[0] not in "Z"', "tables:hostile"),
+    m("report/methods", "calibrated in any case", "return not all(np.array_equal(part.reported, part.training)", "return bool(posterior.topics) or all(np.array_equal(part.reported, part.training)", "tables:calibration"),
+    m("report/methods", "documents that were held out without any", "if held_out_documents(posterior) else []", "if posterior.supervised else []", "tables:bibtex tables:text_without"),
+    m("report/methods", "the number of sets for that of topics", "K = {posterior.topics[0].n_topics} topics", "K = {posterior.n_topics} topics", "tables:numbers_fit"),
+    m("estimators/documents", "the surprise in place of the probability", "np.exp(-score) if response.has_probabilities", "score if response.has_probabilities", "tables:documents"),
+    m("estimators/documents", "row numbers in place of labels", 'list(X.index[rows]) if hasattr(X, "iloc") else rows', "rows", "tables:documents"),
+    m("estimators/documents", "the first documents' predictions", "documents.part(rows).expected()", "documents.part(np.arange(len(rows))).expected()", "tables:documents"),
+    m("estimators/placebo", "responses that are not shuffled", "rng.permutation(own)", "own", "tables:placebo"),
+    m("estimators/placebo", "groups that do not matter", "    if groups is None:\n", "    if groups is None or len(groups) == n_docs:\n", "tables:placebo_groups"),
+    m("estimators/placebo", "exposures that stay", 'take(own["exposure"], order)', 'own["exposure"]', "tables:exposures"),
+    m("estimators/placebo", "intervals that contain 0", "(lower > 0) | (upper < 0)", "(lower < 0) & (upper > 0)", "tables:placebo"),
+    m("estimators/registration", "one chain's topics", "for counts in part.word_topic:", "for counts in part.word_topic[:1]:", "tables:hash"),
+    m("estimators/registration", "topics without their order", '    add(posterior.order, "<i8")\n', "", "tables:hash"),
+]  # fmt: skip
+MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + PAPER + CARD
 
 
 def arguments(tests: str) -> list[list[str]]:

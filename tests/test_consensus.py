@@ -242,7 +242,7 @@ def test_names_of_topics(corpus):
     named = model.label_topics(corpus.X, texts, namer=lambda top, documents: given.append((top, documents)) or "x")
     assert named == {0: "x", 1: "one", 2: "x", 3: "x", 4: "x"} and [len(top) for top, _ in given] == [10] * 5
     for k, (_, documents) in enumerate(given):
-        assert documents == texts[model.typical_documents(corpus.X, k)].tolist()
+        assert documents == texts[model.typical_documents(corpus.X, k)["row"]].tolist()
     assert set(model.label_topics()) == set(range(5))
     with pytest.raises(ValueError, match="needs both X and texts"):
         model.label_topics(corpus.X)

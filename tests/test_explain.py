@@ -99,12 +99,12 @@ def test_typical_documents(corpus):
     model = SLDAClassifier(**RUN).fit(corpus.X, corpus.y)
     shares = model.transform(corpus.X)
     for topic in range(4):
-        found = model.typical_documents(corpus.X, topic, 3)
+        found = model.typical_documents(corpus.X, topic, 3)["row"]
         assert len(found) == 3 and shares[found, topic].min() > np.quantile(shares[:, topic], 0.9)
     short = np.zeros((2, corpus.X.shape[1]), int)
     short[0, np.argmax(model.topic_word_[1])] = 1  # one word of the topic, against a whole document of it
     short[1] = np.rint(100 * model.topic_word_[1])
-    assert model.typical_documents(short, 1, 2).tolist() == [1, 0]
+    assert model.typical_documents(short, 1, 2)["row"].tolist() == [1, 0]
     with pytest.raises(ValueError, match="topic must be a whole number from 0 to 3, got 4"):
         model.typical_documents(corpus.X, 4)
 
@@ -121,11 +121,11 @@ def test_wrong_labels_are_surprising(name):
     wrong = y.copy()
     wrong[clear] = {"ratings": y[clear] + 5, "counts": y[clear] + 100, "classes": (y[clear] + 1) % 3, "hinge":
                     (y[clear] + 1) % 3}.get(name, 1 - y[clear])  # fmt: skip
-    found = 300 + model.surprising(corpus.X[300:], wrong[300:], 8)
+    found = 300 + model.surprising(corpus.X[300:], wrong[300:], 8)["row"]
     assert set(clear) <= set(found)
     unknown = wrong.astype(float)
     unknown[clear[0]] = np.nan
-    assert 300 + model.surprising(corpus.X[300:], unknown[300:], 100)[-1] == clear[0]
+    assert 300 + model.surprising(corpus.X[300:], unknown[300:], 100)["row"].iloc[-1] == clear[0]
     with pytest.raises(ValueError, match=r"documents|shape|consistent|broadcast"):
         model.surprising(corpus.X[300:], wrong[300:350])
 
@@ -191,12 +191,12 @@ def test_unsure(corpus):
     )
     model = SLDAClassifier(**run).fit(corpus.X, y)
     p = model.predict_proba(corpus.X).max(axis=1)
-    assert (model.unsure(corpus.X, 5) == np.argsort(p, kind="stable")[:5]).all()
+    assert (model.unsure(corpus.X, 5)["row"] == np.argsort(p, kind="stable")[:5]).all()
     for other in (
         SLDAClassifier(**run).fit(corpus.X, (corpus.doc_topic > 0.3).astype(int)),
         MedLDAClassifier(**run).fit(corpus.X, y),
         MedLDAClassifier(**run).fit(corpus.X, y == 0),
         SLDARegressor(**run).fit(corpus.X, corpus.doc_topic[:, 0]),
     ):
-        found = other.unsure(corpus.X, 4)
+        found = other.unsure(corpus.X, 4)["row"]
         assert len(set(found.tolist())) == 4 and found.max() < corpus.X.shape[0]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
     from supertopic.estimators.files import load, save
     from supertopic.estimators.lda import LDA
+    from supertopic.estimators.registration import Registration
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
     from supertopic.model.priors import Prior
     from supertopic.model.seeds import Seeds
@@ -28,6 +29,7 @@ __all__ = [
     "CoefficientDisplay",
     "MedLDAClassifier",
     "Prior",
+    "Registration",
     "ReliabilityDisplay",
     "SLDAClassifier",
     "SLDACountRegressor",
@@ -48,6 +50,7 @@ _HOMES = {
     "MedLDAClassifier": "estimators.classifiers",
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",
+    "Registration": "estimators.registration",
     "Choice": "estimators.choose",
     "choose_topics": "estimators.choose",
     "Prior": "model.priors",

@@ -15,11 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
+from supertopic.estimators import documents, tables
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
+from supertopic.estimators.registration import freeze
 from supertopic.estimators.texts import check_vectorizer, keep_reader, read_documents, read_new
 from supertopic.estimators.validation import check_device, check_number, read_counts
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
@@ -222,26 +224,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return mean_topic_shares(self._fitted(), make_tokens(self._counts(X)), self._settings())
 
-    def typical_documents(self, X: ArrayLike, topic: int, n: int = 5) -> np.ndarray:
-        """The documents in which a topic has the largest share.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Texts, or word counts.
-        topic : int
-            Its number, as in `coef_` and `top_words`.
-        n : int, default=5
-            The number of documents.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Row numbers, the largest share first. The share of a short document is shrunk towards the topic's prior:
-            a single word proves little.
-        """
-        posterior = self._fitted()
-        return topics_report.typical_documents(posterior, self._counts(X), topic, n, self._settings())
+    typical_documents = documents.typical_documents
+    summary_table = tables.summary_table
+    methods_text = tables.methods_text
+    bibtex = tables.bibtex
+    freeze = freeze
 
     def top_words(self, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[list[str]]:
         """The n top words of each topic, the best first.

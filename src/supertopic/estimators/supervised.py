@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.fitted import Fitted
+from supertopic.estimators.placebo import placebo
 from supertopic.estimators.texts import check_vectorizer, read_new, read_texts
 from supertopic.estimators.validation import (
     check_level,
@@ -144,37 +146,9 @@ class Supervised(TopicModel):
         names = vocabulary_of(document.posterior, feature_names)
         return explain_document(document, names, topic_labels(document.posterior, names), level)
 
-    def unsure(self, X: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
-        """The documents whose predictions are least sure, row numbers of shape (n,): the best ones to label next.
-
-        Classes: the largest probability is smallest; labels: the mean distance from a half; numbers: the widest 90 %
-        interval. `beside` are covariates, exposure and features, as for `predict`.
-        """
-        return np.argsort(-self._new(X, **beside).doubt(), kind="stable")[:n]
-
-    def surprising(self, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> np.ndarray:
-        """The documents whose responses are least expected: candidates for wrong labels, or for a closer look.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words)
-            Texts, or word counts. Responses of training documents are less surprising: the model has seen them.
-        y : array-like
-            Their responses; unknown ones are never surprising.
-        n : int, default=10
-            The number of documents.
-        beside : optional
-            `covariates`, `exposure` and `features`, as for `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Row numbers, the most surprising first: by the probability of the true response, or by the distance of a
-            number from its prediction in standard deviations.
-        """
-        documents = self._new(X, **beside)
-        truth = documents.posterior.response.truth(y, documents.counts.shape[0])
-        return np.argsort(-documents.surprise(truth), kind="stable")[:n]
+    unsure = documents.unsure
+    surprising = documents.surprising
+    placebo = placebo
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> tuple[np.ndarray, float, str]:
         """The loss of each document, a score of all with known responses, and the name of the score.

@@ -35,8 +35,8 @@ def word_coef(posterior: Posterior) -> np.ndarray:
     return posterior.response.in_units(posterior.words.word_coef(posterior.n_direct))
 
 
-def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...]:
-    """What more of a topic does to predictions: before (C,), then after, change and its interval, (K, C).
+def effect_draws(posterior: Posterior, points: float) -> tuple[np.ndarray, np.ndarray]:
+    """What is predicted before, (C,), and draws of what more of each topic changes in it, (n, K, C).
 
     The usual mixture of topics stands for the base rate, which is known better than any topic's weight.
     """
@@ -44,14 +44,29 @@ def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...
         raise AttributeError("The model has no response that topics could have an effect on.")
     if not 0 < points <= 1:
         raise ValueError(f"points must be a share from 0 to 1, got {points!r}.")
-    response, draws = posterior.response, posterior.reported  # (n, R, K)
+    draws = posterior.reported  # (n, R, K)
     usual = draws @ (posterior.mean_shares * len(posterior.topics))  # shares of every set sum to 1
-    more = points * (draws - usual[..., None]) * posterior.own  # a constant of all topics cancels
-    start = np.broadcast_to(posterior.intercept.base, more.shape[:2])
-    before = response.expected(start[:, None])
-    after = response.expected(start[:, None] + more.swapaxes(1, 2))  # (draw, K, C)
-    change = after - before
-    return before[:, 0].mean(axis=0), after.mean(axis=0), change.mean(axis=0), *draw_interval(change, level)
+    return changes(posterior, points * (draws - usual[..., None]) * posterior.own)  # a constant of all topics cancels
+
+
+def covariate_effect_draws(posterior: Posterior) -> tuple[np.ndarray, np.ndarray]:
+    """The same for one unit more of each covariate, (n, P, C)."""
+    term, draws = posterior.covariates, posterior.reported_covariates  # (n, R, P)
+    return changes(posterior, draws if term is None else draws / term.columns.scale)
+
+
+def changes(posterior: Posterior, more: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is predicted at the base rate, (C,), and what additions (n, R, m) to its omega change in it: (n, m, C)."""
+    base, expected = posterior.intercept.base, posterior.response.expected
+    before = expected(base)
+    return before, expected(base + more.swapaxes(1, 2)) - before
+
+
+def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...]:
+    """What more of a topic does to predictions: before (C,), then after, change and its interval, (K, C)."""
+    before, change = effect_draws(posterior, points)
+    mean = change.mean(axis=0)
+    return before, before + mean, mean, *draw_interval(change, level)
 
 
 def effect_frame(posterior: Posterior, points: float = 0.1, level: float = 0.9) -> Any:

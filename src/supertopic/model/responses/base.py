@@ -59,6 +59,8 @@ class Response(ABC):
     learned: ClassVar[tuple[str, ...]] = ()  # fields that `encode` fills in, which a model file keeps
     score_name: ClassVar[str] = ""  # what `score` returns
     has_probabilities: ClassVar[bool] = False
+    title: ClassVar[str] = "supervised latent Dirichlet allocation"  # the name of the model in a paper
+    references: ClassVar[tuple[str, ...]] = ()  # of the model, as keys of `report.references`
 
     # y and its columns
 
@@ -291,8 +293,7 @@ class Response(ABC):
 
     def explained(self) -> tuple[list[str], np.ndarray]:
         """The columns of an explanation, and each as a sum of columns of omega: (n_shown, R)."""
-        names = self.column_names
-        return names, np.eye(len(names))
+        return self.column_names, np.eye(len(self.column_names))
 
     # comparing predictions with known responses
 
@@ -360,8 +361,7 @@ class KernelResponse(Response):
         return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n,)))
 
     def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
-        own = self.own_columns(omega.shape[1])
-        return draw_lams(self.formula, self.c, own, target.y, target.weight, omega, key, first_doc)
+        return draw_lams(self.formula, self.c, self.own_columns(omega.shape[1]), *target[:2], omega, key, first_doc)
 
     def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray]:
         return kappa_parts(self.formula, self.c, self.own_columns(target.y.shape[1]), target.y, target.weight)

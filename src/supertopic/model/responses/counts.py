@@ -44,6 +44,10 @@ class NegativeBinomial(KernelResponse, NumberResponse):
     learned: ClassVar[tuple[str, ...]] = ("names", "multioutput", "exposed")
     formula: ClassVar[int] = COUNTS
     calibrates_mean: ClassVar[bool] = True
+    title: ClassVar[str] = (
+        "supervised latent Dirichlet allocation with a negative binomial response, an extension of the logistic model"
+    )
+    references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013")
     needs_newton: ClassVar[bool] = True  # lam has the precision of y + r coins, y that of r
 
     @property

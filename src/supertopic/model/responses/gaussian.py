@@ -26,6 +26,8 @@ class Gaussian(KernelResponse, NumberResponse):
 
     formula: ClassVar[int] = GAUSSIAN
     calibrates_mean: ClassVar[bool] = True
+    title: ClassVar[str] = "supervised latent Dirichlet allocation with a Gaussian response"
+    references: ClassVar[tuple[str, ...]] = ("blei2007", "zhu2013")
 
     @property
     def own(self) -> np.ndarray:

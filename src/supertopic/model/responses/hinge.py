@@ -20,6 +20,8 @@ class Hinge(KernelResponse, ClassResponse):
     margin: float
 
     formula: ClassVar[int] = HINGE
+    title: ClassVar[str] = "max-margin supervised latent Dirichlet allocation (Gibbs MedLDA)"
+    references: ClassVar[tuple[str, ...]] = ("zhu2014",)
 
     @property
     def own(self) -> float:

@@ -19,6 +19,8 @@ class Logistic(KernelResponse, ClassResponse):
     formula: ClassVar[int] = LOGISTIC
     calibrates_mean: ClassVar[bool] = True
     has_probabilities: ClassVar[bool] = True
+    title: ClassVar[str] = "supervised latent Dirichlet allocation with a logistic response"
+    references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013")
 
     @property
     def exclusive(self) -> bool:

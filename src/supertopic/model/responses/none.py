@@ -1,7 +1,7 @@
 """No response: plain LDA."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ class NoResponse(Response):
     """Documents without a response: there are no columns, and nothing is predicted."""
 
     c: float = 1.0
+
+    title: ClassVar[str] = "latent Dirichlet allocation"
+    references: ClassVar[tuple[str, ...]] = ("blei2003", "griffiths2004")
 
     def encode(
         self, y: Any, weight: np.ndarray, exposure: Any = None, classes: Any = None, sums: Any = None

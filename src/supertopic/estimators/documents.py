@@ -1,0 +1,156 @@
+"""Methods of estimators that show some documents: typical, surprising and unsure ones, as pandas frames.
+
+They are functions that estimators take as their methods.
+"""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from supertopic.corpus.tokens import make_tokens
+from supertopic.estimators.texts import are_texts
+from supertopic.inference.predict import NewDocuments, mean_topic_shares
+from supertopic.model.responses.base import Response
+from supertopic.model.responses.classes import ClassResponse
+from supertopic.model.responses.values import without_na
+from supertopic.report import topics as topics_report
+
+
+def typical_documents(self: Any, X: ArrayLike, topic: int, n: int = 5) -> Any:
+    """The documents in which a topic has the largest share.
+
+    Parameters
+    ----------
+    X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+        Texts, or word counts.
+    topic : int
+        Its number, as in `coef_` and `top_words`.
+    n : int, default=5
+        The number of documents.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; and share,
+        that of the topic. The largest come first, where the share of a short document is shrunk towards the topic's
+        prior: a single word proves little.
+    """
+    check_n(n)
+    posterior, counts, settings = self._fitted(), self._counts(X), self._settings()
+    rows = topics_report.typical_documents(posterior, counts, topic, n, settings)
+    return document_frame(X, rows, share=mean_topic_shares(posterior, make_tokens(counts[rows]), settings)[:, topic])
+
+
+def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> Any:
+    """The documents whose responses are least expected: candidates for wrong labels, or for a closer look.
+
+    Parameters
+    ----------
+    X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+        Texts, or word counts. Responses of training documents are less surprising: the model has seen them.
+    y : array-like
+        Their responses; unknown ones are never surprising.
+    n : int, default=10
+        The number of documents.
+    beside : optional
+        `covariates`, `exposure` and `features`, as for `predict`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted
+        and observed; and score, by which documents are sorted. The score is the probability of the observed class or
+        of all observed labels, the distance of a number from its prediction in standard deviations, or how far a
+        score of `MedLDAClassifier` is on the wrong side.
+    """
+    check_n(n)
+    documents = self._new(X, **beside)
+    response = documents.posterior.response
+    truth = response.truth(y, documents.counts.shape[0])
+    surprise = documents.surprise(truth)
+    rows = np.argsort(-surprise, kind="stable")[:n]
+    score = np.where(np.isfinite(surprise[rows]), surprise[rows], np.nan)
+    score = np.exp(-score) if response.has_probabilities else score
+    return document_frame(
+        X, rows, predicted=predicted(documents, rows), observed=observed(response, truth, y, rows), score=score
+    )
+
+
+def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
+    """The documents whose predictions are least sure: the best ones to label next.
+
+    Parameters
+    ----------
+    X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+        Texts, or word counts.
+    n : int, default=10
+        The number of documents.
+    beside : optional
+        `covariates`, `exposure` and `features`, as for `predict`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
+        and score, by which documents are sorted. The score is the probability of the predicted class, the mean
+        distance of the labels' probabilities from a half, the width of the 90 % interval of a number, or for
+        `MedLDAClassifier` how far apart the two best scores are.
+    """
+    check_n(n)
+    documents = self._new(X, **beside)
+    doubt = documents.doubt()
+    rows = np.argsort(-doubt, kind="stable")[:n]
+    return document_frame(X, rows, predicted=predicted(documents, rows), score=np.abs(doubt[rows]))
+
+
+def check_n(n: Any) -> None:
+    """Refuse a number of documents that cannot be right."""
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
+        raise ValueError(f"n must be a whole number of documents, 0 or more, got {n!r}.")
+
+
+def document_frame(X: Any, rows: np.ndarray, **columns: Any) -> Any:
+    """A pandas frame of some documents, with the labels of X's index and with texts if there are any."""
+    import pandas
+
+    found: dict[str, Any] = {"row": list(X.index[rows]) if hasattr(X, "iloc") else rows}
+    if are_texts(X):
+        found["text"] = np.asarray(X, dtype=object)[rows]
+    return pandas.DataFrame(found | columns)
+
+
+def predicted(documents: NewDocuments, rows: np.ndarray) -> list[Any]:
+    """What is predicted for some documents: a class, the labels, a number or several."""
+    response = documents.posterior.response
+    expected = documents.part(rows).expected() if len(rows) else np.zeros((0, len(response.answers)))
+    if not isinstance(response, ClassResponse):
+        return numbers(expected)
+    chosen = response.chosen(expected)
+    return named(response, chosen) if response.multilabel else response.classes[chosen].tolist()
+
+
+def observed(response: Response, truth: np.ndarray, y: Any, rows: np.ndarray) -> list[Any]:
+    """The responses of some documents; None or NaN where they are unknown."""
+    if not isinstance(response, ClassResponse):
+        return numbers(np.asarray(without_na(y), dtype=float).reshape(len(truth), -1)[rows])
+    own = truth[rows]
+    if response.multilabel:
+        return named(response, own)
+    unknown, place = np.isnan(own).any(axis=1), np.nan_to_num(own).argmax(axis=1)
+    return [None if gone else label for gone, label in zip(unknown, response.classes[place].tolist(), strict=True)]
+
+
+def named(response: ClassResponse, labels: np.ndarray) -> list[Any]:
+    """The names of the labels that each document has; None where none of them is known."""
+    names = response.classes.tolist()
+    return [
+        None if np.isnan(row).all() else tuple(name for name, has in zip(names, row, strict=True) if has == 1)
+        for row in labels
+    ]
+
+
+def numbers(values: np.ndarray) -> list[Any]:
+    """One number for each document, or a tuple of several."""
+    return values[:, 0].tolist() if values.shape[1] == 1 else list(map(tuple, values.tolist()))
