@@ -138,7 +138,7 @@ def test_effects_of_covariates_are_those_of_one_unit(models, name):
     model = models(name)
     table = model.summary_table().frame()
     found = table[(table["kind"] == "covariate") & (table["name"] == "income")].iloc[0]
-    draws = model.covariate_coef_draws_[:, :, 0, 1].ravel()
+    draws = model.covariate_coef_draws_[:, 0, 1]
     if name == "two classes":
         base = model.intercept_[0]
         draws = 100 * (expit(base + draws) - expit(base))
@@ -197,7 +197,7 @@ def test_a_table_in_every_format(models, name):
 def test_the_foot_has_the_measures_of_fit(models):
     model = models("two classes")
     facts, held_out = dict(model.summary_table().facts), model.held_out_
-    assert facts["Held-out documents"] == str(held_out["documents"])
+    assert facts["Documents that were cross-fitted"] == str(held_out["cross_fitted"])
     assert facts["Held-out loss"].startswith(f"{held_out['loss']:.3g} (base rate and covariates: ")
     assert facts["Held-out accuracy"].startswith(f"{held_out['voices']['value']:.3f} ")
     assert facts["Chains"] == "2, 6 draws each" and facts["Seed"] == "0" and facts["Topics"] == "K = 4"
@@ -414,7 +414,7 @@ def test_the_text_has_the_numbers_of_the_fit(models, name):
     for part in (
         "K = 4 topics", "to 200 documents", "vocabulary of 500 words", "2 independent chains", "6 draws of each chain",
         "burn-in of 20 iterations", "collapsed Gibbs sampling", "alpha = 0.1", "beta = 0.01", "The seed was 0.",
-        f"supertopic {__version__}", f"We held out {held_out['documents']} documents", f"{held_out['loss']:.3g}",
+        f"supertopic {__version__}", f"regression on {held_out['cross_fitted']} documents", f"{held_out['loss']:.3g}",
         f"{held_out['base_loss']:.3g}", f"{held_out['voices']['value']:.3f}", "2 covariates beside the topics: age and",
         "the base rate with covariates", f"{len(model.posterior_.words.dictionary.word):,} words, by ridge regression",
         "Egami, Fong, Grimmer, Roberts and Stewart 2022", "Bischof and Airoldi 2012",
@@ -476,7 +476,7 @@ def test_the_text_of_batches_and_of_a_loaded_model(corpus, tmp_path):
     model.partial_fit(corpus.X[120:], corpus.y[120:])
     text = words_of(model.methods_text())
     assert "in 2 batches, the last of which had 80 documents" in text and "pseudo-counts" not in text
-    assert f"of every batch that had enough of them ({model.held_out_['documents']} of the latest)" in text
+    assert f"{model.held_out_['cross_fitted']} documents with a known response of the latest batch, and on" in text
     save(model, tmp_path / "m")
     again = words_of(load(tmp_path / "m").methods_text())
     assert again == text.replace(", the last of which had 80 documents", "")
@@ -486,9 +486,10 @@ def test_the_sentence_of_cross_fitted_models(models):
     posterior = models("two classes").posterior_
     crossed = replace(posterior, held_out=posterior.held_out | {"cross_fitted": 187})
     said = held_out_sentence(crossed)
-    assert "from all 187 documents with a known response, each under the topics of the chain that did not see" in said
+    assert "regression on 187 documents with a known response, each with the topic shares" in said
     assert said in methods_text(crossed, {}) and "We held out" not in said and "Egami" in said
-    assert "no chain saw" in held_out_sentence(posterior)
+    older = {name: value for name, value in posterior.held_out.items() if name != "cross_fitted"}
+    assert "no chain saw" in held_out_sentence(replace(posterior, held_out=older))
 
 
 @pytest.mark.parametrize("name", GRID)

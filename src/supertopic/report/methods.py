@@ -158,19 +158,19 @@ def held_out_sentence(posterior: Posterior) -> str:
         return ""
     n, c = held_out_documents(posterior), posterior.response.c
     separate = f"This separates the discovery of topics from the estimation of their weights {cite('egami2022')}."
+    regression = "logistic " if posterior.response.reported().has_probabilities else ""
     if posterior.held_out.get("cross_fitted"):
-        batches = f" of the latest of {posterior.n_batches} batches, and from those of the earlier ones"
+        batches = " of the latest batch, and on those of earlier ones" if posterior.n_batches > 1 else ""
         return (
-            "Every chain held out the responses of its own fold of documents. The reported weights and their intervals "
-            f"were estimated from {n:,} documents with a known response{batches if posterior.n_batches > 1 else ''}, "
-            "each with its topic shares, inferred from its words, under the topics of a chain that did not see its "
-            f"response. {separate}"
+            "Each chain learned its topics without the responses of its own fold of the documents (cross-fitting). The "
+            f"reported weights and their intervals come from a Bayesian {regression}regression on {n:,} documents with "
+            f"a known response{batches}, each with the topic shares that a chain which had not seen its response "
+            f"inferred from its words. {separate}"
         )
     if n:
         which = f"{n:,} documents with a known response"
         if posterior.n_batches > 1:
             which = f"some documents with a known response of every batch that had enough of them ({n:,} of the latest)"
-        regression = "logistic " if posterior.response.reported().has_probabilities else ""
         return (
             f"We held out {which}, which no chain saw. The reported weights and their intervals come from a Bayesian "
             f"{regression}regression on these documents alone, with topic shares that were inferred from their words. "
