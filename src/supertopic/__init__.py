@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from supertopic.estimators.files import load, save
     from supertopic.estimators.lda import LDA
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+    from supertopic.model.formula import Formula
     from supertopic.model.priors import Prior
     from supertopic.model.seeds import Seeds
     from supertopic.report.explain import explain
@@ -26,6 +27,7 @@ __all__ = [
     "Choice",
     "ChoiceDisplay",
     "CoefficientDisplay",
+    "Formula",
     "MedLDAClassifier",
     "Prior",
     "ReliabilityDisplay",
@@ -50,6 +52,7 @@ _HOMES = {
     "SLDACountRegressor": "estimators.regressors",
     "Choice": "estimators.choose",
     "choose_topics": "estimators.choose",
+    "Formula": "model.formula",
     "Prior": "model.priors",
     "Seeds": "model.seeds",
     "explain": "report.explain",

@@ -113,6 +113,11 @@ def frame_of_array(given: Any) -> Frame | None:
         return None
     if values.ndim > 2:
         raise ValueError(f"covariates must have one or two dimensions, got {values.ndim}.")
+    return unnamed_frame(values)
+
+
+def unnamed_frame(values: np.ndarray) -> Frame:
+    """An array (n_rows,) or (n_rows, n_columns) as a frame whose columns have numbers for names."""
     columns = [values] if values.ndim == 1 else list(values.T)
     return Frame([str(i) for i in range(len(columns))], columns, len(values), False)
 
@@ -200,6 +205,9 @@ def read_cells(name: str, cells: np.ndarray) -> Column:
     if cells.dtype.kind == "M":
         refuse_missing(name, int(np.isnat(cells).sum()), len(cells))
         return Column(name, DATE, years(cells))
+    if cells.dtype.kind in "biuf":
+        refuse_missing(name, int(np.isnan(cells).sum()), len(cells))
+        return Column(name, NUMBER, cells.astype(float))
     refuse_missing(name, sum(map(is_missing, cells)), len(cells))
     for kind, types in TYPES.items():
         if all(isinstance(cell, types) for cell in cells):

@@ -3,20 +3,24 @@
 A design is a value that goes into a model file. Its terms are tuples of column names, () is the intercept. A category
 has treatment contrasts, a column of 0 and 1 for each level but the first, the reference; or a column for every level,
 where no earlier term spans what these add up to. That is the rule of R, patsy and formulaic.
+
+Weights have a prior in units of the standard deviation of a covariate. In a product of a category and a year nearly all
+of that is due to the year 0, which is far away: slopes would be shrunk to nothing. Numbers in products are therefore
+centred, wherever the terms without them are in the design, too, so that the design spans the same.
 """
 
 import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from supertopic.corpus.frames import BOOLEAN, CATEGORY, KINDS, NUMBER, Column, Frame
+from supertopic.corpus.frames import BOOLEAN, CATEGORY, DATE, KINDS, NUMBER, Column, Frame
 
 MOST_LEVELS = 200  # of a category
 MOST_COLUMNS = 2000  # that a design may make: their products with each other are kept
@@ -37,6 +41,7 @@ class SourceColumn:
     kind: str  # one of `corpus.frames.KINDS`
     levels: tuple[str, ...] = ()  # of a category; the first is the reference
     shares: tuple[float, ...] = ()  # of the levels in the first batch, which stand for a level that it did not have
+    mean: float = 0.0  # of numbers and dates in the first batch
 
     def check(self, column: Column, new_levels: str) -> None:
         """Refuse a column of another kind, or with levels that are not known."""
@@ -85,18 +90,36 @@ class Design:
     def by_name(self) -> dict[str, SourceColumn]:
         return {column.name: column for column in self.columns}
 
+    def atoms(self, names: Iterable[str], open_kinds: tuple[str, ...]) -> list[Term]:
+        """The products that are left if columns of some kinds may be left out."""
+        choices = [((name,), ()) if self.by_name[name].kind in open_kinds else ((name,),) for name in names]
+        return [tuple(itertools.chain(*atom)) for atom in itertools.product(*choices)]
+
     @cached_property
     def parts(self) -> list[list[Part]]:
         """For each term the products that it adds to those of earlier terms."""
         found, spanned = [], set[frozenset[str]]()
         for term in self.terms:
-            choices = [((name,), ()) if self.by_name[name].kind == CATEGORY else ((name,),) for name in term]
-            span = [tuple(itertools.chain(*names)) for names in itertools.product(*choices)]
-            new = [names for names in span if frozenset(names) not in spanned]
+            new = [names for names in self.atoms(term, (CATEGORY,)) if frozenset(names) not in spanned]
             spanned |= set(map(frozenset, new))
             kinds = ({name: self.by_name[name].kind != CATEGORY for name in names} for names in new)
             found.append(simplify([tuple(factors.items()) for factors in kinds]))
         return found
+
+    @cached_property
+    def spanned(self) -> set[frozenset[str]]:
+        """The products of columns that are combinations of covariates; a model has an intercept in any case."""
+        return {frozenset(), *(frozenset(atom) for term in self.terms for atom in self.atoms(term, (CATEGORY,)))}
+
+    def centres(self, part: Part) -> dict[str, float]:
+        """What is subtracted from the numbers of a product, if this leaves the span as it is."""
+        numbers = {name for name, _ in part if self.by_name[name].kind in (NUMBER, DATE)}
+        fixed = [name for name, full in part if not full and name not in numbers]
+        free = [name for name, full in part if full or name in numbers]
+        left = (frozenset({*fixed, *atom}) for atom in self.atoms(free, (CATEGORY, NUMBER, DATE)))
+        if len(part) > 1 and all(names in self.spanned for names in left if not numbers <= names):
+            return {name: self.by_name[name].mean for name in numbers}
+        return {}
 
     @cached_property
     def widths(self) -> list[int]:
@@ -127,23 +150,22 @@ class Design:
         """The level that others are compared with, for each category that has one."""
         return {name: level for levels in self.references for name, level in levels.items()}
 
-    def read(self, frame: Frame, n_docs: int) -> np.ndarray:
+    def shown_columns(self) -> str:
+        """The columns that are read, in words."""
+        return shown([column.name for column in self.columns])
+
+    def read(self, frame: Frame) -> np.ndarray:
         """The covariates of documents, (n_docs, P). Columns are found by name, those of an array by place."""
-        if len(frame) != n_docs:
-            raise ValueError(
-                f"X has {n_docs} documents but covariates has {len(frame)} rows; they must be equally many."
-            )
         if self.named and frame.named:
             places = [frame.place(column.name) for column in self.columns]
-        elif len(frame.names) != len(self.columns):
-            known = ", ".join(repr(column.name) for column in self.columns)
-            raise ValueError(
-                f"covariates has {len(frame.names)} columns without names, but the model was fitted with "
-                f"{len(self.columns)}: {known}."
-            )
-        else:
+        elif len(frame.names) == len(self.columns):
             places = list(range(len(self.columns)))
-        if not n_docs:
+        else:
+            raise ValueError(
+                f"covariates has {len(frame.names)} columns, but the model was fitted with {len(self.columns)}: "
+                f"{self.shown_columns()}."
+            )
+        if not len(frame):  # cells that are not there have no kind
             return np.zeros((0, len(self.names)))
         read = [frame.column(place) for place in places]
         for source, column in zip(self.columns, read, strict=True):
@@ -155,8 +177,9 @@ class Design:
         blocks = {own.name: own.encode(column) for own, column in zip(self.columns, columns, strict=True)}
         found = []
         for part in self._products():
-            factors = [blocks[name][:, self.by_name[name].first(full) :] for name, full in part]
-            with np.errstate(over="ignore"):  # what is too large is refused later
+            centre = self.centres(part)
+            factors = [blocks[name][:, self.by_name[name].first(full) :] - centre.get(name, 0.0) for name, full in part]
+            with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused later
                 found += [math.prod(cells) for cells in product([list(block.T) for block in factors])]
         return np.column_stack(found)
 
@@ -186,14 +209,16 @@ class Design:
 
     def to_json(self) -> str:
         """For a model file."""
-        columns = [[column.name, column.kind, column.levels, column.shares] for column in self.columns]
+        columns = [[getattr(column, field.name) for field in fields(column)] for column in self.columns]
         return json.dumps([columns, self.terms, self.new_levels, self.named])
 
     @classmethod
     def from_json(cls, text: str) -> "Design":
         """What `to_json` gave; anything may be in a file, so that `is_sound` comes next."""
         columns, terms, new_levels, named = json.loads(text)
-        read = (SourceColumn(name, kind, tuple(levels), tuple(shares)) for name, kind, levels, shares in columns)
+        read = (
+            SourceColumn(name, kind, tuple(levels), tuple(shares), mean) for name, kind, levels, shares, mean in columns
+        )
         return cls(tuple(read), tuple(map(tuple, terms)), new_levels, named)
 
     def is_sound(self, names: list[Any]) -> bool:
@@ -205,7 +230,9 @@ class Design:
             n_levels, shares = len(column.levels), np.array(column.shares, dtype=float)
             if column.kind not in KINDS or (n_levels > 0) != (column.kind == CATEGORY):
                 return False
-            if len(set(column.levels)) < n_levels or shares.shape != (n_levels,) or not np.isfinite(shares).all():
+            if len(set(column.levels)) < n_levels or shares.shape != (n_levels,):
+                return False
+            if not isinstance(column.mean, float) or not np.isfinite([column.mean, *shares]).all():
                 return False
         known = set(self.by_name)
         terms = all(set(term) <= known and len(set(term)) == len(term) <= MOST_FACTORS for term in self.terms)
@@ -247,7 +274,9 @@ def make_design(columns: Sequence[Column], terms: Sequence[Term], new_levels: st
             )
         times = Counter(column.values.tolist()) if column.kind == CATEGORY else Counter()
         shares = tuple(times[level] / len(column.values) for level in column.levels)
-        found.append(SourceColumn(column.name, column.kind, column.levels, shares))
+        with np.errstate(over="ignore"):
+            mean = float(column.values.mean()) if column.kind in (NUMBER, DATE) else 0.0
+        found.append(SourceColumn(column.name, column.kind, column.levels, shares, mean))
     long = next((term for term in terms if len(term) > MOST_FACTORS), None)
     if long is not None:
         raise ValueError(f"The formula has a product of {len(long)} columns; at most {MOST_FACTORS} are possible.")

@@ -38,6 +38,11 @@ class Formula(BaseEstimator):
         if self.new_levels not in NEW_LEVELS:
             raise ValueError(f"Formula: new_levels must be 'error' or 'mean', got {self.new_levels!r}.")
 
+    def has_sides(self) -> bool:
+        """Whether there may be a left side."""
+        self.check()
+        return "~" in self.text
+
     def parse(self, names: Sequence[str] | None = None) -> "Parsed":
         """The terms of the formula; `names` are the columns that "." stands for."""
         self.check()
@@ -80,7 +85,7 @@ def split_sides(text: str, names: Sequence[str] | None) -> tuple[list[Term], lis
         from formulaic.errors import FormulaicError
         from formulaic.parser import DefaultFormulaParser
     except ImportError as error:
-        raise ImportError(f"formula={text!r} needs formulaic: pip install \"supertopic[formula]\".") from error
+        raise ImportError(f'formula={text!r} needs formulaic: pip install "supertopic[formula]".') from error
     if any(int(power) > MOST_FACTORS for power in POWER.findall(text)):
         raise ValueError(f"formula={text!r} has a power above {MOST_FACTORS}; name the products that are meant.")
     try:
