@@ -137,6 +137,8 @@ def test_estimators_are_at_most_four_deep():
         ("llvmlite", {"kernels"}),
         ("safetensors", {"storage"}),
         ("pyarrow", {"corpus"}),
+        ("narwhals", {"corpus"}),
+        ("formulaic", {"model"}),
         ("ray", {"sampling"}),
         ("jinja2", {"report"}),
         ("matplotlib", {"report"}),

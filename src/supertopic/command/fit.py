@@ -13,13 +13,12 @@ from sklearn.model_selection import train_test_split
 from supertopic.command import options as opt
 from supertopic.command.cells import Column, as_number, as_whole, read_response
 from supertopic.command.evaluate import evaluate_logistic, evaluate_model
-from supertopic.command.models import make_model, make_vectorizer, make_word_vectorizer, read_priors
+from supertopic.command.models import formula_columns, make_model, make_vectorizer, make_word_vectorizer, read_priors
 from supertopic.command.show import MISSED, class_table, show_facts, show_model
 from supertopic.command.steps import err, note, out, plain_warnings, read_numbers, save_somewhere, write_page
 from supertopic.command.texts import ManyFiles, OneTable, is_many, open_texts
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.validation import check_engine
-from supertopic.model.formula import Formula
 from supertopic.report.summary import describe_covariates, describe_topics, missed_words
 
 
@@ -55,7 +54,7 @@ def fit(
         )
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
-    columns = covariate or (Formula(formula).parse().columns if formula else [])
+    columns = covariate or ([] if formula is None else formula_columns(formula))
     names = [label, *filter(None, (weight, exposure)), *columns]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells(label), response, separator, ["NA"] if missing is None else missing)

@@ -14,6 +14,7 @@ from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.texts import ANY_WORD, NOT_IN_TOPICS, TOPIC_WORD
+from supertopic.model.formula import Formula
 from supertopic.model.priors import Prior
 from supertopic.model.responses import NegativeBinomial, Response
 from supertopic.model.seeds import Seeds
@@ -90,6 +91,14 @@ def read_seeds(path: Path, strength: str) -> Seeds:
         raise ValueError(f"{path} has no rows: it needs a topic and a word in each.")
     number = as_number(strength)
     return Seeds(seeds, strength=strength if number is None else number, weights=pulls or "auto")
+
+
+def formula_columns(text: str) -> list[str]:
+    """The columns that a formula reads."""
+    parsed = Formula(text).parse()
+    if parsed.response is not None:
+        raise ValueError(f"--label names the response: leave '{parsed.response} ~' out of --formula {text!r}.")
+    return parsed.columns
 
 
 def need_response(model: TopicModel) -> Supervised:

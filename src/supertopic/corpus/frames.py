@@ -135,8 +135,7 @@ def typed(name: str, cells: Sequence[Any], kind: str | None) -> Sequence[Any]:
     texts = [cell for cell in cells if isinstance(cell, str)]
     if not texts or len(texts) < sum(cell is not None for cell in cells):
         return cells
-    readers = [READERS[kind]] if kind else [float, datetime.fromisoformat]
-    for reader in readers:
+    for reader in [READERS[kind]] if kind else [READERS[NUMBER], READERS[DATE]]:
         try:
             return [None if cell is None or cell.strip() == NA else reader(cell.strip()) for cell in cells]
         except ValueError:
@@ -209,10 +208,8 @@ def read_cells(name: str, cells: np.ndarray) -> Column:
         refuse_missing(name, int(np.isnan(cells).sum()), len(cells))
         return Column(name, NUMBER, cells.astype(float))
     refuse_missing(name, sum(map(is_missing, cells)), len(cells))
-    for kind, types in TYPES.items():
-        if all(isinstance(cell, types) for cell in cells):
-            break
-    else:
+    kind = next((kind for kind, types in TYPES.items() if all(isinstance(cell, types) for cell in cells)), None)
+    if kind is None:
         held = sorted({type(cell).__name__ for cell in cells})
         raise TypeError(unknown_kind(name, " and ".join(held)))
     if kind == CATEGORY:
@@ -254,13 +251,13 @@ def is_missing(value: Any) -> bool:
 def refuse_missing(name: str, n_missing: int, n_rows: int) -> None:
     if n_missing:
         raise ValueError(
-            f"The covariate {name!r} is missing in {n_missing:,} of {n_rows:,} rows. Leave these documents out, or fill "
-            "the column: text with a level of its own such as 'unknown', numbers with their mean."
+            f"The covariate {name!r} is missing in {n_missing:,} of {n_rows:,} rows. Leave these documents out, or "
+            "fill the column: text with a level of its own such as 'unknown', numbers with their mean."
         )
 
 
 def unknown_kind(name: str, held: str) -> str:
     return (
-        f"The covariate {name!r} holds {held} values; expected numbers, booleans, text, categories or dates. Convert the "
-        "column first."
+        f"The covariate {name!r} holds {held} values; expected numbers, booleans, text, categories or dates. Convert "
+        "the column first."
     )

@@ -277,8 +277,8 @@ def new_covariates(columns: CovariateColumns, covariates: Any, n_docs: int) -> n
     if covariates is None and n == 0:
         return np.zeros((n_docs, 0))
     if covariates is None:
-        own = f"{n} covariates" if design is None else f"the covariates {design.shown_columns()}"
-        raise ValueError(f"The model was fitted with {own}; pass covariates= here, too.")
+        fitted = f"{n} covariates" if design is None else f"the covariates {design.shown_columns()}"
+        raise ValueError(f"The model was fitted with {fitted}; pass covariates= here, too.")
     frame = frame_of(covariates, n_docs)
     if design is None and frame is None:
         Z = check_covariates(covariates, n_docs)

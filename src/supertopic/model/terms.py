@@ -250,7 +250,8 @@ class CovariateWeights(Term):
     @classmethod
     def from_tensors(cls, tensors: dict[str, np.ndarray], response: Response, shape: Shape) -> "CovariateWeights":
         design = Design.from_json(tensors["design"].item()) if "design" in tensors else None
-        columns, eta = CovariateColumns(*(tensors[name] for name in ("names", "mean", "scale")), design), tensors["eta"]
+        names, mean, scale, eta = (tensors[name] for name in ("names", "mean", "scale", "eta"))
+        columns = CovariateColumns(names, mean, scale, design)
         n = len(columns.names)
         expect(design is None or design.is_sound(columns.names.tolist()), "the design of the covariates")
         expect(eta.shape == (shape.n_chains, shape.n_draws, shape.n_columns, n), "the shape of the covariates' weights")
