@@ -722,7 +722,34 @@ CARD = [  # noticed in Numba's simulator
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
     m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key)", "rows.number(0)", "contract:device_new"),
 ]  # fmt: skip
-MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + CARD
+COLUMNS = [
+    m("corpus/frames", "years of 365 days", "- first) / (last - first)", "- first) / np.timedelta64(365, \"D\")", "design:dates"),
+    m("corpus/frames", "times of their own zones", "day.astimezone(UTC).replace(tzinfo=None)", "day.replace(tzinfo=None)", "design:dates"),
+    m("corpus/frames", "levels in the order of documents", "found = sorted(set(values)) if levels", "found = list(dict.fromkeys(values)) if levels", "design"),
+    m("corpus/frames", "enums are sorted", "return list(map(str, series.dtype.categories))", "return None", "design:levels_order"),
+    m("corpus/frames", "categories of pandas are sorted", "hasattr(series.to_native(), \"cat\")", "False", "design:levels_order"),
+    m("corpus/frames", "NaN of polars is a number", "refuse_missing(name, int(np.isnan(values).sum()), len(values))", "pass", "design:named"),
+    m("corpus/frames", "a slip makes a category", "if len(numbers) > FEW:", "if False:", "design:cells"),
+    m("corpus/frames", "levels that look like numbers", "if kind == CATEGORY:\n        return [cell if", "if False:\n        return [cell if", "design:number_level design:cells"),
+    m("model/design", "the last level is the reference", "return int(not full and len(self.levels) > 1)", "return 0", "design"),
+    m("model/design", "numbers in products are not centred", "return {name: self.by_name[name].mean for name in numbers}", "return {}", "design:formulas design:slopes"),
+    m("model/design", "centred where the span changes", "if len(part) > 1 and all(names in self.spanned for names in left if not numbers <= names):", "if len(part) > 1:", "design:formulas"),
+    m("model/design", "contrasts of the intercept forgotten", "if frozenset(names) not in spanned]", "]", "design:formulas"),
+    m("model/design", "half of a merged pair stays", "simplify([known for known in found if known != other] + [merged])", "simplify(found + [merged])", "design:formulas"),
+    m("model/design", "new levels are the reference", "rows = np.vstack([np.eye(len(self.levels)), self.shares])", "rows = np.vstack([np.eye(len(self.levels)), 0 * np.array(self.shares)])", "design:mean"),
+    m("model/design", "columns by their places", "if self.named and frame.named:", "if False:", "design:hand_made"),
+    m("model/design", "another reference, the same names", "{(c.name, c.kind, c.levels) for c in design.columns}", "{(c.name, c.kind) for c in design.columns}", "design:prior"),
+    m("model/design", "the last factor the fastest", "(list(cells[::-1]) for cells in itertools.product(*factors[::-1]))", "(list(cells) for cells in itertools.product(*factors))", "design:formulas"),
+    m("model/design", "the label of the reference for all", "len(term) == len(categories) == 1 and not len(there)", "len(term) == len(categories) == 1", "design:mean design:explanations"),
+    m("model/priors", "precision above the diagonal", "low, high = np.sort([at[rows], at[cols]], axis=0)", "high, low = at[rows], at[cols]", "design:prior"),
+    m("model/priors", "covariates where they were", "at = np.r_[:n_theirs, n_topics + ours]", "at = np.r_[:n_theirs, n_topics + np.sort(ours)]", "design:prior"),
+    m("model/priors", "another covariate's unit", "standard = earlier.covariates.take(ours)", "standard = earlier.covariates", "design:prior"),
+    m("model/terms", "one contrast for the column", "added[:, :, places].sum(axis=2)", "added[:, :, places].max(axis=2)", "design:explanations"),
+    m("report/explain", "a covariate in the place of the intercept", "others.get(label, 0.0) + draws", "draws", "design:explanations"),
+    m("estimators/encoding", "y beside a left side", "if name is not None and y is not None:", "if False:", "design:left"),
+    m("estimators/parameters", "a checkpoint of any formula", "identity[\"formula\"] = formula and formula.get_params()", "identity[\"formula\"] = None", "design:checkpoint"),
+]  # fmt: skip
+MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + COLUMNS + CARD
 
 
 def arguments(tests: str) -> list[list[str]]:

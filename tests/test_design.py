@@ -594,7 +594,9 @@ def test_explanations_name_the_level_of_a_document(corpus, ratings, fitted):
     named = SLDARegressor(3, **RUN).fit(
         corpus.X, ratings, covariates=FRAME.rename(columns={"year": "intercept"})[["intercept"]]
     )
-    why = named.explain(corpus.X[:1], covariates=pd.DataFrame({"intercept": [1995]}))
+    new = pd.DataFrame({"intercept": [1999]})
+    why = named.explain(corpus.X[:1], covariates=new)
+    np.testing.assert_allclose(why.omega, named.predict(corpus.X[:1], covariates=new))
     np.testing.assert_allclose(why.constant + why.covariates + why.total.sum(axis=0), why.omega)
 
 

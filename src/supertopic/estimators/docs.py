@@ -170,8 +170,8 @@ X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
     Texts, or word counts. Texts are a list, an array or a Series of strings; missing ones (None, NaN) are empty.
 y : array-like of shape (n_docs,) or (n_docs, n_columns)
     The response: for classifiers classes of any kind, or a 0/1 indicator matrix of labels, of which a DataFrame's
-    columns are the names; for regressors numbers. It is left out if `formula` names it. NaN, None and pandas' NA (and a classifier's `missing_label`) mean
-    unknown, and such a document adds its words only.
+    columns are the names; for regressors numbers. NaN, None and pandas' NA (and a classifier's `missing_label`) mean
+    unknown, and such a document adds its words only. It is left out if `formula` names its column.
 sample_weight : array-like of shape (n_docs,), optional
     Multiplies c for each document; 0 makes its response unknown.
 covariates : data frame, or array-like of shape (n_docs, n_covariates), optional
