@@ -729,7 +729,7 @@ COLUMNS = [
     m("corpus/frames", "enums are sorted", "return list(map(str, series.dtype.categories))", "return None", "design:levels_order"),
     m("corpus/frames", "categories of pandas are sorted", "hasattr(series.to_native(), \"cat\")", "False", "design:levels_order"),
     m("corpus/frames", "NaN of polars is a number", "refuse_missing(name, int(np.isnan(values).sum()), len(values))", "pass", "design:named"),
-    m("corpus/frames", "a slip makes a category", "if len(numbers) > FEW:", "if False:", "design:cells"),
+    m("corpus/frames", "a misspelt number makes a category", "if len(numbers) > FEW:", "if False:", "design:cells"),
     m("corpus/frames", "levels that look like numbers", "if kind == CATEGORY:\n        return [cell if", "if False:\n        return [cell if", "design:number_level design:cells"),
     m("model/design", "the last level is the reference", "return int(not full and len(self.levels) > 1)", "return 0", "design"),
     m("model/design", "numbers in products are not centred", "return {name: self.by_name[name].mean for name in numbers}", "return {}", "design:formulas design:slopes"),

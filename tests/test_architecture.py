@@ -152,6 +152,11 @@ def test_a_package_is_imported_in_one_room(package, only):
     assert only <= users <= only | {"baselines"}
 
 
+@pytest.mark.parametrize(("package", "only"), [("narwhals", "corpus.frames"), ("formulaic", "model.formula")])
+def test_a_package_is_imported_in_one_file(package, only):
+    assert {module_of(path) for path in FILES if any(n.split(".")[0] == package for n in imports(path))} == {only}
+
+
 def top_level_imports(path: Path) -> set[str | None]:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     return {node.module for node in body if isinstance(node, ast.ImportFrom)}

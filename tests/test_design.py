@@ -3,6 +3,7 @@
 import csv
 import datetime as dt
 import json
+import pickle
 import sys
 import warnings
 from decimal import Decimal
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 import supertopic
 from supertopic import Formula, Prior, SLDAClassifier, SLDACountRegressor, SLDARegressor
@@ -442,6 +445,15 @@ def test_clones_searches_and_cross_validation(corpus, ratings):
     assert search.best_params_ == {"formula": "critic * year"} and scores[0].mean() > 0.5
     choice = supertopic.choose_topics(clone(model), corpus.X, ratings, [2], covariates=FRAME)
     assert choice.rows[0]["score"] > 0.5
+
+
+def test_pipelines_and_pickles(ratings):
+    texts = [f"{'goal match' if i % 2 else 'vote law'} word{i % 9}" for i in range(N)]
+    pipeline = make_pipeline(CountVectorizer(), SLDARegressor(2, **RUN))
+    pipeline.fit(texts, ratings, sldaregressor__covariates=FRAME)
+    expected = pipeline.predict(texts, covariates=FRAME)
+    again = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(again.predict(texts, covariates=pl.DataFrame(FRAME)), expected)
 
 
 # batches, priors, checkpoints, files

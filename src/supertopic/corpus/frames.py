@@ -141,7 +141,7 @@ def typed(name: str, cells: Sequence[Any], kind: str | None) -> Sequence[Any]:
         except ValueError:
             continue
     numbers = {text for text in texts if is_number(text)}
-    if len(numbers) > FEW:  # a slip of the pen would make each of them a level
+    if len(numbers) > FEW:  # one misspelt number would make each of them a level
         strange = next(text for text in texts if text not in numbers)
         raise ValueError(
             f"The column {name!r} has {len(numbers):,} different numbers, but also {strange[:40]!r}; a column of "
