@@ -11,8 +11,9 @@ SHARED = {
     "y": ("array-like of shape (n_docs,) or (n_docs, n_columns)", "The responses of these documents."),
     "sample_weight": ("array-like of shape (n_docs,), optional", "The weight of each document."),
     "covariates": (
-        "array-like of shape (n_docs, n_covariates), optional",
-        "The covariates of these documents; needed if the model was fitted with some.",
+        "data frame, or array-like of shape (n_docs, n_covariates), optional",
+        "The covariates of these documents; needed if the model was fitted with some. Columns of a frame are found by "
+        "name, and others are ignored.",
     ),
     "exposure": (
         "array-like of shape (n_docs,), optional",
@@ -82,7 +83,7 @@ SECTIONS = {"Parameters", "Attributes"}
 # methods that the library itself calls, or that estimators of one's own override: CONTRIBUTING describes them
 INTERNAL = {
     "make_response", "check_parameters", "fit_corpus", "Seeds.check", "Seeds.places", "Seeds.means", "Seeds.names",
-    "Prior.check",
+    "Prior.check", "Formula.check", "Formula.parse", "Formula.has_sides",
 }  # fmt: skip
 
 

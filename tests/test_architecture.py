@@ -137,6 +137,8 @@ def test_estimators_are_at_most_four_deep():
         ("llvmlite", {"kernels"}),
         ("safetensors", {"storage"}),
         ("pyarrow", {"corpus"}),
+        ("narwhals", {"corpus"}),
+        ("formulaic", {"model"}),
         ("ray", {"sampling"}),
         ("jinja2", {"report"}),
         ("matplotlib", {"report"}),
@@ -148,6 +150,11 @@ def test_a_package_is_imported_in_one_room(package, only):
         path.relative_to(SOURCE).parts[0] for path in FILES if any(n.split(".")[0] == package for n in imports(path))
     }
     assert only <= users <= only | {"baselines"}
+
+
+@pytest.mark.parametrize(("package", "only"), [("narwhals", "corpus.frames"), ("formulaic", "model.formula")])
+def test_a_package_is_imported_in_one_file(package, only):
+    assert {module_of(path) for path in FILES if any(n.split(".")[0] == package for n in imports(path))} == {only}
 
 
 def top_level_imports(path: Path) -> set[str | None]:

@@ -583,8 +583,8 @@ def test_options_are_named_as_they_are(command, tmp_path):
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("text", "label", "author"), *rows])
     given = ("fit", path, "--text", "text", "--label", "label", "-o", tmp_path / "m", *FAST)
-    message = command(*given, "--covariate", "author", code=1)
-    assert "Row 1 of author holds 'author 0', which is not a number; --covariate needs numbers" in message
+    message = command(*given, "--weight", "author", code=1)
+    assert "Row 1 of author holds 'author 0', which is not a number; --weight needs numbers" in message
     assert "--test-size is a share from 0 to 1, such as 0.2 for a fifth of the documents, got 20" in command(
         *given, "--test-size", "20", code=1
     )

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -135,10 +136,10 @@ def test_words_are_learned_from_a_part_of_many_documents(files, monkeypatch, pai
 def test_weights_covariates_and_checkpoints(files, tmp_path):
     more = {"text": "body", "label": "team", "weight": "calls", "covariates": ["stars"]}
     model = SLDAClassifier(**RUN).fit_files(files, **more, checkpoint=tmp_path / "there")
-    stars, calls = np.arange(300) % 5.0, np.arange(300) % 7
-    same(model, SLDAClassifier(**RUN).fit(TEXTS, CLASSES, calls, covariates=stars[:, None]))
+    frame, calls = pd.DataFrame({"stars": np.arange(300) % 5.0}), np.arange(300) % 7
+    same(model, SLDAClassifier(**RUN).fit(TEXTS, CLASSES, calls, covariates=frame))
     again = SLDAClassifier(**RUN | {"n_draws": 6}).fit_files(files, **more, checkpoint=tmp_path / "there")
-    same(again, SLDAClassifier(**RUN | {"n_draws": 6}).fit(TEXTS, CLASSES, calls, covariates=stars[:, None]))
+    same(again, SLDAClassifier(**RUN | {"n_draws": 6}).fit(TEXTS, CLASSES, calls, covariates=frame))
     topics = LDA(4, burn_in=4, n_draws=2, random_state=0).fit_files(files, text="body")
     assert topics.doc_topic_.shape == (300, 4)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from supertopic.estimators.lda import LDA
     from supertopic.estimators.registration import Registration
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+    from supertopic.model.formula import Formula
     from supertopic.model.priors import Prior
     from supertopic.model.seeds import Seeds
     from supertopic.report.explain import explain
@@ -27,6 +28,7 @@ __all__ = [
     "Choice",
     "ChoiceDisplay",
     "CoefficientDisplay",
+    "Formula",
     "MedLDAClassifier",
     "Prior",
     "Registration",
@@ -53,6 +55,7 @@ _HOMES = {
     "Registration": "estimators.registration",
     "Choice": "estimators.choose",
     "choose_topics": "estimators.choose",
+    "Formula": "model.formula",
     "Prior": "model.priors",
     "Seeds": "model.seeds",
     "explain": "report.explain",

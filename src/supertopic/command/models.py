@@ -8,11 +8,13 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.command.cells import as_number, as_numbers, indicators, split_labels
 from supertopic.command.steps import Table, load, read_numbers
+from supertopic.corpus.frames import NUMBER
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.texts import ANY_WORD, NOT_IN_TOPICS, TOPIC_WORD
+from supertopic.model.formula import Formula
 from supertopic.model.priors import Prior
 from supertopic.model.responses import NegativeBinomial, Response
 from supertopic.model.seeds import Seeds
@@ -91,6 +93,14 @@ def read_seeds(path: Path, strength: str) -> Seeds:
     return Seeds(seeds, strength=strength if number is None else number, weights=pulls or "auto")
 
 
+def formula_columns(text: str) -> list[str]:
+    """The columns that a formula reads."""
+    parsed = Formula(text).parse()
+    if parsed.response is not None:
+        raise ValueError(f"--label names the response: leave '{parsed.response} ~' out of --formula {text!r}.")
+    return parsed.columns
+
+
 def need_response(model: TopicModel) -> Supervised:
     """The model, if it has a response."""
     if not isinstance(model, Supervised):
@@ -101,14 +111,34 @@ def need_response(model: TopicModel) -> Supervised:
 def read_beside(
     model: TopicModel, path: Path, table: Table, exposure: str | None, covariate: list[str] | None, weight: str | None
 ) -> dict[str, Any]:
-    """Columns of numbers for the model of a file; its covariates have their own names or those given."""
-    response, term = model.posterior_.response, model.posterior_.covariates
+    """Columns for the model of a file; its covariates have their own names or those given."""
+    response = model.posterior_.response
     if exposure is not None and response.kind != "count":
         raise ValueError(f"--exposure goes with a model of counts, but {path} is a {type(model).__name__}.")
     if exposure is None and isinstance(response, NegativeBinomial) and response.exposed:
         raise ValueError(f"{path} was fitted with an exposure; --exposure names its column here.")
-    own = [] if term is None else [str(name) for name in term.columns.names]
-    return read_numbers(table.__getitem__, weight, exposure, covariate or own)
+    kinds = covariate_kinds(model)
+    return read_numbers(table.__getitem__, weight, exposure, with_names(kinds, covariate or list(kinds)), kinds)
+
+
+def covariate_kinds(model: TopicModel) -> dict[str, str]:
+    """The columns that a fitted model reads beside the texts, and the kind of each."""
+    term = model.posterior_.covariates
+    if term is None:
+        return {}
+    if term.columns.design is None:
+        return {str(name): NUMBER for name in term.columns.names}
+    return {column.name: column.kind for column in term.columns.design.columns}
+
+
+def with_names(kinds: dict[str, str], given: list[str]) -> dict[str, str]:
+    """What is given for each covariate of a model, in their order."""
+    if len(given) != len(kinds):
+        names = ", ".join(kinds) or "none"
+        raise ValueError(
+            f"--covariate is given {len(given)} times, but the model has {len(kinds)} covariates: {names}."
+        )
+    return dict(zip(kinds, given, strict=True))
 
 
 def known_response(

@@ -24,6 +24,7 @@ MULTICLASS = "For three classes or more: shared or separate topics, or stick_bre
 SEEDS = "A table of seed words for topics, with the columns topic and word, and optionally class."
 ORDER = "Rank words by frex (frequency and exclusivity), by probability, or by lift (exclusivity)."
 PRIORITY = "prediction, or topics: words then explain only what topics leave."
+FORMULA = "Which columns help to predict, and which products of them, such as 'critic * year'."
 HELD_OUT = "Share of the labelled documents that no topic learns from; weights are estimated on them."
 
 # documents and responses
@@ -40,7 +41,10 @@ Separator = Annotated[str, Option(help="What separates the labels in one cell.")
 Missing = Annotated[list[str] | None, Option(help=MISSING, show_default="NA")]
 Weight = Annotated[str | None, Option(help="The column with the weight of each document.")]
 Exposure = Annotated[str | None, Option(help="For counts: the column with the exposure.")]
-Covariate = Annotated[list[str] | None, Option(help="A column of numbers that helps to predict; may be repeated.")]
+Covariate = Annotated[
+    list[str] | None, Option(help="A column of numbers, text or dates that helps to predict; may be repeated.")
+]
+FormulaText = Annotated[str | None, Option("--formula", help=FORMULA)]
 KnownCovariate = Annotated[list[str] | None, Option(help="Covariates in the fit's order, if they have other names.")]
 TestSize = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
 Folder = Annotated[Path | None, Option(help="For many files: where tokens are stored, a folder that all machines see.")]
@@ -102,6 +106,6 @@ AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes a
 TopWords = Annotated[int, Option("--words", "-n", help="Words to show for each topic.")]
 By = Annotated[Order, Option(metavar="ORDER", help=ORDER)]
 GivenText = Annotated[str, Option("--text", help="The text itself; - reads it from the standard input.")]
-GivenCovariate = Annotated[list[float] | None, Option(help="The covariates of the text, in their order.")]
+GivenCovariate = Annotated[list[str] | None, Option(help="The covariates of the text, in their order.")]
 GivenExposure = Annotated[float | None, Option(help="For counts: the exposure of the text.")]
 Figure = Annotated[Path | None, Option(help="Write a figure here: .png, .svg or .pdf.", callback=check_place)]

@@ -13,9 +13,10 @@ from rich.markup import escape
 
 from supertopic.command import options as opt
 from supertopic.command.evaluate import class_scores
-from supertopic.command.models import need_response, read_beside
+from supertopic.command.models import covariate_kinds, need_response, read_beside, with_names
 from supertopic.command.steps import Table, check_place, load, note, out
 from supertopic.command.texts import is_many
+from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
 from supertopic.estimators.base import TopicModel
@@ -139,9 +140,13 @@ def explain(
     as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Show why a text gets its prediction: what each of its words adds, through its topics and by itself."""
-    beside: dict[str, Any] = {"covariates": [covariate]} if covariate else {}
-    beside |= {"exposure": [exposure]} if exposure is not None else {}
-    found = need_response(load(model)).explain(sys.stdin.read() if text == "-" else text, **beside)
+    estimator = need_response(load(model))
+    beside: dict[str, Any] = {"exposure": [exposure]} if exposure is not None else {}
+    if covariate:
+        kinds = covariate_kinds(estimator)
+        cells = {name: [cell] for name, cell in with_names(kinds, covariate).items()}
+        beside["covariates"] = frame_of_cells(cells, kinds)
+    found = estimator.explain(sys.stdin.read() if text == "-" else text, **beside)
     if as_json:
         facts = found._asdict() | {"through_topics": found.through_topics, "direct": found.direct}
         facts |= {"constant": found.constant, "covariates": found.covariates}

@@ -72,11 +72,12 @@ def covariate_tables(posterior: Posterior) -> list[Table]:
     rows = describe_covariates(posterior)
     if not rows:
         return []
-    classes = "class" in rows[0]
-    table = Table("covariate", *["class"] * classes, "weight", "90 % interval", title="Covariates, for a unit of each")
+    classes, levels = "class" in rows[0], any("compared_with" in row for row in rows)
+    names = ["covariate", *["compared with"] * levels, *["class"] * classes, "weight", "90 % interval"]
+    table = Table(*names, title="Covariates, for a unit of each")
     for row in rows:
-        cells = [escape(row["covariate"])] + ([escape(str(row["class"]))] if classes else [])
-        table.add_row(*cells, f"{row['weight']:+.2g}", span(row))
+        cells = [row["covariate"], *[row.get("compared_with", "")] * levels, *[str(row.get("class"))] * classes]
+        table.add_row(*map(escape, cells), f"{row['weight']:+.2g}", span(row))
     return [table]
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from rich.markup import escape
 from sklearn.pipeline import Pipeline
 
 import supertopic
-from supertopic.command.cells import NamedColumns, as_numbers
+from supertopic.command.cells import as_numbers
+from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.tables import column, read_table
 from supertopic.estimators.base import TopicModel
 
@@ -87,13 +88,16 @@ class Table:
 
 
 def read_numbers(
-    cells_of: Callable[[str], list[Any]], weight: str | None, exposure: str | None, covariates: list[str] | None
-) -> dict[str, Any]:
-    """Columns of numbers beside the texts, as arguments of `fit` and `predict`."""
+    cells_of: Callable[[str], list[Any]], weight: str | None, exposure: str | None, covariates: Mapping[str, str],
+    kinds: Mapping[str, str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Columns beside the texts, as arguments of `fit` and `predict`.
+
+    `covariates` has the column of each covariate by its name in the model, `kinds` what a fitted model knows of it.
+    """
     found: dict[str, Any] = {}
     if covariates:
-        values = [as_numbers(cells_of(name), name, "--covariate") for name in covariates]
-        found["covariates"] = NamedColumns(np.column_stack(values), covariates)
+        found["covariates"] = frame_of_cells({name: cells_of(column) for name, column in covariates.items()}, kinds)
     for name, option, wanted in (("sample_weight", "--weight", weight), ("exposure", "--exposure", exposure)):
         if wanted:
             found[name] = as_numbers(cells_of(wanted), wanted, option)

@@ -137,7 +137,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
         if features is not None and not getattr(self, "calibrate", True):
             raise ValueError("features need calibrate=True: their weights are learned together with calibration.")
-        given = Given(y, sample_weight, covariates, exposure, classes, features)
+        given = Given(y, sample_weight, covariates, exposure, classes, features, getattr(self, "formula", None))
         corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)
@@ -178,7 +178,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         covariates : sequence of str
-            The columns with numbers that enter the prediction beside the topics.
+            The columns that enter the prediction beside the topics; by default those of `formula`, if there is one.
         checkpoint, checkpoint_every : path and seconds, optional
             As in `fit`.
         ...

@@ -53,6 +53,10 @@ prior : Prior, fitted model or pipeline, optional
 vectorizer : CountVectorizer, optional
     How texts become the words of topics. By default stop words, numbers and left-overs of markup are left out, and so
     are words of a single document if there are 100 documents or more. Counts need no vectorizer.
+formula : str or Formula, optional
+    Which columns of the data frame `covariates` are used, and which products of them: "critic + year + critic:year", or
+    `Formula("critic * year", new_levels="mean")`. By default all columns are, without products. With a left side,
+    "rating ~ critic", y is a column of the frame, too. Needs `pip install "supertopic[formula]"`.
 start : {"mean", "paper"}, default="mean"
     lambda before the first iteration: its mean where nothing is known yet, or 1 as in the paper, with which a chain
     with c > 4 may never recover from its first weights.
@@ -125,7 +129,9 @@ held_out_ : dict
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each; the mean is over all chains.
 covariate_names_ : ndarray of shape (n_covariates,)
-    The covariates' names: those of a DataFrame's columns, or numbers.
+    The covariates' names: those of a frame's columns, with their levels ("critic[B]"), or numbers.
+covariate_reference_ : dict
+    The level that the others are compared with, for each column of text or categories: {"critic": "A"}.
 components_ : ndarray of shape (n_topics, n_words)
     Counts of each word in each topic, as in scikit-learn: means over the chains that have the topic.
 topic_word_ : ndarray of shape (n_topics, n_words)
@@ -165,11 +171,14 @@ X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
 y : array-like of shape (n_docs,) or (n_docs, n_columns)
     The response: for classifiers classes of any kind, or a 0/1 indicator matrix of labels, of which a DataFrame's
     columns are the names; for regressors numbers. NaN, None and pandas' NA (and a classifier's `missing_label`) mean
-    unknown, and such a document adds its words only.
+    unknown, and such a document adds its words only. It is left out if `formula` names its column.
 sample_weight : array-like of shape (n_docs,), optional
     Multiplies c for each document; 0 makes its response unknown.
-covariates : array-like of shape (n_docs, n_covariates), optional
-    Numbers that are known of each document and enter omega beside its topics; `predict` needs them, too.
+covariates : data frame, or array-like of shape (n_docs, n_covariates), optional
+    What is known of each document and enters omega beside its topics; `predict` needs it, too. A frame of pandas,
+    polars, pyarrow or another library that Narwhals knows, or an array, may have numbers, booleans (0 and 1), dates
+    (years: 2020.5 is the middle of 2020), and text or categories, whose levels are compared with the first one.
+    Columns of a frame are found by name in `predict`.
 features : array-like or sparse matrix of shape (n_docs, n_features), optional
     Further numbers of each document, such as a sentence embedding. Their weights are learned after the topics, by ridge
     regression, so that topics stay as they are; held-out documents decide how much they contribute. `predict` needs
@@ -188,6 +197,7 @@ checkpoint, checkpoint_every : path and seconds, optional
 LDA_HAS_NOT = (
     "coef_", "prediction_draws_", "coef_draws_", "word_coef_", "training_draws_", "intercept_", "held_out_",
     "prediction_intercept_", "empty_documents_", "covariate_coef_", "covariate_names_",
+    "covariate_reference_",
 )  # fmt: skip
 
 

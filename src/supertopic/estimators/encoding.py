@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
+from supertopic.corpus.frames import read_frame
 from supertopic.corpus.source import Corpus
 from supertopic.estimators.validation import (
     describe_covariates,
@@ -16,6 +17,7 @@ from supertopic.estimators.validation import (
     warn_of_many_topics,
 )
 from supertopic.inference.beside import LinearInputs
+from supertopic.model.formula import as_formula
 from supertopic.model.posterior import Posterior
 from supertopic.model.priors import check_discount
 from supertopic.model.responses.base import Encoded, Response
@@ -32,6 +34,7 @@ class Given(NamedTuple):
     exposure: Any = None
     classes: Any = None
     features: Any = None
+    formula: Any = None
 
 
 def check_sizes(corpus: Corpus, n_topics: int, n_chains: int, previous: Posterior | None, discount: Any) -> None:
@@ -55,7 +58,7 @@ def encode_documents(
     if weight.max() * response.c > MOST:
         raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * response.c:g}.")
     if previous is None:
-        columns, Z = describe_covariates(given.covariates, len(lengths))
+        columns, Z = describe_covariates(given.covariates, len(lengths), as_formula(given.formula))
     else:
         columns = no_covariates() if previous.covariates is None else previous.covariates.columns
         Z = new_covariates(columns, given.covariates, len(lengths))
@@ -63,6 +66,20 @@ def encode_documents(
     logs = None if given.exposure is None else log_exposure(given.exposure, len(lengths))
     encoded = response.encode(given.y, weight, logs, given.classes, sums)
     return corpus.with_target(encoded.target._replace(covariates=columns.standard(Z))), encoded, columns
+
+
+def response_of(given: Any, y: Any, covariates: Any) -> Any:
+    """y as it was given, or the column that the left side of a formula names."""
+    formula = as_formula(given)
+    if formula is None or not formula.has_sides():
+        return y
+    frame = None if covariates is None else read_frame(covariates)
+    if frame is None or not frame.named:
+        raise ValueError(f"formula={formula.text!r} needs covariates=, a data frame with its columns.")
+    name = formula.parse(frame.names).response
+    if name is not None and y is not None:
+        raise ValueError(f"formula={formula.text!r} says that y is the column {name!r}: leave y out, or the left side.")
+    return y if name is None else frame.response(name)
 
 
 def with_features(inputs: LinearInputs, given: Given, previous: Posterior | None, n_docs: int) -> LinearInputs:

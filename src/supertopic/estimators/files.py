@@ -13,6 +13,7 @@ from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.lda import LDA
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.model.formula import Formula
 from supertopic.model.seeds import Seeds
 from supertopic.model.terms import expect
 from supertopic.storage.container import read_file, write_file
@@ -24,6 +25,7 @@ KINDS: dict[str, type[TopicModel]] = {
     kind.__name__: kind for kind in (LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
 }
 OF_TEXTS = ("vectorizer_", "word_vectorizer_")  # of a model that was fitted to texts
+OF_PARTS: dict[str, type[Seeds] | type[Formula]] = {"seeds": Seeds, "formula": Formula}  # parameters with parameters
 ELSEWHERE = ("device", "engine", "prior")  # parameters that are not kept: a file may be read anywhere, by itself
 MAX_JOBS = 4096
 
@@ -167,8 +169,9 @@ def _plain(value: Any, name: str) -> Any:
         return None  # the posterior keeps the seed that was drawn from it
     if isinstance(value, CountVectorizer):
         return {"vectorizer": _vectorizer(value)}
-    if isinstance(value, Seeds):
-        return {"seeds": {key: _plain(item, name) for key, item in value.get_params().items()}}
+    for kind, parts in OF_PARTS.items():
+        if isinstance(value, parts):
+            return {kind: {key: _plain(item, name) for key, item in value.get_params().items()}}
     if isinstance(value, set | frozenset):
         return {"set": sorted(value)}
     if isinstance(value, tuple):
@@ -191,8 +194,8 @@ def _unplain(value: Any) -> Any:
             return {key: _unplain(item) for key, item in content}
         if kind == "vectorizer":
             return _read_vectorizer(content, None)
-        if kind == "seeds":
-            return Seeds(**{key: _unplain(item) for key, item in content.items()})
+        if kind in OF_PARTS:
+            return OF_PARTS[kind](**{key: _unplain(item) for key, item in content.items()})
         kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}
         return kinds[kind](content)
     return [_unplain(item) for item in value] if isinstance(value, list) else value

@@ -12,12 +12,14 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 
+from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.source import Corpus
 from supertopic.corpus.spool import Each, Files, Library, Spool, is_docword, open_library
 from supertopic.estimators.texts import TextReader, keep_reader, topic_vectorizer, word_vectorizer
 from supertopic.inference.beside import LinearInputs
 from supertopic.inference.checkpoint import temporary_folder
 from supertopic.inference.fit import Checkpointing
+from supertopic.model.formula import as_formula
 from supertopic.model.responses import Response
 from supertopic.warn import warn
 
@@ -49,6 +51,13 @@ def fit_from_files(
     features: Any = None,
 ) -> None:  # fmt: skip
     """Fit a model: see `TopicModel.fit_files`. `columns` names those of the label, weights and exposure."""
+    formula = as_formula(getattr(model, "formula", None))
+    if formula is not None:
+        parsed = formula.parse(list(covariates) or None)
+        covariates = covariates or parsed.columns
+        if parsed.response is not None and columns["label"] is not None:
+            raise ValueError(f"formula={formula.text!r} names the response, and so does label={columns['label']!r}.")
+        columns = columns | {"label": columns["label"] or parsed.response}
     names = [name for name in (*columns.values(), *covariates) if name]
     given = vectorizer or model.vectorizer
     with ExitStack() as inside:
@@ -61,7 +70,7 @@ def fit_from_files(
             name: library.numbers(column) for name, column in columns.items() if column and name != "label"
         }
         if covariates:
-            known["covariates"] = np.column_stack([library.numbers(name) for name in covariates])
+            known["covariates"] = frame_of_cells({name: library.columns[name] for name in covariates})
         known |= {"y": read_label(model, library, columns["label"]), "features": features}
         fit_library(model, library, documents, known, checkpointing, given, each)
 

@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from supertopic.estimators.validation import check_engine
 from supertopic.inference.chains import INITS, Config
+from supertopic.model.formula import as_formula
 from supertopic.model.responses.values import LEAST, MOST
 from supertopic.model.seeds import as_seeds
 from supertopic.model.state import Priors
@@ -102,9 +103,10 @@ def make_seed(random_state: Any) -> int | None:
 
 def make_config(kind: str, parameters: dict[str, Any], n_words: int, seed: int | None) -> Config:
     """How an estimator of this kind, with these parameters, is fitted."""
-    seeds = as_seeds(parameters["seeds"])
+    seeds, formula = as_seeds(parameters["seeds"]), as_formula(parameters.get("formula"))
     identity = {name: value for name, value in parameters.items() if name not in ELSEWHERE}
     identity |= {"kind": kind, "seed": seed, "seeds": seeds and seeds.get_params()}
+    identity["formula"] = formula and formula.get_params()
     same = [
         "n_topics",
         "init",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 
-from supertopic.estimators.texts import is_missing
+from supertopic.corpus.frames import is_missing
 from supertopic.estimators.validation import check_level
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import draw_interval

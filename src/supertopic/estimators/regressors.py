@@ -106,7 +106,7 @@ class SLDARegressor(TopicRegressor):
         words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
         alpha: ArrayLike | None = None, beta: float = 0.01,
         optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
-        vectorizer: Any = None,
+        vectorizer: Any = None, formula: Any = None,
         init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None, n_draws: int = 20,
         n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
         n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
@@ -199,7 +199,7 @@ class SLDACountRegressor(TopicRegressor):
         words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
         alpha: ArrayLike | None = None, beta: float = 0.01,
         optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
-        vectorizer: Any = None,
+        vectorizer: Any = None, formula: Any = None,
         init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None, n_draws: int = 20,
         n_chains: int = 4, sampler: str = "auto", predict_sweeps: int = 40,
         n_jobs: int | None = None, device: str = "cpu", engine: str = "threads", random_state: Any = None,
@@ -218,8 +218,8 @@ class SLDACountRegressor(TopicRegressor):
 
     @documented_fit
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, exposure: ArrayLike | None = None,
-        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
+        exposure: ArrayLike | None = None, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip

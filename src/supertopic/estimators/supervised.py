@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
+from supertopic.estimators.encoding import response_of
 from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.placebo import placebo
 from supertopic.estimators.texts import check_vectorizer, read_new, read_texts
@@ -26,6 +27,8 @@ from supertopic.estimators.validation import (
 )
 from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
+from supertopic.model.formula import as_formula
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import draw_interval
 from supertopic.report import summary
 from supertopic.report.diagnose import Diagnosis, diagnose_response
@@ -49,12 +52,16 @@ class Supervised(TopicModel):
     words: Any
     priority: str
     held_out: Any
+    formula: Any
     _numbers = (*TopicModel._numbers, "nu2", "c")
 
     def check_parameters(self) -> None:
         super().check_parameters()
         if not isinstance(self.words, bool | np.bool_):
             check_vectorizer("words", self.words)
+        formula = as_formula(self.formula)
+        if formula is not None:
+            formula.check()
         if self.priority not in PRIORITIES:
             raise ValueError(f"priority must be 'prediction' or 'topics', got {self.priority!r}.")
         share = self.held_out
@@ -62,9 +69,13 @@ class Supervised(TopicModel):
         if not number and not (isinstance(share, str) and share == "auto"):
             raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
 
+    def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
+        y = response_of(self.formula, y, more.get("covariates"))
+        return super()._fit(X, y, feature_names, previous, **more)
+
     @documented_fit
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
@@ -251,6 +262,7 @@ class Supervised(TopicModel):
     empty_documents_ = Fitted(lambda posterior: posterior.intercept.empty_documents)
     held_out_ = Fitted(lambda posterior: posterior.held_out)
     covariate_names_ = Fitted(summary.covariate_names)
+    covariate_reference_ = Fitted(summary.covariate_reference)
     covariate_coef_draws_ = Fitted(summary.covariate_draws)
     covariate_coef_ = Fitted(lambda posterior: summary.covariate_draws(posterior).mean(axis=0))
 

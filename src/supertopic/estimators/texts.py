@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.corpus.frames import is_missing
 from supertopic.corpus.tokens import check_counts
 from supertopic.estimators.validation import check_vocabulary, refuse_counts
 from supertopic.model.posterior import Posterior
@@ -44,12 +45,6 @@ def are_texts(X: Any) -> bool:
     values = X if isinstance(X, list | tuple) else np.asarray(X, dtype=object)
     known = next((value for value in values if not is_missing(value)), None)
     return isinstance(known, str)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for no text: None, NaN, pandas' NA."""
-    is_nan = isinstance(value, float) and value != value
-    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def read_texts(X: Any) -> list[str]:

@@ -8,7 +8,10 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array, validate_data
 
+from supertopic.corpus.frames import NUMBER, Frame, read_frame, unnamed_frame
 from supertopic.corpus.tokens import check_counts
+from supertopic.model.design import INTERCEPT, Design, SourceColumn, make_design
+from supertopic.model.formula import Formula, Parsed
 from supertopic.model.linear import FeatureColumns, FeatureWeights, Matrix, sparse_or_dense
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.values import LEAST, MOST, plain_value
@@ -173,13 +176,18 @@ def warn_of_many_topics(n_topics: int, n_docs: int, n_tokens: int) -> None:
 def check_covariates(covariates: ArrayLike, n_docs: int) -> np.ndarray:
     """Covariates as a finite (n_docs, P) float array."""
     Z = check_array(covariates, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="covariates")
-    Z = Z[:, None] if Z.ndim == 1 else Z
-    if Z.size and np.abs(Z).max() > MOST_COVARIATE:
+    Z = check_sizes_of(Z[:, None] if Z.ndim == 1 else Z)
+    if len(Z) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but covariates has {len(Z)} rows; they must be equally many.")
+    return Z
+
+
+def check_sizes_of(Z: np.ndarray) -> np.ndarray:
+    """Covariates as they are, if none is too large."""
+    if Z.size and not np.abs(Z).max() <= MOST_COVARIATE:  # NaN is a product of too large ones
         raise ValueError(
             f"covariates must be from {-MOST_COVARIATE:g} to {MOST_COVARIATE:g}, got {Z.flat[np.abs(Z).argmax()]:g}."
         )
-    if len(Z) != n_docs:
-        raise ValueError(f"X has {n_docs} documents but covariates has {len(Z)} rows; they must be equally many.")
     return Z
 
 
@@ -217,16 +225,44 @@ def no_covariates() -> CovariateColumns:
     return CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
 
 
-def describe_covariates(covariates: Any, n_docs: int) -> tuple[CovariateColumns, np.ndarray]:
-    """How covariates are standardised, and their values, (n_docs, P)."""
+def frame_of(covariates: Any, n_docs: int) -> Frame | None:
+    """Covariates as a frame with as many rows as documents; None for an array of numbers."""
+    frame = read_frame(covariates)
+    if frame is not None and len(frame) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but covariates has {len(frame)} rows; they must be equally many.")
+    return frame
+
+
+def design_of(frame: Frame, formula: Formula | None) -> tuple[Design, np.ndarray]:
+    """The design of a frame and its covariates, (n_docs, P): all columns, or what a formula says."""
+    if not frame.names:
+        raise ValueError("covariates has no columns; give some, or leave it out.")
+    parsed = Parsed(None, (INTERCEPT, *((name,) for name in frame.names)))
+    parsed = parsed if formula is None else formula.parse(frame.names)
+    read = [frame.column(frame.place(name)) for name in parsed.columns]
+    design = make_design(read, parsed.terms, "error" if formula is None else formula.new_levels, frame.named)
+    return design, check_sizes_of(design.encode(read))
+
+
+def describe_covariates(
+    covariates: Any, n_docs: int, formula: Formula | None = None
+) -> tuple[CovariateColumns, np.ndarray]:
+    """How covariates are made from columns and standardised, and their values, (n_docs, P)."""
+    frame = None if covariates is None else frame_of(covariates, n_docs)
+    if formula is not None and (frame is None or not frame.named):
+        given = "no covariates" if covariates is None else f"a {type(covariates).__name__} whose columns have no names"
+        raise ValueError(f"formula={formula.text!r} needs covariates=, a data frame with its columns, got {given}.")
     if covariates is None:
         return no_covariates(), np.zeros((n_docs, 0))
-    Z = check_covariates(covariates, n_docs)
-    names = getattr(covariates, "columns", range(Z.shape[1]))
+    design: Design | None = None
+    if frame is None:
+        Z = check_covariates(covariates, n_docs)
+        names = [str(i) for i in range(Z.shape[1])]
+    else:
+        design, Z = design_of(frame, formula)
+        names = design.names
     sd = Z.std(axis=0)
-    columns = CovariateColumns(
-        np.array([str(name) for name in names], dtype=object), Z.mean(axis=0), np.where(sd > 0, sd, 1.0)
-    )
+    columns = CovariateColumns(np.array(names, dtype=object), Z.mean(axis=0), np.where(sd > 0, sd, 1.0), design)
     for name in columns.names[sd == 0]:
         warn(
             f"The covariate {name!r} is the same for all documents: its weight stays at its prior. There is an "
@@ -237,12 +273,21 @@ def describe_covariates(covariates: Any, n_docs: int) -> tuple[CovariateColumns,
 
 def new_covariates(columns: CovariateColumns, covariates: Any, n_docs: int) -> np.ndarray:
     """Covariates of documents for a fitted model, (n_docs, P)."""
-    n = len(columns.names)
+    n, design = len(columns.names), columns.design
     if covariates is None and n == 0:
         return np.zeros((n_docs, 0))
     if covariates is None:
-        raise ValueError(f"The model was fitted with {n} covariates; pass covariates= here, too.")
-    Z = check_covariates(covariates, n_docs)
-    if Z.shape[1] != n:
-        raise ValueError(f"covariates has {Z.shape[1]} columns, but the model was fitted with {n}.")
-    return Z
+        fitted = f"{n} covariates" if design is None else f"the covariates {design.shown_columns()}"
+        raise ValueError(f"The model was fitted with {fitted}; pass covariates= here, too.")
+    frame = frame_of(covariates, n_docs)
+    if design is None and frame is None:
+        Z = check_covariates(covariates, n_docs)
+        if Z.shape[1] != n:
+            raise ValueError(f"covariates has {Z.shape[1]} columns, but the model was fitted with {n}.")
+        return Z
+    if frame is None:
+        frame = unnamed_frame(check_covariates(covariates, n_docs))
+    if design is None:  # that of an array: its columns have places in the place of names
+        own = [SourceColumn(str(name), NUMBER) for name in columns.names]
+        design = Design(tuple(own), tuple((column.name,) for column in own), named=False)
+    return check_sizes_of(design.read(frame))

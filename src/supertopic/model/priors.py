@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from supertopic.corpus.source import Corpus, Target
 from supertopic.kernels.moments import unpack
+from supertopic.model.design import shown
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.base import Response
 from supertopic.model.seeds import Seeding, check_total, is_number
@@ -199,6 +200,7 @@ def carried_weights(
     theirs, width = earlier.posterior, len(nothing.training.shift)
     n_theirs = theirs.topics[0].n_topics
     n_covariates = theirs.topics[0].training.shape[3] - n_theirs
+    ours = match_covariates(earlier, n_covariates)
     same = type(theirs.response) is type(response) and theirs.response.answers == response.answers
     fits = len(theirs.topics) == n_sets and n_covariates == width - n_topics
     if not same or not fits or theirs.response.column_names != response.column_names:
@@ -216,17 +218,33 @@ def carried_weights(
         for pair in ((response.offset_in_units(level), response.unit), (old_level, theirs.response.unit))
     )
     scale, shift = old_unit / unit, (old - new) / unit
-    at = np.r_[:n_theirs, n_topics : n_topics + n_covariates]
+    at = np.r_[:n_theirs, n_topics + ours]
     chains = carryover.weights[place]
     known = chains[chain % len(chains)]
     if theirs.covariates and earlier.covariates:
+        standard = earlier.covariates.take(ours)
         known = WeightPriors(*(
-            standardise_again(part, n_theirs, theirs.covariates.columns, earlier.covariates) for part in known
+            standardise_again(part, n_theirs, theirs.covariates.columns, standard) for part in known
         ))  # fmt: skip
     return WeightPriors(*(
         move_statistics(part, none, at, n_theirs, scale, shift, earlier.discount)
         for part, none in zip(known, nothing, strict=True)
     ))  # fmt: skip
+
+
+def match_covariates(earlier: Earlier, n_covariates: int) -> np.ndarray:
+    """Where each of the prior's covariates is among ours, (P,): by name where both are columns of frames."""
+    theirs, ours = earlier.posterior.covariates, earlier.covariates
+    if theirs is None or ours is None or theirs.columns.design is None or ours.design is None:
+        return np.arange(n_covariates)
+    if not ours.design.is_like(theirs.columns.design):
+        raise ValueError(
+            f"Prior(weights=True) needs the same covariates: the prior has {shown(theirs.columns.design.names)}, and "
+            f"this fit {shown(ours.design.names)}. Categories must have the same levels in the same order, such as "
+            "those of pandas.Categorical(values, categories=levels); or use weights=False."
+        )
+    names = ours.names.tolist()
+    return np.array([names.index(name) for name in theirs.columns.names], dtype=int)
 
 
 def standardise_again(known: Statistics, n_topics: int, old: CovariateColumns, new: CovariateColumns) -> Statistics:
@@ -251,7 +269,8 @@ def move_statistics(
     """Statistics at other places of the weights, in another unit, around another offset of omega, discounted."""
     precision, moved = nothing.precision.copy(), nothing.shift.copy()
     rows, cols = np.tril_indices(len(at))
-    packed = at[rows] * (at[rows] + 1) // 2 + at[cols]
+    low, high = np.sort([at[rows], at[cols]], axis=0)  # covariates may be in another order
+    packed = high * (high + 1) // 2 + low
     for r in range(moved.shape[1]):
         lower = unpack(known.precision, r, len(at)) * (discount / scale[r] ** 2)
         whole = lower + np.tril(lower, -1).T

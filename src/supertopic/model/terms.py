@@ -5,6 +5,7 @@ turns into arrays for a file and back. Terms that are shrunk can be multiplied b
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -13,6 +14,7 @@ import scipy.sparse as sp
 
 from supertopic.corpus.source import Target
 from supertopic.kernels.moments import omegas
+from supertopic.model.design import Design
 from supertopic.model.responses.base import Response
 
 
@@ -200,9 +202,20 @@ class CovariateColumns:
     names: np.ndarray  # (P,)
     mean: np.ndarray  # (P,)
     scale: np.ndarray  # (P,)
+    design: Design | None = None  # how they are made from the columns of a frame; None for an array of numbers
 
     def standard(self, values: np.ndarray) -> np.ndarray:
         return (values - self.mean) / self.scale
+
+    def take(self, places: np.ndarray) -> "CovariateColumns":
+        """The same columns in another order, in which no frame is read."""
+        return CovariateColumns(self.names[places], self.mean[places], self.scale[places])
+
+    def labels(self, values: np.ndarray) -> Iterable[tuple[str, slice]]:
+        """What the covariates (P,) of one document are called, and their places: contrasts of a column are one."""
+        if self.design is not None:
+            return self.design.labels(values)
+        return ((str(name), slice(p, p + 1)) for p, name in enumerate(self.names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,21 +232,28 @@ class CovariateWeights(Term):
         return np.concatenate([np.array([omegas(Z, eta.copy()) for eta in chain])[draw] for chain in self.eta])
 
     def parts(self, document: Documents) -> Parts:
-        Z = self.columns.standard(document.covariates)[0]
-        eta = document.pairs.over(self.eta)
-        return Parts(None, {str(name): eta[:, :, p] * Z[p] for p, name in enumerate(self.columns.names)})
+        added = document.pairs.over(self.eta) * self.columns.standard(document.covariates)[0]  # (n, R, P)
+        found: dict[str, np.ndarray] = {}
+        for label, places in self.columns.labels(document.covariates[0]):
+            found[label] = added[:, :, places].sum(axis=2) + found.get(label, 0.0)
+        return Parts(None, found)
 
     def scaled(self, factor: np.ndarray) -> "CovariateWeights":
         """The term multiplied by a factor for each draw and column, (chain, draw, R): shrinkage."""
         return replace(self, eta=self.eta * factor[..., None])
 
     def tensors(self) -> dict[str, np.ndarray]:
-        return {"names": self.columns.names, "mean": self.columns.mean, "scale": self.columns.scale, "eta": self.eta}
+        columns = self.columns
+        found = {"names": columns.names, "mean": columns.mean, "scale": columns.scale, "eta": self.eta}
+        return found | ({"design": np.array([columns.design.to_json()], dtype=object)} if columns.design else {})
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, np.ndarray], response: Response, shape: Shape) -> "CovariateWeights":
-        columns, eta = CovariateColumns(*(tensors[name] for name in ("names", "mean", "scale"))), tensors["eta"]
+        design = Design.from_json(tensors["design"].item()) if "design" in tensors else None
+        names, mean, scale, eta = (tensors[name] for name in ("names", "mean", "scale", "eta"))
+        columns = CovariateColumns(names, mean, scale, design)
         n = len(columns.names)
+        expect(design is None or design.is_sound(columns.names.tolist()), "the design of the covariates")
         expect(eta.shape == (shape.n_chains, shape.n_draws, shape.n_columns, n), "the shape of the covariates' weights")
         expect(columns.mean.shape == columns.scale.shape == (n,), "the covariates' means and scales")
         return cls(columns, eta)

@@ -196,7 +196,9 @@ def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str
     parts = {term: term.parts(document) for term in posterior.terms}
     splits = {term.name: (term.by_word, part.by_word) for term, part in parts.items() if part.by_word is not None}
     words, counts, by_word = name_splits(document, names, splits)
-    others = {label: draws for part in parts.values() for label, draws in part.others.items()}
+    others: dict[str, np.ndarray] = {}
+    for label, draws in (row for part in parts.values() for row in part.others.items()):
+        others[label] = others.get(label, 0.0) + draws  # a covariate may have the name of a term
     omega = sum(split.sum(axis=1) for split in by_word.values()) + sum(others.values())
     expected = response.expected(omega[:, None])
     columns, combine = response.explained()  # (n_shown, R)

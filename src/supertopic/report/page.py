@@ -16,6 +16,7 @@ import numpy as np
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
 from supertopic.model.posterior import Posterior, Traces
 from supertopic.model.responses.base import draw_interval
+from supertopic.model.terms import Intercept
 from supertopic.report.diagnose import diagnose_response
 from supertopic.report.evaluate import MOST_DOCUMENTS as MOST_EVALUATED
 from supertopic.report.evaluate import evaluate
@@ -222,6 +223,8 @@ def explain_some(
             "topics": [[explained.topic_labels[k], round(float(of_topics[k]), 4)] for k in np.argsort(
                 -np.abs(of_topics))[:4].tolist() if explained.topic_shares[k] > 0],
             "constant": float(explained.constant[column]), "covariates": float(explained.covariates[column]),
+            "beside": [[name, float(added[column])] for name, added in explained.others.items()
+                       if name != Intercept.name],
             "omega": float(explained.omega[column]),
         })  # fmt: skip
     return found

@@ -28,6 +28,12 @@ def covariate_names(posterior: Posterior) -> np.ndarray:
     return np.zeros(0, object) if posterior.covariates is None else posterior.covariates.columns.names
 
 
+def covariate_reference(posterior: Posterior) -> dict[str, str]:
+    """The level that the others are compared with, for each column of categories that has one."""
+    design = posterior.covariates.columns.design if posterior.covariates else None
+    return design.reference if design else {}
+
+
 def word_coef(posterior: Posterior) -> np.ndarray:
     """The mean direct weights of words, (R, W), in the units of y; an AttributeError if words have none."""
     if posterior.words is None:
@@ -223,10 +229,13 @@ def describe_covariates(posterior: Posterior) -> list[dict[str, Any]]:
     if term is None:
         return []
     draws = covariate_draws(posterior)
-    labels = posterior.response.labels
+    labels, design = posterior.response.labels, term.columns.design
     for p, name in enumerate(term.columns.names):
+        levels = design.references[p].items() if design else ()
         for r in range(draws.shape[1]):
             row: dict[str, Any] = {"covariate": str(name), "weight": float(draws[:, r, p].mean())}
+            if levels:
+                row["compared_with"] = ", ".join(f"{column}[{level}]" for column, level in levels)
             if labels is not None:
                 row["class"] = labels[-1 if draws.shape[1] == 1 else r]
             if len(draws) > 1:
