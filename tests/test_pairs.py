@@ -19,6 +19,7 @@ from supertopic.inference import beside as beside_room
 from supertopic.inference import calibration as calibration_room
 from supertopic.inference import fit as fit_room
 from supertopic.inference import linear as linear_room
+from supertopic.inference import reported as reported_room
 from supertopic.inference import weights as weights_room
 from supertopic.inference.level import sample_omegas
 from supertopic.inference.shrinkage import FACTORS, SCALES, USUAL
@@ -1216,7 +1217,7 @@ WAYS = (check_jobs, check_weight_0, check_units, check_c_and_weights, check_unca
 
 @pytest.fixture(autouse=True)
 def quicker(monkeypatch):
-    monkeypatch.setattr(calibration_room, "LEAST_REPORTED", 6)
+    monkeypatch.setattr(reported_room, "LEAST_DRAWS", 6)
     monkeypatch.setattr(calibration_room, "BURN_IN", 2)
     monkeypatch.setattr(beside_room, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
     monkeypatch.setattr(beside_room, "FIRST", 2)

@@ -130,14 +130,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
         checkpointing: Checkpointing, *, inputs: LinearInputs = NO_INPUTS, word_names: np.ndarray | None = None,
         features: Any = None, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
-        classes: Any = None, previous: Posterior | None = None, discount: float = 1.0,
+        classes: Any = None, groups: Any = None, previous: Posterior | None = None, discount: float = 1.0,
     ) -> Self:  # fmt: skip
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
         check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
         known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
         if features is not None and not getattr(self, "calibrate", True):
             raise ValueError("features need calibrate=True: their weights are learned together with calibration.")
-        given = Given(y, sample_weight, covariates, exposure, classes, features, getattr(self, "formula", None))
+        given = Given(y, sample_weight, covariates, exposure, classes, features, getattr(self, "formula", None), groups)
         corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)

@@ -40,7 +40,7 @@ class TopicClassifier(ClassifierMixin, Supervised):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         classes: ArrayLike | None = None, discount: float = 1.0, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior.
@@ -56,7 +56,8 @@ class TopicClassifier(ClassifierMixin, Supervised):
         ...
         """
         more: dict[str, Any] = {
-            "sample_weight": sample_weight, "covariates": covariates, "features": features, "classes": classes,
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "groups": groups,
+            "classes": classes,
         }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, feature_names, discount, **more)
@@ -69,20 +70,21 @@ class TopicClassifier(ClassifierMixin, Supervised):
         return score.ravel() if class_response(self._fitted()).binary else score
 
     def predict(
-        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
-    ) -> np.ndarray:
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """The class of each document with the highest score, or a 0/1 indicator matrix of its labels."""
-        documents = self._new(X, covariates, features=features)
+        documents = self._new(X, covariates, features=features, groups=groups)
         response = class_response(documents.posterior)
         chosen = response.chosen(documents.expected())
         return chosen if response.multilabel else response.classes[chosen]
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """The accuracy of predictions; with labels, the share of documents whose labels are all right."""
-        predicted = self.predict(X, covariates=covariates, features=features)
+        predicted = self.predict(X, covariates=covariates, features=features, groups=groups)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -118,8 +120,8 @@ class SLDAClassifier(TopicClassifier):
     classes_ : ndarray
         The classes, or the names or numbers of the labels.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of the weights in the best chain, from held-out documents: see `held_out`. With two classes
-        there is one row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that is
+        Posterior mean of the reported weights, from held-out responses: see `held_out`. With two classes there is one
+        row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that is
         all topic k.
     ...
 
@@ -139,7 +141,7 @@ class SLDAClassifier(TopicClassifier):
     def __init__(
         self, n_topics: int = 20, *, c: float = 25.0, multiclass: str = "shared", class_weight: Any = None,
         calibrate: bool = True, words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
-        alpha: ArrayLike | None = None,
+        held_out_by: str = "document", alpha: ArrayLike | None = None,
         beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
         vectorizer: Any = None, formula: Any = None,
         start: str = "mean", init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None,
@@ -161,31 +163,33 @@ class SLDAClassifier(TopicClassifier):
         )  # fmt: skip
 
     def predict_proba(
-        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
-    ) -> np.ndarray:
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """The probability of each class (rows sum to 1), or of each label (rows need not).
 
         It is a mean over the draws of the weights and of the document's own topics, so that the probabilities of a text
         with few words are less extreme.
         """
-        return self._new(X, covariates, features=features).expected()
+        return self._new(X, covariates, features=features, groups=groups).expected()
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The central posterior interval of each probability: lower and upper ends, shaped as from predict_proba.
 
         It contains the uncertainty of the weights and of the document's topics.
         """
         check_level(level)
-        return self._new(X, covariates, features=features).interval(level)
+        return self._new(X, covariates, features=features, groups=groups).interval(level)
 
     def decision_function(
-        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
-    ) -> np.ndarray:
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """logit of the mean probability: (n_docs,) for two classes, else a column for each class or label."""
-        p = self.predict_proba(X, covariates=covariates, features=features)
+        p = self.predict_proba(X, covariates=covariates, features=features, groups=groups)
         if class_response(self._fitted()).binary:
             return np.log(p[:, 1] + 1e-300) - np.log(p[:, 0] + 1e-300)
         return np.log(p + 1e-300) - np.log1p(-p + 1e-16)
@@ -226,7 +230,7 @@ class MedLDAClassifier(TopicClassifier):
     def __init__(
         self, n_topics: int = 20, *, c: float = 1.0, margin: float = 16.0, class_weight: Any = None,
         calibrate: bool = True, words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
-        alpha: ArrayLike | None = None,
+        held_out_by: str = "document", alpha: ArrayLike | None = None,
         beta: float = 0.01, optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
         vectorizer: Any = None, formula: Any = None,
         start: str = "mean", init: str = "nmf", burn_in: int | str = "auto", max_seconds: float | None = None,
@@ -243,19 +247,20 @@ class MedLDAClassifier(TopicClassifier):
         )  # fmt: skip
 
     def decision_function(
-        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
-    ) -> np.ndarray:
+        self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """The mean of omega over all draws: (n_docs,) for two classes, else a column for each class or label."""
-        return self._one_column(self._new(X, covariates, features=features).expected())
+        return self._one_column(self._new(X, covariates, features=features, groups=groups).expected())
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The central posterior interval of each score: lower and upper ends, shaped as from decision_function.
 
         It contains the uncertainty of the weights and of the document's topics.
         """
         check_level(level)
-        lower, upper = self._new(X, covariates, features=features).interval(level)
+        lower, upper = self._new(X, covariates, features=features, groups=groups).interval(level)
         return self._one_column(lower), self._one_column(upper)

@@ -30,10 +30,14 @@ priority : {"prediction", "topics"}, default="prediction"
     features contribute. With "topics", topics contribute all that they can, and words and features only explain what
     topics leave, as little as held-out documents allow (their loss rises by at most a standard error).
 held_out : "auto" or float, default="auto"
-    The share of the documents with a known response that no chain sees. Reported weights (`coef_` and its intervals)
-    rest on these documents alone, and so does the shrinkage of predictions. "auto" is 0.05, and up to 0.15 of few
-    documents, until there are 100. With 0, or fewer than 5 such documents, weights rest on documents that have shaped
-    the topics: their intervals are too short where c > 1.
+    The share of the documents with a known response that no chain sees. The shrinkage of predictions is estimated on
+    them. "auto" is 0.05, and up to 0.15 of few documents, until there are 100. Of the other documents each chain holds
+    out the responses of a fold: a quarter, or one of n_chains if there are more. Reported weights (`coef_` and its
+    intervals) rest on all documents of folds, each under the topics of the chain that has not seen its response
+    (cross-fitting). With 0, or fewer than 5 held-out documents, there are no folds, and weights rest on responses that
+    have shaped the topics: their intervals are too short where c > 1.
+held_out_by : {"document", "group"}, default="document"
+    What is held out: documents, or whole `groups`, so that weights and losses are about documents of new groups.
 alpha : float, array-like of shape (n_topics,) or None, default=None
     Dirichlet prior of a document's topics. A number is the total, alpha / n_topics for each topic; None is 0.1 for
     each.
@@ -103,9 +107,10 @@ ATTRIBUTES = """\
 posterior_ : Posterior
     The fitted model as a value: topics, terms, response, traces. The other attributes read it.
 coef_ : ndarray of shape (n_columns, n_topics)
-    Posterior mean of the weights in the chains that have each topic, from held-out documents: see `held_out`.
-coef_draws_ : ndarray of shape (n_chains, n, n_columns, n_topics)
-    The draws of all chains, n_draws or 100 of each. Topic k is the same in all chains that have it.
+    Posterior mean of the reported weights. They come from a regression on all documents with a known response, each
+    with its topic shares under a chain that has not seen this response: see `held_out`.
+coef_draws_ : ndarray of shape (n, n_columns, n_topics)
+    The draws of these weights.
 prediction_draws_ : ndarray of shape (n_chains, n_draws, n_columns, n_topics)
     The draws of eta that predictions use.
 word_coef_ : ndarray of shape (n_columns, n_words)
@@ -127,7 +132,11 @@ held_out_ : dict
     other terms (`without_topics_loss`). `voices` has, for each term, its share of the variance of omega, and what it
     adds to the accuracy or R2 (Shapley's value), with 90 % intervals.
 covariate_coef_, covariate_coef_draws_ : ndarray
-    The same for covariates, for a unit of each; the mean is over all chains.
+    The same for covariates, for a unit of each.
+group_names_ : ndarray of shape (n_groups,)
+    The groups of documents; `group_frame` has their intercepts.
+group_sd_ : ndarray of shape (n_columns,)
+    The standard deviation between groups, in predictions.
 covariate_names_ : ndarray of shape (n_covariates,)
     The covariates' names: those of a frame's columns, with their levels ("critic[B]"), or numbers.
 covariate_reference_ : dict
@@ -183,6 +192,10 @@ features : array-like or sparse matrix of shape (n_docs, n_features), optional
     Further numbers of each document, such as a sentence embedding. Their weights are learned after the topics, by ridge
     regression, so that topics stay as they are; held-out documents decide how much they contribute. `predict` needs
     them, too.
+groups : array-like of shape (n_docs,), optional
+    The group of each document, such as its author. Groups have partially pooled intercepts: with a normal prior whose
+    variance is learned, so that a group with few documents stays close to the others. In `predict`, documents of
+    unknown groups, or all of them if it is left out, get the distribution of the population.
 classes : array-like, optional
     All classes, if the first batch does not have them all; later ones do not need it.
 discount : float, default=1.0

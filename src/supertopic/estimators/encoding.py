@@ -1,5 +1,6 @@
 """What a user says of documents, checked and in the form that `inference.fit` reads."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,11 @@ from supertopic.corpus.source import Corpus
 from supertopic.estimators.validation import (
     describe_covariates,
     describe_features,
+    group_columns,
+    group_names,
     log_exposure,
     new_covariates,
     new_features,
-    no_covariates,
     warn_of_many_topics,
 )
 from supertopic.inference.beside import LinearInputs
@@ -35,6 +37,7 @@ class Given(NamedTuple):
     classes: Any = None
     features: Any = None
     formula: Any = None
+    groups: Any = None
 
 
 def check_sizes(corpus: Corpus, n_topics: int, n_chains: int, previous: Posterior | None, discount: Any) -> None:
@@ -59,13 +62,15 @@ def encode_documents(
         raise ValueError(f"sample_weight times c must be at most {MOST:g}, got {weight.max() * response.c:g}.")
     if previous is None:
         columns, Z = describe_covariates(given.covariates, len(lengths), as_formula(given.formula))
+        columns = replace(columns, groups=group_names(given.groups, len(lengths)))
     else:
-        columns = no_covariates() if previous.covariates is None else previous.covariates.columns
+        columns = previous.columns_beside
         Z = new_covariates(columns, given.covariates, len(lengths))
         response, sums = response.like(previous.response), discount * previous.carryover.sums
     logs = None if given.exposure is None else log_exposure(given.exposure, len(lengths))
     encoded = response.encode(given.y, weight, logs, given.classes, sums)
-    return corpus.with_target(encoded.target._replace(covariates=columns.standard(Z))), encoded, columns
+    beside = np.hstack([columns.standard(Z), group_columns(columns.groups, given.groups, len(lengths))])
+    return corpus.with_target(encoded.target._replace(covariates=beside)), encoded, columns
 
 
 def response_of(given: Any, y: Any, covariates: Any) -> Any:

@@ -125,6 +125,6 @@ def make_config(kind: str, parameters: dict[str, Any], n_words: int, seed: int |
     return Config(
         n_words=n_words, priors=priors, learn_priors=bool(parameters["optimize_priors"]),
         verbose=bool(parameters["verbose"]), title=kind, identity=identity,
-        topics_first=parameters.get("priority") == "topics",
+        topics_first=parameters.get("priority") == "topics", by_group=parameters.get("held_out_by") == "group",
         **{name: parameters[name] for name in same},
     )  # fmt: skip

@@ -103,7 +103,7 @@ class SLDARegressor(TopicRegressor):
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 8.0, sigma2: float | str = "variance", calibrate: bool = True,
-        words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
+        words: Any = True, priority: str = "prediction", held_out: float | str = "auto", held_out_by: str = "document",
         alpha: ArrayLike | None = None, beta: float = 0.01,
         optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
         vectorizer: Any = None, formula: Any = None,
@@ -127,39 +127,40 @@ class SLDARegressor(TopicRegressor):
 
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The mean rating of each document and, if asked for, its standard deviation.
 
         The latter is that of a new rating: the spread of omega over the draws and chains, and sigma2.
         """
-        return self._predict(self._new(X, covariates, features=features), return_std)
+        return self._predict(self._new(X, covariates, features=features, groups=groups), return_std)
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The ratings between which a new rating lies with the given probability: lower and upper.
 
         They are quantiles of the mixture of the normals of all draws and chains.
         """
         check_level(level)
-        lower, upper = self._new(X, covariates, features=features).interval(level)
+        lower, upper = self._new(X, covariates, features=features, groups=groups).interval(level)
         return self._shaped(lower), self._shaped(upper)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """R2 of the mean ratings."""
-        predicted = self.predict(X, covariates=covariates, features=features)
+        predicted = self.predict(X, covariates=covariates, features=features, groups=groups)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def log_predictive(
-        self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None
-    ) -> np.ndarray:
+        self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """The log density of each y under the mean over all draws: it rates the mean and the spread of predictions."""
-        return self._log_predictive(self._new(X, covariates, features=features), y)
+        return self._log_predictive(self._new(X, covariates, features=features, groups=groups), y)
 
 
 @documented
@@ -196,7 +197,7 @@ class SLDACountRegressor(TopicRegressor):
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 1.0, dispersion: float | str = "drawn", calibrate: bool = True,
-        words: Any = True, priority: str = "prediction", held_out: float | str = "auto",
+        words: Any = True, priority: str = "prediction", held_out: float | str = "auto", held_out_by: str = "document",
         alpha: ArrayLike | None = None, beta: float = 0.01,
         optimize_priors: bool = False, nu2: float = 1.0, seeds: Any = None, prior: Any = None,
         vectorizer: Any = None, formula: Any = None,
@@ -220,6 +221,7 @@ class SLDACountRegressor(TopicRegressor):
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         exposure: ArrayLike | None = None, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
@@ -232,7 +234,8 @@ class SLDACountRegressor(TopicRegressor):
         ...
         """
         more: dict[str, Any] = {
-            "sample_weight": sample_weight, "covariates": covariates, "features": features, "exposure": exposure,
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "groups": groups,
+            "exposure": exposure,
         }  # fmt: skip
         return self._fit(X, y, feature_names, checkpointing=Checkpointing(checkpoint, checkpoint_every), **more)
 
@@ -240,7 +243,7 @@ class SLDACountRegressor(TopicRegressor):
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         discount: float = 1.0, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents, as the other estimators do.
@@ -252,55 +255,59 @@ class SLDACountRegressor(TopicRegressor):
         ...
         """
         more: dict[str, Any] = {
-            "sample_weight": sample_weight, "covariates": covariates, "features": features, "exposure": exposure,
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "groups": groups,
+            "exposure": exposure,
         }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, feature_names, discount, **more)
 
     dispersion_draws_ = Fitted(lambda posterior: posterior.scale)
 
-    def _new(self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None) -> NewDocuments:
+    def _new(
+        self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None, groups: Any = None
+    ) -> NewDocuments:
         response = self._fitted().response
         assert isinstance(response, NegativeBinomial)
         if response.exposed and exposure is None:
             raise ValueError(
                 "The model was fitted with an exposure; pass exposure= here, too (1 for each document gives rates)."
             )
-        return super()._new(X, covariates, exposure, features)
+        return super()._new(X, covariates, exposure, features, groups)
 
     def predict(
         self, X: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
         """The mean count of each document."""
-        return self._predict(self._new(X, covariates, exposure, features), False)
+        return self._predict(self._new(X, covariates, exposure, features, groups), False)
 
     def predict_interval(
         self, X: ArrayLike, level: float = 0.9, *, exposure: ArrayLike | None = None,
-        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The counts between which a new count lies with at least the given probability: lower and upper.
 
         They are quantiles of the mixture of the negative binomials of all draws and chains.
         """
         check_level(level)
-        lower, upper = self._new(X, covariates, exposure, features).interval(level)
+        lower, upper = self._new(X, covariates, exposure, features, groups).interval(level)
         return self._shaped(lower), self._shaped(upper)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
         exposure: ArrayLike | None = None, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """R2 of the mean counts."""
-        predicted = self.predict(X, exposure=exposure, covariates=covariates, features=features)
+        predicted = self.predict(X, exposure=exposure, covariates=covariates, features=features, groups=groups)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def log_predictive(
         self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
         """The log probability of each y under the mean over all draws: it rates the mean and the spread."""
-        return self._log_predictive(self._new(X, covariates, exposure, features), y)
+        return self._log_predictive(self._new(X, covariates, exposure, features, groups), y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,10 +19,10 @@ from supertopic.estimators.placebo import placebo
 from supertopic.estimators.texts import check_vectorizer, read_new, read_texts
 from supertopic.estimators.validation import (
     check_level,
+    group_columns,
     log_exposure,
     new_covariates,
     new_features,
-    no_covariates,
     refuse_counts,
 )
 from supertopic.inference.fit import Checkpointing
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 MOST_HELD_OUT = 0.5  # of the documents
 PRIORITIES = ("prediction", "topics")
+HELD_OUT_BY = ("document", "group")
 
 
 class Supervised(TopicModel):
@@ -52,6 +53,7 @@ class Supervised(TopicModel):
     words: Any
     priority: str
     held_out: Any
+    held_out_by: str
     formula: Any
     _numbers = (*TopicModel._numbers, "nu2", "c")
 
@@ -64,6 +66,8 @@ class Supervised(TopicModel):
             formula.check()
         if self.priority not in PRIORITIES:
             raise ValueError(f"priority must be 'prediction' or 'topics', got {self.priority!r}.")
+        if self.held_out_by not in HELD_OUT_BY:
+            raise ValueError(f"held_out_by must be 'document' or 'group', got {self.held_out_by!r}.")
         share = self.held_out
         number = isinstance(share, Real) and not isinstance(share, bool) and 0 <= float(share) <= MOST_HELD_OUT
         if not number and not (isinstance(share, str) and share == "auto"):
@@ -76,7 +80,7 @@ class Supervised(TopicModel):
     @documented_fit
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
-        covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
@@ -86,13 +90,16 @@ class Supervised(TopicModel):
         ----------
         ...
         """
-        more: dict[str, Any] = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
+        more: dict[str, Any] = {
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "groups": groups,
+        }  # fmt: skip
         return self._fit(X, y, feature_names, checkpointing=Checkpointing(checkpoint, checkpoint_every), **more)
 
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
         discount: float = 1.0, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
@@ -108,19 +115,23 @@ class Supervised(TopicModel):
             As in `fit`. From the second call on it may be left out, or unknown throughout.
         ...
         """
-        more: dict[str, Any] = {"sample_weight": sample_weight, "covariates": covariates, "features": features}
+        more: dict[str, Any] = {
+            "sample_weight": sample_weight, "covariates": covariates, "features": features, "groups": groups,
+        }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, y, feature_names, discount, **more)
 
     # predictions
 
-    def _new(self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None) -> NewDocuments:
+    def _new(
+        self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None, groups: Any = None
+    ) -> NewDocuments:
         """New documents, checked."""
         posterior, counts = self._fitted(), read_new(self, X, self._validate_counts)
         if counts.words is counts.topics:
             refuse_counts(posterior)
-        n_docs, term = counts.topics.shape[0], posterior.covariates
-        Z = new_covariates(no_covariates() if term is None else term.columns, covariates, n_docs)
+        n_docs, columns = counts.topics.shape[0], posterior.columns_beside
+        Z = np.hstack([new_covariates(columns, covariates, n_docs), group_columns(columns.groups, groups, n_docs)])
         values = new_features(posterior.features, features, n_docs)
         return NewDocuments(posterior, *counts, values, Z, log_exposure(exposure, n_docs), self._settings())
 
@@ -130,7 +141,8 @@ class Supervised(TopicModel):
 
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
-        exposure: ArrayLike | None = None, features: ArrayLike | None = None, level: float = 0.9,
+        exposure: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
+        level: float = 0.9,
     ) -> Explanation:  # fmt: skip
         """Why a document gets its prediction: what each of its words adds to omega.
 
@@ -150,7 +162,7 @@ class Supervised(TopicModel):
         Explanation
             Its parts add up to omega, over whose draws the prediction is a mean; `frame()` has them as a table.
         """
-        document = self._new([X] if isinstance(X, str) else X, covariates, exposure, features)
+        document = self._new([X] if isinstance(X, str) else X, covariates, exposure, features, groups)
         if document.counts.shape[0] != 1:
             raise ValueError(f"explain takes one document, got {document.counts.shape[0]}; give X[i : i + 1].")
         check_level(level)
@@ -261,6 +273,8 @@ class Supervised(TopicModel):
     empty_intercept_ = Fitted(lambda posterior: posterior.response.offset_in_units(posterior.intercept.empty))
     empty_documents_ = Fitted(lambda posterior: posterior.intercept.empty_documents)
     held_out_ = Fitted(lambda posterior: posterior.held_out)
+    group_names_ = Fitted(lambda posterior: posterior.columns_beside.groups)
+    group_sd_ = Fitted(lambda posterior: summary.group_sd(posterior).mean(axis=0))
     covariate_names_ = Fitted(summary.covariate_names)
     covariate_reference_ = Fitted(summary.covariate_reference)
     covariate_coef_draws_ = Fitted(summary.covariate_draws)
@@ -287,6 +301,13 @@ class Supervised(TopicModel):
     def coefficient_frame(self, level: float = 0.9) -> Any:
         """A pandas frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""
         return summary.coefficient_frame(self._fitted(), level)
+
+    def group_frame(self, level: float = 0.9) -> Any:
+        """A pandas frame of the groups' reported intercepts, relative to their mean over the documents.
+
+        Columns: column, group, mean, sd, lower, upper, p_positive.
+        """
+        return summary.group_frame(self._fitted(), level)
 
     def effect_frame(self, points: float = 0.1, level: float = 0.9) -> Any:
         """A pandas frame of what more of a topic does to the probability, the rating or the count.

@@ -8,18 +8,19 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array, validate_data
 
-from supertopic.corpus.frames import NUMBER, Frame, read_frame, unnamed_frame
+from supertopic.corpus.frames import NUMBER, Frame, is_missing, read_frame, unnamed_frame
 from supertopic.corpus.tokens import check_counts
 from supertopic.model.design import INTERCEPT, Design, SourceColumn, make_design
 from supertopic.model.formula import Formula, Parsed
 from supertopic.model.linear import FeatureColumns, FeatureWeights, Matrix, sparse_or_dense
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.values import LEAST, MOST, plain_value
-from supertopic.model.terms import CovariateColumns
+from supertopic.model.terms import CovariateColumns, no_covariates
 from supertopic.warn import warn
 
 MOST_COVARIATE = 1e100  # their squares are added up
 MOST_FEATURES = 100_000  # columns
+MOST_GROUPS = 2000
 TOKENS_A_TOPIC, FEW_TOPICS = 5, 10  # with fewer tokens a topic most topics are noise; a few topics do no harm
 
 
@@ -221,10 +222,6 @@ def check_vocabulary(
     return names
 
 
-def no_covariates() -> CovariateColumns:
-    return CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
-
-
 def frame_of(covariates: Any, n_docs: int) -> Frame | None:
     """Covariates as a frame with as many rows as documents; None for an array of numbers."""
     frame = read_frame(covariates)
@@ -291,3 +288,41 @@ def new_covariates(columns: CovariateColumns, covariates: Any, n_docs: int) -> n
         own = [SourceColumn(str(name), NUMBER) for name in columns.names]
         design = Design(tuple(own), tuple((column.name,) for column in own), named=False)
     return check_sizes_of(design.read(frame))
+
+
+def read_groups(groups: Any, n_docs: int) -> list[str]:
+    """The group of each document as text."""
+    values = groups.to_list() if hasattr(groups, "to_list") else np.asarray(groups, dtype=object).tolist()
+    if not isinstance(values, list) or any(isinstance(value, list | tuple | np.ndarray) for value in values):
+        raise ValueError("groups must be one column: the group of each document, such as its author.")
+    if len(values) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but groups has {len(values)}; they must be equally many.")
+    missing = sum(map(is_missing, values))
+    if missing:
+        raise ValueError(f"groups has {missing:,} missing values; give such documents a group of their own.")
+    return [str(value) for value in values]
+
+
+def group_names(groups: Any, n_docs: int) -> np.ndarray:
+    """The names of the groups, (G,)."""
+    if groups is None:
+        return np.zeros(0, object)
+    names = sorted(set(read_groups(groups, n_docs)))
+    if not 1 < len(names) <= MOST_GROUPS:
+        raise ValueError(f"groups has {len(names):,} different values; from 2 to {MOST_GROUPS:,} are possible.")
+    return np.array(names, dtype=object)
+
+
+def group_columns(names: np.ndarray, groups: Any, n_docs: int) -> np.ndarray:
+    """A column for each known group, (n_docs, G): 1 for its documents. One of an unknown group has 0 everywhere."""
+    columns = np.zeros((n_docs, len(names)))
+    if groups is None:
+        return columns
+    values = read_groups(groups, n_docs)
+    if not len(names):
+        raise ValueError("The model was fitted without groups; leave groups= out here.")
+    places = {name: i for i, name in enumerate(names)}
+    for row, value in zip(columns, values, strict=True):
+        if value in places:
+            row[places[value]] = 1.0
+    return columns

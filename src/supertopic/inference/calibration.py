@@ -17,6 +17,7 @@ from supertopic.corpus.source import Arrays
 from supertopic.inference.shrinkage import HeldOutDraws, draw_held_out
 from supertopic.kernels.draws import make_key, normals, uniforms
 from supertopic.kernels.moments import unpack
+from supertopic.model.groups import Variance, draw_variance, prior_variances
 from supertopic.model.priors import NU2_PREDICTION
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors, add, mean_topics, no_statistics
@@ -24,7 +25,7 @@ from supertopic.sampling.chain import Chain
 from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
 from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze, infer_shares
-from supertopic.sampling.plan import ETA, NEWTON, SCALE
+from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE
 
 BURN_IN = 10  # with fixed shares the chain settles at once
 NEWTON_STEPS, HALVINGS = 25, 20  # to the mode
@@ -78,9 +79,9 @@ def calibrate(chain: Chain, n_sweeps: int, unseen: Unseen, check: Callable[[], N
     for draw in draw_weights(engine, plan.response.plain(), NU2_PREDICTION, known.prediction, n_draws, path):
         draws.append(draw)
         check()
-    eta, scale = np.array([eta for eta, _ in draws]), np.array([drawn.scale for _, drawn in draws])
-    response = plan.response.plain().with_scale(np.mean(scale, axis=0))
-    carried = known._replace(prediction=carry_over(engine, response, NU2_PREDICTION, known.prediction, eta))
+    eta, scale = np.array([draw.eta for draw in draws]), np.array([draw.response.scale for draw in draws])
+    response, nu2 = plan.response.plain().with_scale(np.mean(scale, axis=0)), mean_variance(draws)
+    carried = known._replace(prediction=carry_over(engine, response, nu2, known.prediction, eta))
     left_out = engine.left_out_omega(eta[:, :, : plan.n_topics].mean(axis=0))
     shares, held_out = [left_out_shares(engine, unseen.fold)], unseen.held_out
     if held_out is None:
@@ -116,13 +117,32 @@ def chain_topics(chain: Chain) -> FrozenTopics:
     return freeze(mean_topics(counts.word_topic, counts.n_draws, chain.priors), chain.plan.device)
 
 
+class WeightDraw(NamedTuple):
+    """One draw of a regression."""
+
+    eta: np.ndarray  # (R, K + P)
+    response: Response
+    nu2: Variance  # of the prior: that of groups is drawn
+
+
+def mean_variance(draws: Sequence[WeightDraw]) -> Variance:
+    """The prior variance of weights, that of groups as in the mean of the draws."""
+    first = draws[0].nu2
+    return np.exp(np.mean([np.log(draw.nu2) for draw in draws], axis=0)) if isinstance(first, np.ndarray) else first
+
+
 def draw_weights(
-    engine: Engine, response: Response, nu2: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
-) -> Iterator[tuple[np.ndarray, Response]]:
+    engine: Engine, response: Response, prior: float, known: Statistics, n_draws: int, key: np.uint64, thin: int = 1
+) -> Iterator[WeightDraw]:
     """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep.
 
-    `known` are statistics of earlier documents.
+    `prior` is the variance of weights, and `known` are statistics of earlier documents.
     """
+    plan, (width, n_columns) = engine.plan, known.shift.shape
+    variance = np.ones(n_columns)
+    nu2: Variance = prior
+    if plan.n_groups:
+        nu2 = prior_variances(prior, variance, width, plan.n_groups)
     engine.restart(response)
     if response.needs_newton:
         engine.regress(find_mode(engine, response, nu2, known))
@@ -135,8 +155,11 @@ def draw_weights(
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
         engine.regress(eta)
         response = response.draw_scale(engine, make_key(key, i, SCALE))
+        if plan.n_groups:
+            variance = draw_variance(eta[:, -plan.n_groups :], variance, make_key(key, i, VARIANCE))
+            nu2 = prior_variances(prior, variance, width, plan.n_groups)
         if i >= thin * BURN_IN and i % thin == thin - 1:
-            yield eta, response
+            yield WeightDraw(eta, response, nu2)
         statistics = engine.augment(response, make_key(key, i))
 
 
@@ -147,7 +170,7 @@ class Local(NamedTuple):
     factors: list[tuple[np.ndarray, np.ndarray]]  # as from `factorise`
 
 
-def local_posterior(engine: Engine, response: Response, nu2: float, known: Statistics, eta: np.ndarray) -> Local:
+def local_posterior(engine: Engine, response: Response, nu2: Variance, known: Statistics, eta: np.ndarray) -> Local:
     """The posterior of eta, lam integrated out, around this value."""
     engine.regress(eta)
     log_density = engine.log_likelihoods([response])[0] + log_normal(factors_of(known, nu2), eta)
@@ -155,11 +178,11 @@ def local_posterior(engine: Engine, response: Response, nu2: float, known: Stati
     return Local(log_density, factors_of(add(engine.statistics(), known), nu2))
 
 
-def factors_of(statistics: Statistics, nu2: float) -> list[tuple[np.ndarray, np.ndarray]]:
+def factors_of(statistics: Statistics, nu2: Variance) -> list[tuple[np.ndarray, np.ndarray]]:
     return [factorise(statistics, nu2, r) for r in range(statistics.shift.shape[1])]
 
 
-def find_mode(engine: Engine, response: Response, nu2: float, known: Statistics) -> np.ndarray:
+def find_mode(engine: Engine, response: Response, nu2: Variance, known: Statistics) -> np.ndarray:
     """The most probable eta, by Newton's method with steps that are halved until they lead uphill."""
     eta = np.zeros(known.shift.T.shape)
     here = local_posterior(engine, response, nu2, known, eta)
@@ -182,7 +205,7 @@ def find_mode(engine: Engine, response: Response, nu2: float, known: Statistics)
 
 
 def newton_step(
-    engine: Engine, response: Response, nu2: float, known: Statistics, eta: np.ndarray, key: np.uint64
+    engine: Engine, response: Response, nu2: Variance, known: Statistics, eta: np.ndarray, key: np.uint64
 ) -> np.ndarray:
     """A Metropolis-Hastings step of each column of eta, lam integrated out (Gamerman, 1997).
 
@@ -198,7 +221,7 @@ def newton_step(
 
 
 def carry_over(
-    engine: Engine, response: Response, nu2: float, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
+    engine: Engine, response: Response, nu2: Variance, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
 ) -> Statistics:
     """What later batches have to know of the weights: a normal density with the mean of the draws.
 
@@ -212,5 +235,5 @@ def carry_over(
     shift = np.empty(mean.T.shape)
     for r, eta in enumerate(mean):
         lower = unpack(precision, r, len(eta))
-        shift[:, r] = lower @ eta + np.tril(lower, -1).T @ eta + eta / nu2
+        shift[:, r] = lower @ eta + np.tril(lower, -1).T @ eta + eta / (nu2[r] if isinstance(nu2, np.ndarray) else nu2)
     return Statistics(precision, shift)

@@ -50,6 +50,7 @@ class Config:
     calibrate: bool = True
     topics_first: bool = False  # linear terms explain only what topics leave
     held_out: float | str = "auto"
+    by_group: bool = False  # whole groups are held out
     n_jobs: int | None = None
     device: str = "cpu"
     engine: str = "threads"
@@ -60,6 +61,11 @@ class Config:
     def longest(self, n_tokens: int) -> int:
         """The iterations before the first draw: as given, or at most for these documents."""
         return longest_burn_in(n_tokens) if isinstance(self.burn_in, str) else int(self.burn_in)
+
+    @property
+    def nu2(self) -> float:
+        """The prior variance of training weights, without that of groups."""
+        return float(np.min(self.priors.nu2))
 
     @property
     def n_kept(self) -> int:

@@ -15,7 +15,7 @@ from supertopic.corpus.source import Corpus
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
-from supertopic.inference.held_out import choose_folds, choose_held_out
+from supertopic.inference.held_out import choose_folds, choose_held_out, group_numbers
 from supertopic.inference.ingredients import Ingredients, Learner
 from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import mean_topic_shares
@@ -105,17 +105,18 @@ def fit(
     rate = find_base_rate(response, corpus.target, empty, encoded.sums)
     corpus = corpus.with_target(corpus.target._replace(offset=rate.offset))
     columns = response.column_parts(corpus.target.y.shape[1])
-    whole = plan_of(corpus, response, config, seed)
-    split = split_corpus(corpus, response, config, [seed, 1, *batch])
+    n_groups = len(covariates.groups)
+    whole = plan_of(corpus, response, config, seed, n_groups)
+    split = split_corpus(corpus, response, config, [seed, 1, *batch], n_groups)
     earlier = known.earlier(config.n_words, covariates)
     start, seeding = find_start(split, response, config, known, first=earlier is None)
     priors = chain_priors(
-        corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.priors.nu2, seed,
+        corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.nu2, seed,
         seeding, earlier, rate.link,
     )  # fmt: skip
     chain_seed = int(make_key(seed, *batch)) >> 1 if batch else seed
     parts = [split.seen.column(part.start) for part in columns] if len(columns) > 1 else [split.seen]
-    plans = [plan_of(part, response, config, chain_seed) for part in parts]
+    plans = [plan_of(part, response, config, chain_seed, n_groups) for part in parts]
 
     def open_checkpoint(folder: str | None) -> Checkpoint | None:
         path = folder if checkpointing.path is None else checkpointing.path
@@ -142,20 +143,22 @@ def choose_seed(seed: int | None, checkpointing: Checkpointing) -> int:
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(1)) if seed is None else seed
 
 
-def plan_of(corpus: Corpus, response: Response, config: Config, seed: int) -> Plan:
+def plan_of(corpus: Corpus, response: Response, config: Config, seed: int, n_groups: int) -> Plan:
     n_tokens = int(corpus.doc_start[-1])
     sampler, burn_in = config.choose_sampler(n_tokens), config.longest(n_tokens)
     return make_plan(
-        corpus, config.n_words, response, config.priors, config.learn_priors, sampler, seed, burn_in, config.device
-    )
+        corpus, config.n_words, response, config.priors, config.learn_priors, sampler, seed, burn_in, config.device,
+        n_groups,
+    )  # fmt: skip
 
 
-def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int]) -> Split:
+def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int], n_groups: int) -> Split:
     """Hold out some documents with a known response from all chains, and the responses of a fold from each chain."""
     mask = np.zeros(len(corpus.doc_start) - 1, bool)
+    one_group = group_numbers(corpus.target.covariates, n_groups) if config.by_group else None
     if config.calibrate and corpus.target.y.shape[1]:
-        mask = choose_held_out(response, corpus.target, config.held_out, seed)
-    fold = choose_folds(response, corpus.target, mask, config.n_chains, seed)
+        mask = choose_held_out(response, corpus.target, config.held_out, seed, one_group)
+    fold = choose_folds(response, corpus.target, mask, config.n_chains, seed, one_group)
     if not mask.any():
         return Split(corpus, None, None, mask, fold)
     held_out = corpus.select(mask).load()

@@ -18,12 +18,41 @@ LEAST_FOLDS = 4  # a chain sees three quarters of the responses, or more
 NAMED = 5  # columns that a message names
 
 
-def choose_held_out(response: Response, target: Target, share: float | str, seed: list[int]) -> np.ndarray:
-    """A mask of documents with known responses: evenly spaced in the order of these, so that all kinds are there."""
+def group_numbers(covariates: np.ndarray, n_groups: int) -> np.ndarray:
+    """The group of each document, (n_docs,), from covariates whose last columns are groups; -1 without one."""
+    own = covariates[:, covariates.shape[1] - n_groups :]
+    return np.where(own.any(axis=1), own.argmax(axis=1), -1) if n_groups else np.full(len(covariates), -1)
+
+
+def deal_groups(known: np.ndarray, group: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Deal whole groups to parts of about these sizes, (n_docs,): the largest group goes where most room is left."""
+    part, room = np.full(len(group), -1), sizes.astype(float)
+    names, inverse = np.unique(np.where(group >= 0, group, -1 - np.arange(len(group))), return_inverse=True)
+    count = np.bincount(inverse[known], minlength=len(names))
+    of_group = np.zeros(len(names), int)
+    for i in np.lexsort([rng.random(len(names)), -count]):
+        of_group[i] = room.argmax()
+        room[of_group[i]] -= count[i]
+    smallest = np.where(count > 0, count, len(group) + 1).argmin()
+    of_group[smallest] = 0 if not (count * (of_group == 0)).any() else of_group[smallest]  # the first part has one
+    part[known] = of_group[inverse[known]]
+    return part
+
+
+def choose_held_out(
+    response: Response, target: Target, share: float | str, seed: list[int], group: np.ndarray | None = None
+) -> np.ndarray:
+    """A mask of documents with known responses: evenly spaced in the order of these, so that all kinds are there.
+
+    Given a group for each document, whole groups are held out.
+    """
     held_out, known = np.zeros(len(target.y), bool), np.flatnonzero(response.may_hold_out(target))
     part = np.clip(ENOUGH / max(len(known), 1), *SHARES) if isinstance(share, str) else float(share)
     n = min(int(part * len(known)), MOST)
-    if n >= LEAST:
+    if n >= LEAST and group is not None:
+        sizes = np.array([n, len(known) - n])
+        held_out[known] = deal_groups(known, group, sizes, np.random.default_rng(seed))[known] == 0
+    elif n >= LEAST:
         rng = np.random.default_rng(seed)
         order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
         held_out[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
@@ -31,12 +60,14 @@ def choose_held_out(response: Response, target: Target, share: float | str, seed
 
 
 def choose_folds(
-    response: Response, target: Target, held_out: np.ndarray, n_chains: int, seed: list[int]
-) -> np.ndarray:
+    response: Response, target: Target, held_out: np.ndarray, n_chains: int, seed: list[int],
+    group: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """The fold of each document, (n_docs,): the number of a chain that does not see its response, or -1.
 
     Documents with about the same response are in different folds. No chain sees those of the mask `held_out`; each of
-    them belongs to one fold, too. Without any the folds are empty.
+    them belongs to one fold, too. Without any the folds are empty. Given a group for each document, a group is in one
+    fold.
     """
     fold = np.full(len(target.y), -1)
     if not held_out.any():
@@ -47,6 +78,8 @@ def choose_folds(
         order = docs[np.lexsort([rng.random(len(docs)), *target.y[docs].T])]
         n_folds = max(n_folds, -(-len(docs) // MOST))
         dealt = np.argsort(rng.random((-(-len(docs) // n_folds), n_folds)), axis=1).ravel()[: len(docs)]
+        if group is not None and mask is not held_out:
+            order, dealt = docs, deal_groups(docs, group, np.full(n_folds, len(docs) / n_folds), rng)[docs]
         fold[order] = np.where(dealt < n_chains, dealt, -1)
     return fold
 

@@ -91,7 +91,7 @@ def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
         if ALONE not in made.past.grids:
             return None
         omega = np.zeros((made.config.n_kept, 0, n_columns))
-        draws = [HeldOutDraws(omega, omega[: len(omega) * bool(len(made.covariates.names))])] * made.config.n_chains
+        draws = [HeldOutDraws(omega, omega[: len(omega) * bool(made.covariates.width)])] * made.config.n_chains
         held_out = split.seen.select(np.zeros(len(split.seen.target.y), bool)).load()
     elif held_out is not None and split.some is not None:
         asked = np.flatnonzero(split.mask)[split.some]

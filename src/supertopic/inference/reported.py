@@ -10,13 +10,13 @@ chance widens its interval.
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from supertopic.corpus.source import Arrays, Target, select_target
 from supertopic.corpus.tokens import Tokens
-from supertopic.inference.calibration import carry_over, draw_weights
+from supertopic.inference.calibration import carry_over, draw_weights, mean_variance
 from supertopic.inference.chains import ChainRun, Split
 from supertopic.inference.ingredients import Ingredients
 from supertopic.kernels.draws import make_key, normals
@@ -71,9 +71,9 @@ def with_reported(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]
     found, n_topics = report_weights(posterior, made, plans), made.config.n_topics
     if found is None:
         eta = [np.array([run.weights.eta for run in runs]) for runs in made.runs]  # (chain, n, R, K + P) each
-        covariates = np.concatenate([part[..., n_topics:] for part in eta], axis=2)
-        draws = posterior.consensus.pool(posterior.side_by_side(eta)), np.concatenate(covariates)
-        return replace(posterior, reported=draws[0], reported_covariates=draws[1])
+        beside = np.concatenate([part[..., n_topics:] for part in eta], axis=2)
+        pooled = posterior.consensus.pool(posterior.side_by_side(eta))
+        return replace(posterior, **split_draws(made, posterior.own, pooled, np.concatenate(beside)))
     topics = np.zeros((len(found[0].draws), *posterior.own.shape))
     weights = []
     for part, runs, columns, places in zip(found, made.runs, posterior.columns, posterior.places, strict=True):
@@ -84,11 +84,27 @@ def with_reported(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]
             known._replace(reported=reorder(part.known, order)) for known, order in zip(knowns, own, strict=True)
         ))  # fmt: skip
     facts = posterior.held_out | {"cross_fitted": int((made.split.fold >= 0).sum())}
+    beside = np.concatenate([part.draws[..., n_topics:] for part in found], axis=1)
     return replace(
-        posterior, reported=topics, held_out=facts if made.split.mask.any() else posterior.held_out,
-        reported_covariates=np.concatenate([part.draws[..., n_topics:] for part in found], axis=1),
+        posterior, held_out=facts if made.split.mask.any() else posterior.held_out,
         carryover=replace(posterior.carryover, weights=tuple(weights)),
+        **split_draws(made, posterior.own, topics, beside),
     )  # fmt: skip
+
+
+def split_draws(made: Ingredients, own: np.ndarray, topics: np.ndarray, beside: np.ndarray) -> dict[str, Any]:
+    """Reported weights of topics (n, R, K), covariates and groups; `beside` has those of both, (n, R, P + G).
+
+    A constant of all groups is the same as one of all topics, since the shares of topics sum to 1. It is given to the
+    topics, so that the intercepts of groups are relative to the mean over the documents.
+    """
+    covariates, groups = np.split(beside, [len(made.covariates.names)], axis=2)
+    if groups.shape[2]:
+        of_group = made.split.seen.target.covariates[:, len(made.covariates.names) :].sum(axis=0)
+        mean = groups @ (of_group / max(of_group.sum(), 1.0))  # (n, R)
+        topics, groups = topics + mean[..., None] * own, groups - mean[..., None]
+    found = {"reported": topics, "reported_covariates": covariates, "reported_groups": groups}
+    return {name: np.ascontiguousarray(draws) for name, draws in found.items()}  # as those of a file are, to the bit
 
 
 def report_weights(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]) -> list[Reported] | None:
@@ -137,9 +153,9 @@ def regress_folds(
         least, thin = (LEAST_DRAWS, THIN) if n_docs * n_columns <= MANY else (FEWER_DRAWS, 1)
         n_draws, response = len(has) * max(n_draws, least), plan.response.reported()
         found = list(draw_weights(engine, response, NU2_REPORTED, known, n_draws, key, thin))
-        draws = np.array([eta for eta, _ in found])
-        response = response.with_scale(np.mean([latest.scale for _, latest in found], axis=0))
-        total = carry_over(engine, response, NU2_REPORTED, known, draws)
+        draws, nu2 = np.array([draw.eta for draw in found]), mean_variance(found)
+        response = response.with_scale(np.mean([draw.response.scale for draw in found], axis=0))
+        total = carry_over(engine, response, nu2, known, draws)
         parts = [shard.add_statistics(no_statistics(width, n_columns)) for shard in engine.shards]
     finally:
         engine.close()

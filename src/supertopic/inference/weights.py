@@ -23,9 +23,13 @@ from supertopic.inference.shrinkage import (
     estimate_shrinkage,
 )
 from supertopic.inference.voices import describe_voices
+from supertopic.kernels.draws import make_key
+from supertopic.model.groups import GroupWeights, variances_of
 from supertopic.model.posterior import Carryover
 from supertopic.model.responses.base import Response
-from supertopic.model.terms import CovariateColumns, CovariateWeights, Intercept, Residual, Term, TopicWeights
+from supertopic.model.terms import CovariateWeights, Intercept, Residual, Term, TopicWeights
+
+BETWEEN_GROUPS = 1 << 38  # a path of random numbers that no training iteration takes
 
 
 class PredictionTerms(NamedTuple):
@@ -40,12 +44,20 @@ class PredictionTerms(NamedTuple):
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
-    terms = [topics, *with_covariates(made.covariates, beside), intercept(made, made.rate.base)]
+    terms = [topics, *with_covariates(made, beside), intercept(made, made.rate.base)]
     return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, linear={}))
 
 
-def with_covariates(columns: CovariateColumns, eta: np.ndarray) -> list[CovariateWeights]:
-    return [CovariateWeights(columns, eta)] if len(columns.names) else []
+def with_covariates(made: Ingredients, eta: np.ndarray) -> list[CovariateWeights | GroupWeights]:
+    """The terms of covariates and of groups, from their weights (chain, draw, R, P + G)."""
+    columns, found = made.covariates, list[CovariateWeights | GroupWeights]()
+    own, intercepts = np.split(eta, [len(columns.names)], axis=3)
+    if len(columns.names):
+        found.append(CovariateWeights(columns, own))
+    if len(columns.groups):
+        key = make_key(made.seed[0], len(made.seed), BETWEEN_GROUPS)
+        found.append(GroupWeights(columns.groups, intercepts, variances_of(intercepts, key)))
+    return found
 
 
 def intercept(made: Ingredients, level: np.ndarray) -> Intercept:
@@ -86,7 +98,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     shift = shift_level(response, seen, lengths, draws, earlier_shift(made), made.rng(5))
     terms = [
         topics.centred(centre).scaled(factors.topics),
-        *(term.scaled(factors.covariates) for term in with_covariates(made.covariates, beside)),
+        *(term.scaled(factors.covariates) for term in with_covariates(made, beside)),
         intercept(made, made.rate.base + level_of(shift)),
         *(linear.terms(factors.linear) if linear else []),
         *(term for term, _ in further),
@@ -217,7 +229,8 @@ def learn_further(
         return found
     omega = sum(kind.share * np.nan_to_num(kind.omega) for kind in draws)
     counts, config, columns = made.counts[~made.split.mask], made.config, made.covariates
-    covariates = columns.mean + columns.scale * made.split.seen.target.covariates  # as those of new documents are
+    own, of_groups = np.split(made.split.seen.target.covariates, [len(columns.names)], axis=1)
+    covariates = np.hstack([columns.mean + columns.scale * own, of_groups])  # as those of new documents are
     topics = LearnedTopics(made.topics, made.seed[0])
     nothing = np.zeros((counts.shape[0], 0))
     documents = SampledDocuments(topics, counts, counts, nothing, covariates, nothing.sum(axis=1, keepdims=True),

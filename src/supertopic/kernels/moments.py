@@ -80,9 +80,10 @@ def add_document(x, seen, n_seen, covariates, kappa, lam, d, starts, precision, 
     width, n_columns = shift.shape
     n_topics = width - covariates.shape[1]
     for p in range(n_topics, width):
-        x[p] = covariates[d, p - n_topics]
-        seen[n_seen] = p
-        n_seen += 1
+        if covariates[d, p - n_topics] != 0.0:  # of many groups a document has one
+            x[p] = covariates[d, p - n_topics]
+            seen[n_seen] = p
+            n_seen += 1
     for a in range(n_seen):
         j = seen[a]
         for r in range(n_columns):

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from supertopic.model.consensus import Consensus, have_topics, match_chains
+from supertopic.model.groups import GroupWeights
 from supertopic.model.linear import FeatureWeights, WordWeights
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Priors, WeightPriors
-from supertopic.model.terms import CovariateWeights, Intercept, Term, TopicWeights
+from supertopic.model.terms import CovariateColumns, CovariateWeights, Intercept, Term, TopicWeights, no_covariates
 
 T = TypeVar("T", bound=Term)
 TINY = 1e-300
@@ -128,6 +129,7 @@ class Posterior:
     # weights from held-out responses, (n, R, K) and (n, R, P), in standard units
     reported: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     reported_covariates: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    reported_groups: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # (n, R, G)
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
     carryover: Carryover = field(default_factory=Carryover)
@@ -253,6 +255,17 @@ class Posterior:
     def covariates(self) -> CovariateWeights | None:
         found = self.find(CovariateWeights)
         return found if isinstance(found, CovariateWeights) else None
+
+    @property
+    def groups(self) -> GroupWeights | None:
+        found = self.find(GroupWeights)
+        return found if isinstance(found, GroupWeights) else None
+
+    @property
+    def columns_beside(self) -> CovariateColumns:
+        """The covariates and groups beside topics."""
+        columns = self.covariates.columns if self.covariates else no_covariates()
+        return replace(columns, groups=self.groups.names) if self.groups else columns
 
     @property
     def words(self) -> WordWeights | None:

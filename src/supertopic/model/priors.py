@@ -200,6 +200,8 @@ def carried_weights(
     theirs, width = earlier.posterior, len(nothing.training.shift)
     n_theirs = theirs.topics[0].n_topics
     n_covariates = theirs.topics[0].training.shape[3] - n_theirs
+    if not earlier.updates and (theirs.groups or (earlier.covariates and len(earlier.covariates.groups))):
+        raise ValueError("Prior(weights=True) is not possible with groups; weights=False takes the topics alone.")
     ours = match_covariates(earlier, n_covariates)
     same = type(theirs.response) is type(response) and theirs.response.answers == response.answers
     fits = len(theirs.topics) == n_sets and n_covariates == width - n_topics

@@ -10,7 +10,7 @@ from supertopic.kernels.lanes import pad
 class Priors(NamedTuple):
     alpha: np.ndarray  # (K,): Dirichlet prior of a document
     beta: float  # Dirichlet prior of a topic, per word
-    nu2: float  # variance of eta
+    nu2: float | np.ndarray  # variance of eta: of all weights, or (R, K + P)
 
 
 class Quadratic(NamedTuple):

@@ -60,7 +60,7 @@ class Documents(Protocol):
 
     @property
     def covariates(self) -> np.ndarray:
-        """As the user gave them, (n_docs, P)."""
+        """As the user gave them, then a column for each group of documents: (n_docs, P + G)."""
 
     @property
     def log_exposure(self) -> np.ndarray:
@@ -203,6 +203,12 @@ class CovariateColumns:
     mean: np.ndarray  # (P,)
     scale: np.ndarray  # (P,)
     design: Design | None = None  # how they are made from the columns of a frame; None for an array of numbers
+    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, object))  # (G,): of documents, after the covariates
+
+    @property
+    def width(self) -> int:
+        """The number of covariates and groups, P + G."""
+        return len(self.names) + len(self.groups)
 
     def standard(self, values: np.ndarray) -> np.ndarray:
         return (values - self.mean) / self.scale
@@ -218,6 +224,10 @@ class CovariateColumns:
         return ((str(name), slice(p, p + 1)) for p, name in enumerate(self.names))
 
 
+def no_covariates() -> CovariateColumns:
+    return CovariateColumns(np.zeros(0, object), np.zeros(0), np.zeros(0))
+
+
 @dataclass(frozen=True, eq=False)
 class CovariateWeights(Term):
     """Numbers that are known of each document."""
@@ -227,14 +237,18 @@ class CovariateWeights(Term):
 
     name: ClassVar[str] = "covariates"
 
+    def values(self, documents: Documents) -> np.ndarray:
+        return documents.covariates[:, : len(self.columns.names)]
+
     def omega(self, documents: Documents) -> np.ndarray:
-        Z, draw = self.columns.standard(documents.covariates), documents.pairs.draw
+        Z, draw = self.columns.standard(self.values(documents)), documents.pairs.draw
         return np.concatenate([np.array([omegas(Z, eta.copy()) for eta in chain])[draw] for chain in self.eta])
 
     def parts(self, document: Documents) -> Parts:
-        added = document.pairs.over(self.eta) * self.columns.standard(document.covariates)[0]  # (n, R, P)
+        values = self.values(document)
+        added = document.pairs.over(self.eta) * self.columns.standard(values)[0]  # (n, R, P)
         found: dict[str, np.ndarray] = {}
-        for label, places in self.columns.labels(document.covariates[0]):
+        for label, places in self.columns.labels(values[0]):
             found[label] = added[:, :, places].sum(axis=2) + found.get(label, 0.0)
         return Parts(None, found)
 

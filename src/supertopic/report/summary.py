@@ -107,6 +107,27 @@ def coefficient_frame(posterior: Posterior, level: float = 0.9) -> Any:
     })  # fmt: skip
 
 
+def group_frame(posterior: Posterior, level: float = 0.9) -> Any:
+    """A pandas frame of the reported intercepts of groups, relative to their mean over the documents."""
+    import pandas
+
+    groups = posterior.columns_beside.groups
+    draws = posterior.response.in_units(posterior.reported_groups)
+    (lower, upper), columns = draw_interval(draws, level), np.array(posterior.response.column_names, dtype=object)
+    values = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0, ddof=1), "lower": lower, "upper": upper,
+              "p_positive": (draws > 0).mean(axis=0)}  # fmt: skip
+    facts = {"column": np.repeat(columns, len(groups)), "group": np.tile(groups, len(columns))}
+    return pandas.DataFrame(facts | {name: value.ravel() for name, value in values.items()})
+
+
+def group_sd(posterior: Posterior) -> np.ndarray:
+    """Draws of the standard deviation between groups, (n, R), in the units of y."""
+    if posterior.groups is None:
+        raise AttributeError("The model was fitted without groups.")
+    variance = np.concatenate(posterior.groups.variance)
+    return posterior.response.in_units(np.sqrt(variance)[..., None])[..., 0]
+
+
 def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[dict[str, Any]]:
     """For each column the n words with the largest direct weights, towards it and away; see `word_coef`.
 

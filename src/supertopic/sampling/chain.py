@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.kernels.draws import make_key
+from supertopic.model.groups import draw_variance, prior_variances
 from supertopic.model.state import Priors, WeightPriors
 from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
-from supertopic.sampling.plan import Plan
+from supertopic.sampling.plan import VARIANCE, Plan
 
 TRACE_EVERY = 5  # iterations; the log joint and the loss take about a tenth of one
 LEARN_FROM = 15  # iterations, or a quarter of the burn-in: the first topics are not worth learning priors from
@@ -45,6 +46,8 @@ class Chain:
         self.plan, self.index, self.priors, self.response = plan, index, plan.priors, plan.response
         self.engine, self.known = engine, known
         self.iteration, self.burn_in, self.settled = 0, plan.burn_in, False
+        if plan.n_groups:
+            self.set_variance(np.ones(plan.n_columns))
         self.last_eta = np.zeros((plan.n_columns, plan.n_topics + plan.n_covariates))
         self.eta: list[np.ndarray] = []  # a draw each: (R, K + P)
         self.scale: list[np.ndarray] = []  # a draw each: (R,), or (0,)
@@ -59,6 +62,18 @@ class Chain:
     def __exit__(self, *error: object) -> None:
         self.engine.close()
 
+    def set_variance(self, variance: np.ndarray) -> None:
+        """Set the variance between groups, (R,)."""
+        plan = self.plan
+        width, nu2 = plan.n_topics + plan.n_covariates, float(np.min(plan.priors.nu2))
+        self.priors = self.priors._replace(nu2=prior_variances(nu2, variance, width, plan.n_groups))
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The variance between groups, (R,); empty without groups."""
+        nu2 = self.priors.nu2
+        return nu2[:, -1].copy() if isinstance(nu2, np.ndarray) else np.zeros(0)
+
     def end_burn_in(self, settled: bool) -> None:
         """Keep the iterations from now on."""
         self.burn_in, self.settled = self.iteration, settled
@@ -71,6 +86,9 @@ class Chain:
         self.last_eta, self.statistics, self.response = iterate(
             self.engine, self.statistics, known, self.response, self.priors, key, kept
         )
+        if self.plan.n_groups:
+            intercepts = self.last_eta[:, -self.plan.n_groups :]
+            self.set_variance(draw_variance(intercepts, self.variance, make_key(key, VARIANCE)))
         traced = self.iteration % TRACE_EVERY == 0
         if kept or traced:
             value = log_joint(self.engine, self.last_eta, self.response, self.priors, known)
@@ -100,6 +118,7 @@ class Chain:
             "response": np.array(self.response.scale),
             "alpha": self.priors.alpha,
             "beta": np.array([self.priors.beta]),
+            "variance": self.variance,
             "last_eta": self.last_eta,
             "eta": np.array(self.eta),
             "scale": np.array(self.scale),
@@ -117,6 +136,8 @@ class Chain:
             raise ValueError("The checkpoint does not fit these documents.")  # kernels check no bounds
         self.iteration = state["iteration"].item()
         self.priors = self.priors._replace(alpha=state["alpha"], beta=state["beta"].item())
+        if plan.n_groups:
+            self.set_variance(state["variance"])
         self.response = self.plan.response.with_scale(state["response"])
         self.last_eta = state["last_eta"]
         self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))

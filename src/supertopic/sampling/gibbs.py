@@ -9,6 +9,7 @@ from scipy.special import digamma
 
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import unpack
+from supertopic.model.groups import Variance, log_prior_variance
 from supertopic.model.responses import Response
 from supertopic.model.state import Priors, Statistics, add
 from supertopic.sampling.engine import Engine
@@ -40,7 +41,7 @@ def iterate(
     return eta, engine.augment(response, key), response
 
 
-def draw_eta(statistics: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
+def draw_eta(statistics: Statistics, nu2: Variance, key: np.uint64) -> np.ndarray:
     """eta_r ~ N(A^-1 shift_r, A^-1) with A = I / nu2 + precision_r: a draw, not the mean. Shape (R, K + P)."""
     width, n_columns = statistics.shift.shape
     noise = normals((n_columns, width), key)
@@ -51,8 +52,9 @@ def draw_eta(statistics: Statistics, nu2: float, key: np.uint64) -> np.ndarray:
     return eta
 
 
-def factorise(statistics: Statistics, nu2: float, r: int) -> tuple[np.ndarray, np.ndarray]:
-    """U with U' U = A, and U'^-1 shift_r."""
+def factorise(statistics: Statistics, nu2: Variance, r: int) -> tuple[np.ndarray, np.ndarray]:
+    """U with U' U = A, and U'^-1 shift_r; nu2 is a number, or (R, K + P)."""
+    nu2 = nu2[r] if isinstance(nu2, np.ndarray) else nu2
     width = len(statistics.shift)
     A = unpack(statistics.precision, r, width)
     A.flat[:: width + 1] += 1.0 / nu2 + 1e-13 * A.diagonal().max()  # the latter against rounding only
@@ -89,13 +91,15 @@ def log_joint(engine: Engine, eta: np.ndarray, response: Response, priors: Prior
     """log p(w, z, eta) + log psi(y | z, eta): topics and proportions integrated out, and so is lambda."""
     documents = engine.log_documents(priors.alpha) + engine.log_likelihoods([response]).sum()
     prior = log_weights(eta, priors.nu2, known)
+    if engine.plan.n_groups and isinstance(priors.nu2, np.ndarray):
+        prior += log_prior_variance(priors.nu2[:, -1])
     return engine.counts.log_words(priors.beta) + float(documents) + response.log_prior() + prior
 
 
-def log_weights(eta: np.ndarray, nu2: float, known: Statistics | None) -> float:
+def log_weights(eta: np.ndarray, nu2: Variance, known: Statistics | None) -> float:
     """log p(eta): a normal prior with variance nu2 around 0, combined with the statistics that are known."""
     if known is None:
-        return -0.5 * (eta.size * math.log(2 * math.pi * nu2) + float(np.sum(eta**2)) / nu2)
+        return -0.5 * float(np.sum(np.broadcast_to(np.log(2 * np.pi * nu2), eta.shape)) + np.sum(eta**2 / nu2))
     return float(log_normal([factorise(known, nu2, r) for r in range(len(eta))], eta).sum())
 
 

@@ -10,7 +10,7 @@ from supertopic.corpus.tokens import cut
 from supertopic.model.responses import Response
 from supertopic.model.state import Priors
 
-START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON = range(7)  # purposes of random numbers inside a chain
+START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON, VARIANCE = range(8)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
 SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
 DENSE, ACCEPTED = 5, 0.5  # dense sweeps at first, and again when less than this share of proposals is accepted
@@ -35,6 +35,7 @@ class Plan(NamedTuple):
     seed: int
     burn_in: int
     device: str = "cpu"  # where the arrays of the shards live
+    n_groups: int = 0  # the last covariates, whose weights are pooled
 
     @property
     def n_topics(self) -> int:
@@ -48,7 +49,7 @@ class Plan(NamedTuple):
 
 def make_plan(
     source: Corpus, n_words: int, response: Response, priors: Priors, learn: bool, sampler: str, seed: int,
-    burn_in: int, device: str = "cpu",
+    burn_in: int, device: str = "cpu", n_groups: int = 0,
 ) -> Plan:  # fmt: skip
     """The plan of a chain for these documents."""
     n_tokens, target = int(source.doc_start[-1]), source.target
@@ -57,12 +58,13 @@ def make_plan(
     slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
     numbers = width * (width + 1) // 2 * max(n_columns, 1)
-    n_groups = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))
-    edges = np.linspace(0, len(slices), n_groups + 1).astype(int).tolist()
+    n_sums = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))
+    edges = np.linspace(0, len(slices), n_sums + 1).astype(int).tolist()
     groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
-        tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in, device
-    )
+        tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in,
+        device, n_groups,
+    )  # fmt: skip
 
 
 def count_shards(n_tokens: int) -> int:

@@ -19,7 +19,7 @@ FACTS: dict[str, type] = {
     "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalties": dict,
 }  # fmt: skip
 OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training")
-REPORTED = ("reported", "reported_covariates")
+REPORTED = ("reported", "reported_covariates", "reported_groups")
 OF_PHRASES = ("first", "second", "share")
 OF_TRACES = ("kept", "log_joint", "iterations", "burn_in", "settled")
 MOST_SETS = 2**16
@@ -208,7 +208,8 @@ def read_reported(posterior: Posterior, tensors: Tensors) -> Posterior:
     """The posterior with its reported weights; those of an older version are of each chain's own topics."""
     if not posterior.supervised:
         return posterior
-    width = posterior.topics[0].training.shape[3] - posterior.topics[0].n_topics  # that of covariates
+    width, columns = posterior.topics[0].training.shape[3] - posterior.topics[0].n_topics, posterior.columns_beside
+    expect(width == columns.width, "the number of covariates")
     if REPORTED[0] not in tensors:
         parts = [tensors[f"topics.{i}.reported"] for i in range(len(posterior.topics))]
         for weights, topics in zip(parts, posterior.topics, strict=True):
@@ -217,12 +218,14 @@ def read_reported(posterior: Posterior, tensors: Tensors) -> Posterior:
             expect(list(weights.shape[2:]) == sizes, "the reported weights' width")
         draws = posterior.consensus.pool(posterior.side_by_side(parts))
         beside = np.concatenate([np.concatenate(part[..., part.shape[3] - width :]) for part in parts], axis=1)
+        of_groups = beside[..., width:]  # an older version has none
     else:
-        draws, beside = (tensors[name] for name in REPORTED)
+        draws, beside, of_groups = (tensors[name] for name in REPORTED)
     n, expected = len(draws), posterior.own.shape
     expect(draws.shape == (n, *expected) and n and n % posterior.n_chains == 0, "the reported weights' shape")
-    expect(beside.shape == (n, expected[0], width), "the covariates' reported weights")
-    return replace(posterior, reported=draws, reported_covariates=beside)
+    expect(beside.shape == (n, expected[0], len(columns.names)), "the covariates' reported weights")
+    expect(of_groups.shape == (n, expected[0], len(columns.groups)), "the groups' reported weights")
+    return replace(posterior, reported=draws, reported_covariates=beside, reported_groups=of_groups)
 
 
 def read_carryover(
