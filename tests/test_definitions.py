@@ -143,7 +143,7 @@ def test_intervals(corpus):
     p = expit(draws_of(model, corpus.X[:9])[0][..., 0])
     np.testing.assert_allclose(model.predict_interval(corpus.X[:9], 0.7)[0][:, 1], interval(p, 0.7)[0])
     frame = model.coefficient_frame(0.7)
-    draws = model.coef_draws_[model.best_chain_][:, 0]
+    draws = model.coef_draws_[:, 0]
     np.testing.assert_allclose(frame["p_positive"], (draws > 0).mean(axis=0))
     np.testing.assert_allclose(frame["lower"], interval(draws, 0.7)[0])
     np.testing.assert_allclose(frame["sd"], draws.std(axis=0, ddof=1))

@@ -12,7 +12,9 @@ from supertopic.report.words import suggest_names
 
 
 def coef_draws(posterior: Posterior) -> np.ndarray:
-    """Reported weights in the units of y, (n, R, K)."""
+    """Reported weights in the units of y, (n, R, K); without a response R is 0."""
+    if not posterior.supervised:
+        return np.zeros((posterior.n_chains * posterior.n_draws, 0, posterior.n_topics))
     return posterior.response.in_units(posterior.reported)
 
 
