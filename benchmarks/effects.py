@@ -7,6 +7,7 @@ same topics). Results are added to effects.json. `--corpora N` sets the number o
 """
 
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import special
 from scipy.optimize import brentq, linear_sum_assignment
+from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks import history
+from benchmarks import corpora, history
 from supertopic import SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 
@@ -85,7 +87,45 @@ def coverage(n_corpora: int) -> list[dict]:
     return rows
 
 
-PARTS = {"coverage": coverage}
+def films(_: int) -> list[dict]:
+    """Real ratings: widths, clear effects, shuffled ratings, and critics' weights beside those of least squares."""
+    docs = corpora.read_json(corpora.MOVIES_FILE)
+    order = np.random.default_rng(0).permutation(len(docs))
+    train, test = ([docs[i] for i in part] for part in (order[:2000], order[2000:3500]))
+    vectorizer = CountVectorizer(stop_words="english", min_df=5)
+    X, X_test = vectorizer.fit_transform([d["text"] for d in train]), vectorizer.transform([d["text"] for d in test])
+    y, y_test = (np.array([d["y"] for d in part]) for part in (train, test))
+    critic, rows = np.array([d["author"] for d in train]), []
+    names = np.unique(critic)
+    Z = (critic[:, None] == names[1:]).astype(float)
+
+    def report(**row) -> None:
+        rows.append({"part": "films"} | row)
+        print(row, flush=True)
+
+    for seed in range(5):
+        began = time.perf_counter()
+        model = SLDARegressor(15, words=False, random_state=seed, n_jobs=2).fit(X, y)
+        seconds = time.perf_counter() - began
+        lower, upper = model.coef_interval(0.9)
+        report(
+            kind="ratings", seed=seed, width=float(np.mean(upper - lower)),
+            clear=float(np.mean((lower > 0) | (upper < 0))), R2=model.score(X_test, y_test),
+            chains=float(model.posterior_.consensus.n_having.mean()), seconds=seconds,
+        )  # fmt: skip
+        shuffled = np.random.default_rng(seed).permutation(y)
+        lower, upper = SLDARegressor(15, words=False, random_state=seed, n_jobs=2).fit(X, shuffled).coef_interval(0.9)
+        report(kind="shuffled", seed=seed, clear=float(np.mean((lower > 0) | (upper < 0))))
+    model = SLDARegressor(15, words=False, random_state=0, n_jobs=2).fit(X, y, covariates=Z)
+    x = np.hstack([model.transform(X), Z])
+    residual = y - x @ np.linalg.lstsq(x, y)[0]
+    se = np.sqrt(residual @ residual / (len(y) - x.shape[1]) * np.linalg.inv(x.T @ x).diagonal()[15:])
+    for name, sd, own in zip(names[1:], model.covariate_coef_draws_.std(axis=0)[0], se, strict=True):
+        report(kind="critic", name=str(name), sd=float(sd), least_squares=float(own), ratio=float(sd / own))
+    return rows
+
+
+PARTS = {"coverage": coverage, "films": films}
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]

@@ -96,12 +96,12 @@ def demo(
 def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
     test: opt.Test = False, covariate: opt.KnownCovariate = None, exposure: opt.Exposure = None,
-    title: opt.Title = "",
+    groups: opt.Groups = None, title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
     estimator = load(model)
     table, response, y = Table(data), need_response(estimator).posterior_.response, None
-    beside = read_beside(estimator, model, table, exposure, covariate, None)
+    beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
     if label:
         y, n_strange = known_response(response, table[label], label, ";", skip_unknown=True)
         if n_strange:

@@ -28,7 +28,8 @@ def fit(
     loss: opt.Loss = opt.LossName.logistic, multiclass: opt.Multiclass = opt.MulticlassName.shared,
     balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
     weight: opt.Weight = None, exposure: opt.Exposure = None, covariate: opt.Covariate = None,
-    formula: opt.FormulaText = None,
+    formula: opt.FormulaText = None, groups: opt.Groups = None,
+    held_out_by: opt.HeldOutBy = opt.HeldOutByName.document,
     checkpoint: opt.Checkpoint = None, burn_in: opt.BurnIn = "auto", max_seconds: opt.MaxSeconds = None,
     draws: opt.Draws = 20, chains: opt.Chains = 4,
     stop_words: opt.StopWords = "english", words: opt.Words = True, min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0,
@@ -55,16 +56,17 @@ def fit(
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     columns = covariate or ([] if formula is None else formula_columns(formula))
-    names = [label, *filter(None, (weight, exposure)), *columns]
+    names = [label, *filter(None, (weight, exposure, groups)), *columns]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells(label), response, separator, ["NA"] if missing is None else missing)
-    beside = read_numbers(source.cells, weight, exposure, {name: name for name in columns})
+    beside = read_numbers(source.cells, weight, exposure, {name: name for name in columns}, groups=groups)
     documents = Documents(source, column, beside, *split(column, test_size, seed))
     share = as_number(held_out)
     options = {
         "n_topics": n_topics, "burn_in": as_whole(burn_in), "max_seconds": max_seconds, "n_draws": draws,
         "n_chains": chains, "words": direct, "priority": str(priority), "vectorizer": vectorizer,
-        "formula": formula, "held_out": held_out if share is None else share, "random_state": seed,
+        "formula": formula, "held_out_by": str(held_out_by), "held_out": held_out if share is None else share,
+        "random_state": seed,
         "n_jobs": jobs, "device": str(device), "engine": engine, "verbose": err.is_terminal and not as_json,
     }  # fmt: skip
     options |= read_priors(seeds, seed_strength, prior, prior_weights, discount) | ({} if c is None else {"c": c})

@@ -109,8 +109,9 @@ def need_response(model: TopicModel) -> Supervised:
 
 
 def read_beside(
-    model: TopicModel, path: Path, table: Table, exposure: str | None, covariate: list[str] | None, weight: str | None
-) -> dict[str, Any]:
+    model: TopicModel, path: Path, table: Table, exposure: str | None, covariate: list[str] | None,
+    weight: str | None, groups: str | None,
+) -> dict[str, Any]:  # fmt: skip
     """Columns for the model of a file; its covariates have their own names or those given."""
     response = model.posterior_.response
     if exposure is not None and response.kind != "count":
@@ -118,7 +119,8 @@ def read_beside(
     if exposure is None and isinstance(response, NegativeBinomial) and response.exposed:
         raise ValueError(f"{path} was fitted with an exposure; --exposure names its column here.")
     kinds = covariate_kinds(model)
-    return read_numbers(table.__getitem__, weight, exposure, with_names(kinds, covariate or list(kinds)), kinds)
+    names = with_names(kinds, covariate or list(kinds))
+    return read_numbers(table.__getitem__, weight, exposure, names, kinds, groups)
 
 
 def covariate_kinds(model: TopicModel) -> dict[str, str]:

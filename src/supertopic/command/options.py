@@ -13,6 +13,7 @@ Kind = StrEnum("Kind", ["auto", "class", "labels", "rating", "count"])
 LossName = StrEnum("LossName", ["logistic", "hinge"])
 MulticlassName = StrEnum("MulticlassName", ["shared", "separate", "stick_breaking"])
 PriorityName = StrEnum("PriorityName", ["prediction", "topics"])
+HeldOutByName = StrEnum("HeldOutByName", ["document", "group"])
 DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
 WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
@@ -44,6 +45,8 @@ Exposure = Annotated[str | None, Option(help="For counts: the column with the ex
 Covariate = Annotated[
     list[str] | None, Option(help="A column of numbers, text or dates that helps to predict; may be repeated.")
 ]
+Groups = Annotated[str | None, Option(help="The column with each document's group, such as its author.")]
+HeldOutBy = Annotated[HeldOutByName, Option(metavar="WHAT", help="Hold out single documents, or whole groups.")]
 FormulaText = Annotated[str | None, Option("--formula", help=FORMULA)]
 KnownCovariate = Annotated[list[str] | None, Option(help="Covariates in the fit's order, if they have other names.")]
 TestSize = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
@@ -106,6 +109,7 @@ AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes a
 TopWords = Annotated[int, Option("--words", "-n", help="Words to show for each topic.")]
 By = Annotated[Order, Option(metavar="ORDER", help=ORDER)]
 GivenText = Annotated[str, Option("--text", help="The text itself; - reads it from the standard input.")]
+GivenGroup = Annotated[str | None, Option(help="The group of the text.")]
 GivenCovariate = Annotated[list[str] | None, Option(help="The covariates of the text, in their order.")]
 GivenExposure = Annotated[float | None, Option(help="For counts: the exposure of the text.")]
 Figure = Annotated[Path | None, Option(help="Write a figure here: .png, .svg or .pdf.", callback=check_place)]

@@ -27,7 +27,7 @@ Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last 
 
 def predict(
     model: opt.Model, data: opt.Data, text: opt.Text, exposure: opt.Exposure = None,
-    covariate: opt.KnownCovariate = None, keep: opt.Keep = None, shares: opt.Shares = False,
+    covariate: opt.KnownCovariate = None, groups: opt.Groups = None, keep: opt.Keep = None, shares: opt.Shares = False,
     output: opt.PredictionFile = None, device: opt.Device = opt.DeviceName.cpu, as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
     """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
@@ -46,7 +46,7 @@ def predict(
     def predict_table(path: Path) -> Columns:
         table = Table(path)
         kept = {name: table[name] for name in (table.names if keep == ["all"] else keep or ())}
-        beside = read_beside(estimator, model, table, exposure, covariate, None)
+        beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
         X = table.texts(text)
         note_empty(estimator, X, path)
         predicted, numbers = answers(estimator, X, beside)
@@ -137,11 +137,12 @@ def predict_files(predict_table: Callable[[Path], Columns], data: Path, output: 
 
 def explain(
     model: opt.Model, text: opt.GivenText, covariate: opt.GivenCovariate = None, exposure: opt.GivenExposure = None,
-    as_json: opt.AsJson = False,
+    group: opt.GivenGroup = None, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Show why a text gets its prediction: what each of its words adds, through its topics and by itself."""
     estimator = need_response(load(model))
     beside: dict[str, Any] = {"exposure": [exposure]} if exposure is not None else {}
+    beside |= {"groups": [group]} if group is not None else {}
     if covariate:
         kinds = covariate_kinds(estimator)
         cells = {name: [cell] for name, cell in with_names(kinds, covariate).items()}

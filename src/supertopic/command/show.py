@@ -101,9 +101,9 @@ def held_out_lines(posterior: Posterior) -> list[str]:
     if not found["documents"]:
         return ["No document was held out: weights are estimated on the documents of the topics, and look too certain."]
     lines = [
-        f"Weights are estimated on {found['documents']:,} held-out documents, which no topic has seen. The loss of "
-        f"their predictions is {found['loss']:.4g}, that of the base rate {found['base_loss']:.4g} (difference +- "
-        f"{found['se']:.2g})."
+        f"Weights are estimated on {found.get('cross_fitted', found['documents']):,} documents, with topics that have "
+        f"not seen their responses. On {found['documents']:,} documents that no topic has seen the loss of predictions "
+        f"is {found['loss']:.4g}, that of the base rate {found['base_loss']:.4g} (difference +- {found['se']:.2g})."
     ]
     sentences = voice_sentences(posterior)
     if sentences:

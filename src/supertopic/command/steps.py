@@ -89,7 +89,7 @@ class Table:
 
 def read_numbers(
     cells_of: Callable[[str], list[Any]], weight: str | None, exposure: str | None, covariates: Mapping[str, str],
-    kinds: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None, groups: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Columns beside the texts, as arguments of `fit` and `predict`.
 
@@ -101,6 +101,8 @@ def read_numbers(
     for name, option, wanted in (("sample_weight", "--weight", weight), ("exposure", "--exposure", exposure)):
         if wanted:
             found[name] = as_numbers(cells_of(wanted), wanted, option)
+    if groups:
+        found["groups"] = np.array([None if cell is None else str(cell) for cell in cells_of(groups)], dtype=object)
     return found
 
 

@@ -12,7 +12,7 @@ from supertopic.command.steps import Table, err, load, plain_warnings, save_some
 def update(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.ModelFile, label: opt.NewLabel = None,
     discount: opt.Discount = 1.0, weight: opt.Weight = None, exposure: opt.Exposure = None,
-    covariate: opt.KnownCovariate = None, skip_unknown_classes: opt.SkipUnknown = False,
+    covariate: opt.KnownCovariate = None, groups: opt.Groups = None, skip_unknown_classes: opt.SkipUnknown = False,
     separator: opt.Separator = ";", jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
@@ -22,7 +22,7 @@ def update(
     """
     estimator = load(model)
     table, response = Table(data), estimator.posterior_.response
-    beside = read_beside(estimator, model, table, exposure, covariate, weight)
+    beside = read_beside(estimator, model, table, exposure, covariate, weight, groups)
     y, n_strange = None, 0
     if label:
         y, n_strange = known_response(response, table[label], label, separator, skip_unknown_classes)

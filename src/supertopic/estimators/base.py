@@ -165,7 +165,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @documented_fit
     def fit_files(
         self, files: Any, *, text: str = "text", label: str | None = None, weight: str | None = None,
-        exposure: str | None = None, covariates: Sequence[str] = (), vectorizer: Any = None,
+        exposure: str | None = None, covariates: Sequence[str] = (), groups: str | None = None, vectorizer: Any = None,
         folder: str | os.PathLike[str] | None = None, features: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
@@ -179,12 +179,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ----------
         covariates : sequence of str
             The columns that enter the prediction beside the topics; by default those of `formula`, if there is one.
+        groups : str, optional
+            The column with the group of each document.
         checkpoint, checkpoint_every : path and seconds, optional
             As in `fit`.
         ...
         """
         self.check_parameters()
-        columns = {"label": label, "sample_weight": weight, "exposure": exposure}
+        columns = {"label": label, "sample_weight": weight, "exposure": exposure, "groups": groups}
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         fit_from_files(self, files, text, columns, covariates, vectorizer, folder, checkpointing, features)
         return self

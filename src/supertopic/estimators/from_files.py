@@ -50,7 +50,7 @@ def fit_from_files(
     vectorizer: CountVectorizer | None, folder: str | os.PathLike[str] | None, checkpointing: Checkpointing,
     features: Any = None,
 ) -> None:  # fmt: skip
-    """Fit a model: see `TopicModel.fit_files`. `columns` names those of the label, weights and exposure."""
+    """Fit a model: see `TopicModel.fit_files`. `columns` names those of the label, weights, exposure and groups."""
     formula = as_formula(getattr(model, "formula", None))
     if formula is not None:
         parsed = formula.parse(list(covariates) or None)
@@ -67,8 +67,12 @@ def fit_from_files(
         place.mkdir(parents=True, exist_ok=True)
         documents = library.spool(place, each)
         known: dict[str, Any] = {
-            name: library.numbers(column) for name, column in columns.items() if column and name != "label"
+            name: library.numbers(column)
+            for name, column in columns.items()
+            if column and name not in ("label", "groups")
         }
+        if columns["groups"]:
+            known["groups"] = list(library.columns[columns["groups"]])
         if covariates:
             known["covariates"] = frame_of_cells({name: library.columns[name] for name in covariates})
         known |= {"y": read_label(model, library, columns["label"]), "features": features}

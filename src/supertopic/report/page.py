@@ -125,8 +125,12 @@ def facts(posterior: Posterior, model: str, n_docs: int) -> dict[str, str]:
         found["Batches"] = f"{posterior.n_batches}; traces and documents are those of the last one"
     if held_out.get("documents"):
         found["Weights rest on"] = (
-            f"{held_out['documents']:,} held-out documents: their loss is {held_out['loss']:.4g}, that of the base "
-            f"rate {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
+            f"{held_out.get('cross_fitted', held_out['documents']):,} documents, with topics that have not seen their "
+            "responses"
+        )
+        found["Loss"] = (
+            f"{held_out['loss']:.4g} on {held_out['documents']:,} documents that no topic has seen; that of the base rate "
+            f"is {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
         )
     sentences = voice_sentences(posterior)
     if sentences:
