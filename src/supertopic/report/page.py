@@ -129,8 +129,8 @@ def facts(posterior: Posterior, model: str, n_docs: int) -> dict[str, str]:
             "responses"
         )
         found["Loss"] = (
-            f"{held_out['loss']:.4g} on {held_out['documents']:,} documents that no topic has seen; that of the base rate "
-            f"is {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
+            f"{held_out['loss']:.4g} on {held_out['documents']:,} documents that no topic has seen; that of the base "
+            f"rate is {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
         )
     sentences = voice_sentences(posterior)
     if sentences:
