@@ -93,7 +93,9 @@ class TopicEffects:
         """
         fixed, chosen = self._fixed(at), self._chosen(variable)
         if reference is not None and len(chosen) > 1:
-            raise ValueError(f"A reference belongs to one variable: pass variable= as well, one of {', '.join(chosen)}.")
+            raise ValueError(
+                f"A reference belongs to one variable: pass variable= as well, one of {', '.join(chosen)}."
+            )
         facts, rows = [], []
         for name in chosen:
             own = self.design.variables[name]
@@ -153,7 +155,9 @@ class TopicEffects:
 
     def _fixed(self, at: Mapping[str, Any] | None) -> dict[str, Any]:
         """The values of variables that are held, checked."""
-        return {self._chosen(name)[0]: self.design.variables[name].find(value, name) for name, value in (at or {}).items()}
+        return {
+            self._chosen(name)[0]: self.design.variables[name].find(value, name) for name, value in (at or {}).items()
+        }
 
     def _chosen(self, variable: str | None) -> list[str]:
         """The variables that a table is about."""
@@ -192,8 +196,8 @@ class TopicEffects:
         ]
         return pandas.DataFrame(lines)
 
-    def _shown(self) -> tuple[str, list[tuple[str, str, str]]]:
-        """What is printed: a heading, and the largest differences as texts."""
+    def _shown(self) -> tuple[str, list[tuple[str, str, str]], int]:
+        """What is printed: a heading, the largest differences as texts, and how many more there are."""
         n_docs, (n_draws, _, n_topics) = len(self.regression.design), self.fits.shape
         heading = f"Shares of {n_topics} topics by {', '.join(self.design.variables)}: {n_docs:,} documents, "
         heading += f"{self.regression.n_clusters:,} clusters, " if self.regression.clustered else ""
@@ -208,16 +212,16 @@ class TopicEffects:
             )
             for row in table.iloc[order].itertuples()
         ]
-        return heading, lines
+        return heading, lines, len(table) - len(lines)
 
     def __repr__(self) -> str:
-        heading, lines = self._shown()
-        left = len(self.labels) * (len(self.differences()) // len(self.labels)) - len(lines)
-        more = [f"  and {left} more differences"] if left > 0 else []
+        heading, lines, left = self._shown()
+        more = [f"  and {left} more differences"] if left else []
         return "\n".join([heading, *(f"  {numbers}  {label}, {what}" for numbers, label, what in lines), *more])
 
     def _repr_html_(self) -> str:
-        heading, lines = self._shown()
+        heading, lines, left = self._shown()
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
         head = "<tr><th>difference</th><th>topic</th><th>groups</th></tr>"
-        return f"<p>{escape(heading)}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        more = f"<p>and {left} more differences</p>" if left else ""
+        return f"<p>{escape(heading)}</p><table><thead>{head}</thead><tbody>{rows}</tbody></table>{more}"

@@ -235,7 +235,7 @@ class DifferenceDisplay(Display):
         ax.set_yticks(places, self.labels)
         ax.invert_yaxis()
         ax.set(xlabel=f"difference of the expected share, against {self.reference}")
-        ax.legend()
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
         self._keep(ax)
         return self
 
@@ -256,6 +256,6 @@ class PrevalenceDisplay(Display):
             (line,) = ax.plot(self.values, mean, label=label)
             ax.fill_between(self.values, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
         ax.set(xlabel=self.name, ylabel="expected share")
-        ax.legend()
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
         self._keep(ax)
         return self

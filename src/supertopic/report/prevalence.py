@@ -50,6 +50,11 @@ def topic_effects(
     """The expected share of each topic, by what is known of each document."""
     n_docs, lengths = counts.shape[0], np.asarray(counts.sum(axis=1)).ravel()
     variables = read_variables(by, n_docs)
+    if posterior.supervised and posterior.doc_topic is not None and len(posterior.doc_topic) == n_docs:
+        warn(
+            "These may be the documents of the fit, whose topics know their responses: differences between groups that "
+            "have to do with the response come out too large. Give documents that the model was not fitted to."
+        )
     cluster = np.arange(n_docs) if groups is None else read_clusters(groups, n_docs)
     some = lengths > 0
     if not some.all():
