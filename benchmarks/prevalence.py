@@ -3,10 +3,10 @@
 Corpora of 400 documents with five topics are generated from known effects: on groups, along a number, on groups of
 clusters that differ by chance, and none. Topics are found by the model and matched to the true ones by the cosine of
 their words (0.8 or more); what a model did not find cannot be compared. A figure is the mean over the matched topics of
-all corpora: the share of 90 % intervals that hold the true difference, their width, how much of the true difference is
-found, and the share of intervals without 0. Beside it: an ordinary regression of `transform(X)`, and topica's structural
-topic model with its `estimate_effect`. `coin` is about supervised models: the groups are labels by chance. The rows of a
-run are added to prevalence.json.
+all corpora: the share of 90 % intervals that hold the true difference, their width, how much of the true difference
+is found, and the share of intervals without 0. Beside it: an ordinary regression of `transform(X)`, and topica's
+structural topic model with its `estimate_effect`. `coin` is about supervised models: the groups are labels by chance.
+The rows of a run are added to prevalence.json.
 """
 
 import argparse
@@ -221,9 +221,7 @@ def main() -> None:
     wrong = [case for case in wanted if case not in (*CASES, "coin")]
     if wrong:
         parser.error(f"There is no case {wrong[0]!r}.")
-    print(
-        "| case | words | system | topics matched | 90 % intervals that hold | width | found, of the truth | without 0 |"
-    )
+    print("| case | words | system | topics matched | intervals that hold | width | found, of the truth | without 0 |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     parts = [coverage([case for case in wanted if case != "coin"], options.corpora, options.jobs)]
     parts += [coins(options.corpora, options.jobs)] if "coin" in wanted else []

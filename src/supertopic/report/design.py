@@ -179,7 +179,7 @@ def from_series(series: Any, name: str) -> tuple[np.ndarray, list[Any] | None]:
         raise ValueError(missing(name, n_missing, int(np.flatnonzero(series.is_null().to_numpy())[0])))
     own = series.dtype if hasattr(series.dtype, "categories") else getattr(series.to_native(), "dtype", None)
     levels = getattr(own, "categories", None)  # Polars' Categorical has some without an order
-    return series.to_numpy(), list(levels) if hasattr(levels, "__len__") else None
+    return series.to_numpy(), list(levels) if levels is not None and hasattr(levels, "__len__") else None
 
 
 def one_dimensional(values: Any, name: str) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Who talks about what: the expected share of each topic by group, or along a number.
 
-The method of composition (Treier and Jackman, 2008), as in R's stm: draw the topic shares of all documents, regress them
-on what is known of each document, draw the coefficients from their sampling distribution, and pool over many draws.
+The method of composition (Treier and Jackman, 2008), as in R's stm: draw the topic shares of all documents, regress
+them on what is known of each document, draw the coefficients from their sampling distribution, and pool many draws.
 Shares under a prior that knows nothing of the groups would be shrunk towards the mean of the corpus, and differences
 would come out too small. So the prior of a document is Dirichlet(total m_d), where m_d is what the last draw of the
 regression expects of it, and total is learned. Topics are those of the model and stay as they are.
@@ -27,7 +27,7 @@ from supertopic.report.topics import topic_labels, topic_names, vocabulary_of
 from supertopic.sampling.pool import Pool, one_blas_thread
 from supertopic.warn import warn
 
-BURN_IN, SWEEPS = 50, 2  # regressions before the first that counts, and sweeps over the tokens before each
+BURN_IN, SWEEPS = 50, 1  # regressions before the first that counts; sweeps before each: more make no difference
 LEAST_SHARE = 1e-3  # of a topic in the prior of a document: the regression may expect less than 0
 LEAST_TOTAL, MOST_TOTAL = 1e-2, 1e4
 FAR = 4.0  # times as mixed as the model's alpha says: topics are distorted
@@ -57,6 +57,8 @@ def topic_effects(
         )
     cluster = np.arange(n_docs) if groups is None else read_clusters(groups, n_docs)
     some = lengths > 0
+    if not some.any():
+        raise ValueError(f"None of the {n_docs} documents has a known word. Were they made as those of the fit?")
     if not some.all():
         warn(f"{n_docs - some.sum()} of {n_docs} documents have no known words; they are left out.")
         counts, cluster = counts[some], cluster[some]
@@ -113,7 +115,7 @@ def draw_all(
 def draw_chain(
     topics: TopicSet, chain: int, tokens: Tokens, regression: Regression, n_draws: int, key: np.uint64, pool: Pool
 ) -> Draws:
-    """Draws under the topics of one chain: shares given the regression, and the regression given the shares, in turn."""
+    """Draws under the topics of one chain: shares given the regression and the regression given the shares, in turn."""
     phi, alpha = np.ascontiguousarray(np.maximum(topics.phi(chain), 1e-37)), topics.alpha[chain]
     n_docs, n_topics, lengths = len(tokens.doc_start) - 1, len(alpha), np.diff(tokens.doc_start)
     z = np.empty(len(tokens.word), np.uint16)
