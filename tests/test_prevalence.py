@@ -458,10 +458,10 @@ def test_topics_of_each_class_sum_to_1(corpus):
         warnings.simplefilter("ignore")
         model.fit(X, labels)
         effects = model.topic_effects(X[:150], corpus[1][:150], n_draws=20)
-    assert effects.fits.shape[2] == 12
-    np.testing.assert_allclose(effects.frame().groupby("value").share.sum(), 1.0)
-    with pytest.warns(UserWarning, match="documents of the fit"):
-        model.topic_effects(X, corpus[1], n_draws=20)
+        assert effects.fits.shape[2] == 12
+        np.testing.assert_allclose(effects.frame().groupby("value").share.sum(), 1.0)
+        with pytest.warns(UserWarning, match="documents of the fit"):
+            model.topic_effects(X, corpus[1], n_draws=20)
 
 
 def test_an_alpha_that_is_far_off_is_noticed(model):
