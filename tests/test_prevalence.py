@@ -214,15 +214,18 @@ def test_differences_are_those_of_the_truth(effects):
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
 
 
-def test_short_documents_are_not_shrunk(model, corpus, effects):
-    """alpha = 20 halves the differences of 30 words for whoever regresses `transform(X)`."""
-    truth, shares = MEANS[1] - MEANS[0], (model.transform(corpus[0]), corpus[1] == "b")
+def test_short_documents_are_not_shrunk(model):
+    """Ten words of documents that are much alike: whoever regresses their shares finds a third of the differences."""
+    rng = np.random.default_rng(3)
+    group, truth = np.arange(1000) % 2, MEANS[1] - MEANS[0]
+    X = words_of(rng, shares_of(rng, MEANS[group], 20.0), 10)
     alpha = model.alpha_[0]
-    theta = (shares[0] * 30 + alpha) / (30 + alpha.sum())
-    plain = theta[shares[1]].mean(axis=0) - theta[~shares[1]].mean(axis=0)
-    found = effects.differences().difference.to_numpy()
-    assert plain @ truth / (truth @ truth) < 0.7
-    assert 0.85 < found @ truth / (truth @ truth) < 1.15
+    theta = (model.transform(X) * 10 + alpha) / (10 + alpha.sum())
+    plain = theta[group == 1].mean(axis=0) - theta[group == 0].mean(axis=0)
+    found = model.topic_effects(X, group == 1).differences()
+    assert plain @ truth / (truth @ truth) < 0.4
+    assert 0.9 < found.difference @ truth / (truth @ truth) < 1.1
+    assert ((found.lower < truth) & (truth < found.upper)).sum() >= 3
 
 
 def test_known_shares_give_an_ordinary_regression(model):
@@ -256,19 +259,28 @@ def test_intervals_contain_what_is_unknown_of_documents(model):
 
 
 def test_clusters_widen_intervals(model):
+    """Documents of four words: clusters would seem alike if their documents were shrunk towards all others."""
     rng = np.random.default_rng(6)
-    cluster = np.arange(240) % 12
-    own = shares_of(rng, MEANS[np.arange(12) % 2], 10.0)
-    X = words_of(rng, shares_of(rng, own[cluster], 20.0), 15)
+    cluster = np.arange(1200) % 60
+    own = shares_of(rng, MEANS[np.arange(60) % 2], 10.0)
+    X = words_of(rng, shares_of(rng, own[cluster], 200.0), 4)
     alone = model.topic_effects(X, cluster % 2 == 1).differences()
     together = model.topic_effects(X, cluster % 2 == 1, groups=cluster)
-    wanted = np.sqrt((MEANS * (1 - MEANS) / 11).sum(axis=0) / 6)  # of the means of six clusters each
+    wanted = np.sqrt((MEANS * (1 - MEANS) * (1 / 11 + 1 / 80)).sum(axis=0) / 30)  # of the means of 30 clusters each
     table = together.differences()
-    assert "12 clusters" in repr(together)
-    assert (alone.sd < 0.7 * wanted).all()
-    np.testing.assert_allclose(np.sqrt((table.sd**2).mean()), np.sqrt((wanted**2).mean()), rtol=0.4)
+    assert "60 clusters" in repr(together)
+    assert (alone.sd < 0.75 * wanted).all()
+    np.testing.assert_allclose(np.sqrt((table.sd**2).mean()), np.sqrt((wanted**2).mean()), rtol=0.15)
+
+
+def test_few_clusters_have_wider_tails(model):
+    rng = np.random.default_rng(6)
+    cluster = np.arange(120) % 6
+    own = shares_of(rng, MEANS[np.arange(6) % 2], 10.0)
+    X = words_of(rng, shares_of(rng, own[cluster], 20.0), 200)
+    table = model.topic_effects(X, cluster % 2 == 1, groups=cluster, n_draws=2000).differences()
     ratio = ((table.upper - table.lower) / table.sd).mean()
-    assert ratio == pytest.approx(2 * 1.81, rel=0.1)  # t with 10 degrees of freedom, where a normal has 2 * 1.64
+    assert ratio == pytest.approx(2 * 2.13, rel=0.08)  # t with 4 degrees of freedom, where a normal has 2 * 1.64
 
 
 def test_splines_are_those_of_formulaic(model, corpus):
