@@ -708,7 +708,7 @@ EFFECTS = [  # of groups on topics
     m("report/regression", "documents of a cluster draw alone", "noise[self.cluster, None]", "noise[np.arange(len(self.cluster)) % len(noise), None]", "prevalence"),
     m("report/regression", "degrees without what clusters share", "((b.T @ b) ** 2).sum() - (squares**2).sum()", "0.0", "prevalence"),
     m("report/regression", "one document has an interval", "if total < (1.0 - 1e-6) * whole:", "if False:", "prevalence"),
-    m("report/prevalence", "the model's prior for all", "mean = np.maximum(expected, LEAST_SHARE)", "mean = np.tile(alpha / alpha.sum(), (n_docs, 1))", "prevalence"),
+    m("report/prevalence", "the model's prior for all", "mean = np.maximum(expected, LEAST_SHARE / n_topics)", "mean = np.tile(alpha / alpha.sum(), (n_docs, 1))", "prevalence"),
     m("report/prevalence", "the total stays alpha's", "total = learn_total(total, mean, counts, lengths)", "pass", "prevalence"),
     m("report/prevalence", "no sampling error", "errors.append(error)", "errors.append(0.0 * error)", "prevalence"),
     m("report/prevalence", "clusters are shrunk to all others", "if regression.clustered:", "if False:", "prevalence"),

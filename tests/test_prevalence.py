@@ -310,6 +310,9 @@ def test_other_columns_are_held_at_their_means(model, corpus):
     np.testing.assert_allclose(found[::2], fits[0] + x.mean() * fits[2])
     both = effects.differences()
     np.testing.assert_allclose(both[both.variable == "x"].difference, (x.max() - x.min()) * fits[2])
+    whole = model.topic_effects(corpus[0], {"year": np.arange(300) % 9}, n_draws=40)
+    half = whole.differences(reference=2.5)  # of whole numbers
+    np.testing.assert_allclose(half.difference, 5.5 * whole.fits.mean(axis=0)[1])
     assert len(effects.frame("x")) <= 4 * 30 and set(effects.frame("x").value) <= set(x)
 
 

@@ -37,7 +37,7 @@ def topic_effects(
     Topic shares are drawn for each document from its words, and regressed on what is known of it. Intervals contain
     what is unknown of the shares and the sampling error of the regression (the method of composition, as in R's
     `estimateEffect`). The prior of a document's shares is what the regression expects of it, so that shares of short
-    documents are not shrunk towards the mean of the corpus. Topics are fixed.
+    documents are not shrunk towards the mean of the corpus. Topics are fixed. It runs on the CPU.
 
     Parameters
     ----------

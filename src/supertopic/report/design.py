@@ -72,7 +72,7 @@ class Design:
         """
         values = {name: variable.values for name, variable in self.variables.items()}
         for name, value in fixed.items():
-            values[name] = np.full(len(values[name]), value, values[name].dtype)
+            values[name] = np.full(len(values[name]), value)
         return self.build(values).mean(axis=0)
 
 

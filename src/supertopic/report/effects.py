@@ -133,14 +133,13 @@ class TopicEffects:
         DifferenceDisplay or PrevalenceDisplay
             With `ax_` and `figure_`, as scikit-learn's displays.
         """
-        name = self._chosen(variable)[0] if variable is None else variable
-        groups = self.design.variables[self._chosen(name)[0]].levels is not None
+        name = self._chosen(variable)[0]
+        groups = self.design.variables[name].levels is not None
         table = self.differences(reference, name) if groups else self.frame(name)
         column = "difference" if groups else "share"
         if topics is None:
-            by_topic = table.groupby("topic")[column]
-            size = table.assign(size=table[column].abs()).groupby("topic")["size"].max() if groups else (
-                by_topic.max() - by_topic.min())  # fmt: skip
+            sides = table.groupby("topic")[column].agg(["min", "max"])
+            size = sides.abs().max(axis=1) if groups else sides["max"] - sides["min"]
             topics = size.sort_values(ascending=False).index.tolist()[: None if groups else MOST_LINES]
         wrong = [topic for topic in topics if topic not in range(len(self.labels))]
         if wrong:

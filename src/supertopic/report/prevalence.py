@@ -28,7 +28,7 @@ from supertopic.sampling.pool import Pool, one_blas_thread
 from supertopic.warn import warn
 
 BURN_IN, SWEEPS = 50, 1  # regressions before the first that counts; sweeps before each: more make no difference
-LEAST_SHARE = 1e-3  # of a topic in the prior of a document: the regression may expect less than 0
+LEAST_SHARE = 0.005  # of a topic in the prior of a document, of 1 / K: the regression may expect less than 0
 LEAST_TOTAL, MOST_TOTAL = 1e-2, 1e4
 FAR = 4.0  # times as mixed as the model's alpha says: topics are distorted
 SHARES = 1 << 33  # a path of random numbers that neither training nor predictions take
@@ -140,7 +140,7 @@ def draw_chain(
         expected = regression.design @ (fit + error)
         if regression.clustered:
             expected += draw_clusters(regression, shares, fit, expected, make_key(key, CLUSTERS, i))
-        mean = np.maximum(expected, LEAST_SHARE)
+        mean = np.maximum(expected, LEAST_SHARE / n_topics)
         mean /= mean.sum(axis=1, keepdims=True)
         if i >= BURN_IN:
             fits.append(fit)
