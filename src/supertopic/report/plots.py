@@ -225,7 +225,7 @@ class DifferenceDisplay(Display):
     def plot(self, *, ax: Any = None) -> "DifferenceDisplay":
         """Draw it, once more or elsewhere."""
         n_topics, n_groups = self.mean.shape
-        ax = axes(ax, figsize=(7, 0.3 * n_topics * max(1.0, 0.5 * n_groups) + 1.2))
+        ax = axes(ax, figsize=(9, 0.3 * n_topics * max(1.0, 0.5 * n_groups) + 1.2))
         places = np.arange(n_topics)
         for i, group in enumerate(self.groups):
             at = places + (i - (n_groups - 1) / 2) * 0.7 / n_groups
@@ -251,7 +251,7 @@ class PrevalenceDisplay(Display):
 
     def plot(self, *, ax: Any = None) -> "PrevalenceDisplay":
         """Draw it, once more or elsewhere."""
-        ax = axes(ax, figsize=(7, 4))
+        ax = axes(ax, figsize=(9, 4))
         for label, mean, lower, upper in zip(self.labels, self.mean, self.lower, self.upper, strict=True):
             (line,) = ax.plot(self.values, mean, label=label)
             ax.fill_between(self.values, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
