@@ -33,7 +33,7 @@ copyright = "The supertopic developers"
 version = release = supertopic.__version__
 
 SECTIONS = {  # the pages below a page
-    "guide": ["responses", "accuracy", "causes", "when-not"],
+    "guide": ["responses", "accuracy", "causes", "when-not", "from-stm"],
     "model": ["reliability"],
     "how-to": ["gpu", "cluster"],
     "reference": ["command"],

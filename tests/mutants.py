@@ -696,6 +696,28 @@ BESIDE = [  # words and features beside topics
     m("storage/model_file", "a prior variance is not saved", "name: known.penalty for name, known", "name: 1.0 for name, known", "pairs:loaded storage"),
     m("storage/model_file", "names of words are not saved", 'tensors["word_names"] = posterior.word_names', 'tensors["word_names"] = posterior.word_names[::-1]', "texts"),
 ]  # fmt: skip
+EFFECTS = [  # of groups on topics
+    m("kernels/shares", "the token stays in its document", "n[z[i]] -= 1.0", "n[z[i]] -= 0.0", "prevalence"),
+    m("kernels/shares", "shares of the words alone", "log_gamma(prior[d, k] + n[k], derive(below, k))", "log_gamma(1e-9 + n[k], derive(below, k))", "prevalence"),
+    m("kernels/shares", "topics of a document from one number", "log_gamma(prior[d, k] + n[k], derive(below, k))", "log_gamma(prior[d, k] + n[k], below)", "prevalence"),
+    m("report/regression", "HC1 in the place of HC2", "return q * inverse_root(1.0 - h)[:, None]", "return q * np.sqrt(len(q) / (len(q) - q.shape[1]))", "prevalence"),
+    m("report/regression", "clusters without their leverage", "q[docs] @ (vectors * inverse_root(1.0 - values)) @ vectors.T", "q[docs]", "prevalence"),
+    m("report/regression", "documents of a cluster draw alone", "noise[self.cluster, None]", "noise[np.arange(len(self.cluster)) % len(noise), None]", "prevalence"),
+    m("report/regression", "degrees without what clusters share", "((b.T @ b) ** 2).sum() - (squares**2).sum()", "0.0", "prevalence"),
+    m("report/regression", "one document has an interval", "if total < (1.0 - 1e-6) * whole:", "if False:", "prevalence"),
+    m("report/prevalence", "the model's prior for all", "mean = np.maximum(expected, LEAST_SHARE / n_topics)", "mean = np.tile(alpha / alpha.sum(), (n_docs, 1))", "prevalence"),
+    m("report/prevalence", "the total stays alpha's", "total = learn_total(total, mean, counts, lengths)", "pass", "prevalence"),
+    m("report/prevalence", "no sampling error", "errors.append(error)", "errors.append(0.0 * error)", "prevalence"),
+    m("report/prevalence", "clusters are shrunk to all others", "if regression.clustered:", "if False:", "prevalence"),
+    m("report/prevalence", "effects of clusters without their noise", "effects += np.sqrt(between * (1.0 - weight)) * normals(means.shape, key)", "pass", "prevalence"),
+    m("report/prevalence", "chains in their own order", "[..., order] / n_sets", " / n_sets", "prevalence"),
+    m("report/prevalence", "sets of topics side by side", "[..., order] / n_sets", "[..., order]", "prevalence"),
+    m("report/prevalence", "chunks draw the same numbers", "stream, docs.start, SWEEPS", "stream, 0, SWEEPS", "prevalence"),
+    m("report/effects", "normal tails", "tails[:, :, None] * errors", "errors + 0.0 * tails[:, :, None]", "prevalence"),
+    m("report/effects", "the first group is compared with itself", "rows.append(self.design.row(fixed | {name: point}) - base)", "rows.append(self.design.row(fixed | {name: point}))", "prevalence"),
+    m("report/design", "other columns at those of the first document", "return self.build(values).mean(axis=0)", "return self.build(values)[0]", "prevalence"),
+    m("report/design", "categories in the order of their names", "order = sorted(observed) if levels is None else", "order = sorted(observed) if True else", "prevalence"),
+]  # fmt: skip
 CARD = [  # noticed in Numba's simulator
     m("kernels/cuda/sweep", "the token stays in its document", "memory[at_j] - one, tables.alpha", "memory[at_j], tables.alpha", "gpu:lanes"),
     m("kernels/cuda/sweep", "the token stays in its word", "(own - taken + beta)", "(own + beta)", "gpu:lanes"),
@@ -792,7 +814,7 @@ CROSSED = [  # cross-fitting
     m("inference/reported", "the same prior for all", "NU2_REPORTED = 25.0", "NU2_REPORTED = 2.5", "reported:definition"),
     m("sampling/shard", "kappa of the old weights", "own(weight, np.float64)), None", "own(weight, np.float64)), self.response", "contract:reweigh"),
 ]  # fmt: skip
-MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + PAPER + COLUMNS + CROSSED + CARD
+MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + PAPER + COLUMNS + CROSSED + EFFECTS + CARD
 
 
 def arguments(tests: str) -> list[list[str]]:

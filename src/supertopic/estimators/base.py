@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
-from supertopic.estimators import documents, tables
+from supertopic.estimators import documents, reading, tables
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
 from supertopic.estimators.fitted import Fitted, known
@@ -328,34 +328,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """For each topic, over its n most probable words, the mean of its part in all topics' use of the word."""
         return topics_report.exclusivity(self._fitted(), n)
 
-    def perplexity(self, X: ArrayLike, random_state: int = 0, chains: Sequence[int] | None = None) -> float:
-        """Held-out perplexity by document completion; smaller is better.
-
-        Topics of each document are inferred from a random half of its tokens, and the other half is predicted, with the
-        mean over the chains (all, or those given): exp(- mean log p(token)). No token is used for both.
-        """
-        posterior = self._fitted()
-        return topics_report.perplexity(posterior, self._counts(X), self._settings(), random_state, chains)
-
-    def coherence(
-        self, texts: Iterable[Sequence[str]], feature_names: ArrayLike | None = None, n: int = 10, measure: str = "c_v"
-    ) -> np.ndarray:
-        """How well the n most probable words of each topic go together in reference texts, (n_topics,).
-
-        Parameters
-        ----------
-        texts : iterable of lists of str
-            Tokens of each text, such as `[analyze(text) for text in corpus]` with the vectorizer's build_analyzer().
-        feature_names : array-like of str, optional
-            The vocabulary, as for `top_words`.
-        n : int, default=10
-            The number of words of each topic.
-        measure : {"c_v", "c_npmi"}
-            Roeder, Both and Hinneburg's (2015), as in gensim.
-        """
-        posterior = self._fitted()
-        names = topics_report.vocabulary_of(posterior, feature_names)
-        return topics_report.topic_coherence(posterior, texts, names, n, measure)
+    topic_effects, perplexity, coherence = reading.topic_effects, reading.perplexity, reading.coherence
 
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.

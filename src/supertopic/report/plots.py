@@ -210,3 +210,52 @@ class ChoiceDisplay(Display):
         lower.legend()
         self._keep(upper)
         return self
+
+
+class DifferenceDisplay(Display):
+    """Differences between the shares of topics in groups, with intervals: a row for each topic, the largest first."""
+
+    def __init__(
+        self, labels: list[str], groups: list[Any], reference: str, mean: np.ndarray, lower: np.ndarray,
+        upper: np.ndarray,
+    ):  # fmt: skip
+        self.labels, self.groups, self.reference = labels, groups, reference
+        self.mean, self.lower, self.upper = mean, lower, upper  # (topic, group) each
+
+    def plot(self, *, ax: Any = None) -> "DifferenceDisplay":
+        """Draw it, once more or elsewhere."""
+        n_topics, n_groups = self.mean.shape
+        ax = axes(ax, figsize=(9, 0.3 * n_topics * max(1.0, 0.5 * n_groups) + 1.2))
+        places = np.arange(n_topics)
+        for i, group in enumerate(self.groups):
+            at = places + (i - (n_groups - 1) / 2) * 0.7 / n_groups
+            ax.hlines(at, self.lower[:, i], self.upper[:, i], colors=f"C{i}", linewidth=2.5, alpha=0.6)
+            ax.scatter(self.mean[:, i], at, color=f"C{i}", s=18, zorder=3, label=str(group))
+        ax.axvline(0, color="0.6", linewidth=0.8)
+        ax.set_yticks(places, self.labels)
+        ax.invert_yaxis()
+        ax.set(xlabel=f"difference of the expected share, against {self.reference}")
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+        self._keep(ax)
+        return self
+
+
+class PrevalenceDisplay(Display):
+    """Expected shares of topics over a number, with bands."""
+
+    def __init__(
+        self, name: str, labels: list[str], values: np.ndarray, mean: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ):
+        self.name, self.labels, self.values = name, labels, values
+        self.mean, self.lower, self.upper = mean, lower, upper  # (topic, value) each
+
+    def plot(self, *, ax: Any = None) -> "PrevalenceDisplay":
+        """Draw it, once more or elsewhere."""
+        ax = axes(ax, figsize=(9, 4))
+        for label, mean, lower, upper in zip(self.labels, self.mean, self.lower, self.upper, strict=True):
+            (line,) = ax.plot(self.values, mean, label=label)
+            ax.fill_between(self.values, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.set(xlabel=self.name, ylabel="expected share")
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+        self._keep(ax)
+        return self
