@@ -36,7 +36,8 @@ def placebo(
     n : int, default=1
         The number of placebo fits, each with other shuffled responses and another seed.
     groups : array-like of shape (n_docs,), optional
-        Responses are shuffled inside each group only, such as the documents of one author or of one year.
+        Responses are shuffled inside each group only, such as the documents of one author or of one year. If the model
+        was fitted with groups, give the same here.
     level : float, default=0.9
         The posterior probability inside the intervals.
     **fit
@@ -56,11 +57,13 @@ def placebo(
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
         raise ValueError(f"n must be a whole number of fits, 1 or more, got {n!r}.")
     n_docs = y.shape[0] if hasattr(y, "shape") else len(y)
+    if posterior.groups and groups is None:
+        raise ValueError("The model was fitted with groups; pass groups= here, too.")
     places = group_places(groups, n_docs)
     rows = [describe_fit("model", posterior, level)]
     seeds = np.random.SeedSequence(posterior.seed).generate_state(n)
     for i, seed in enumerate(seeds.tolist()):
-        order, own = shuffle(places, n_docs, seed), dict(fit)
+        order, own = shuffle(places, n_docs, seed), fit | ({"groups": groups} if posterior.groups else {})
         if own.get("exposure") is not None:
             own["exposure"] = take(own["exposure"], order)
         with warnings.catch_warnings():

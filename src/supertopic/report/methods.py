@@ -145,11 +145,17 @@ def span(values: np.ndarray, form: str = ".4g") -> str:
 
 
 def covariate_sentence(posterior: Posterior) -> str:
-    if posterior.covariates is None:
-        return ""
-    names = posterior.covariates.columns.names
-    kind = "covariate" if len(names) == 1 else "covariates"
-    return f"The model had {len(names)} {kind} beside the topics: {names_of(names)}."
+    """What the model had beside the topics: covariates, and groups of documents."""
+    columns, sentences = posterior.columns_beside, []
+    if len(columns.names):
+        kind = "covariate" if len(columns.names) == 1 else "covariates"
+        sentences.append(f"The model had {len(columns.names)} {kind} beside the topics: {names_of(columns.names)}.")
+    if len(columns.groups):
+        sentences.append(
+            f"The documents were in {len(columns.groups)} groups, each with an intercept. The intercepts were partially "
+            "pooled: they had a normal prior with a half-Cauchy prior of its standard deviation."
+        )
+    return " ".join(sentences)
 
 
 def held_out_sentence(posterior: Posterior) -> str:
