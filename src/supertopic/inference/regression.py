@@ -1,5 +1,6 @@
 """Documents with given shares as an engine, for Bayesian regressions after the chains."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -40,4 +41,4 @@ def regression_engine(
 def cut_documents(n_docs: int) -> list[slice]:
     """Consecutive documents for each shard: from their number alone, so that threads do not change the bits."""
     edges = np.linspace(0, n_docs, -(-n_docs // SHARD_DOCS) + 1).astype(int).tolist()
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
