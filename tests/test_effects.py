@@ -1,4 +1,4 @@
-"""Effects on documents after the fit, and weights that differ between groups: known truth, all responses, wrong input."""
+"""Effects on documents after the fit, and weights that differ between groups: known truth, all responses, errors."""
 
 import warnings
 from dataclasses import FrozenInstanceError
@@ -15,6 +15,7 @@ from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus.source import Target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.estimators.effects import training_evidence
 from supertopic.inference import effects
 from supertopic.inference.effects import Groups, other_topics, prior_of, regress
 from supertopic.inference.predict import Settings, topic_shares
@@ -173,6 +174,17 @@ def test_every_response(kind):
             assert len(frame) == 2 * posterior.own.sum() and "Weights for" in repr(compared)
 
 
+@pytest.mark.parametrize("kind", ["classes", "sticks", "separate"])
+def test_effects_on_classes_start_from_their_shares(kind):
+    corpus = make_corpus(n_docs=300, n_topics=3, doc_length=40, random_state=0)
+    make, respond = KINDS[kind]
+    y = respond(corpus)
+    model = make(**QUICK).fit(corpus.X[:120], y[:120])
+    posterior = model.effects_on(corpus.X[120:], y[120:]).posterior
+    shares = np.bincount(y[120:]) / 180
+    np.testing.assert_allclose(posterior.response.expected(posterior.intercept.base), shares)
+
+
 def test_weights_of_a_response_are_alike_in_the_fit_and_after_it(corpus):
     """The same signs for classes, and sizes that fit each other."""
     y = corpus.doc_topic.argmax(axis=1)
@@ -240,16 +252,23 @@ def test_sample_weights_count_documents(corpus, model):
     np.testing.assert_allclose(once.coef_draws.std(axis=0) / twice.coef_draws.std(axis=0), 2.0, rtol=0.2)
 
 
-def test_documents_without_words_have_no_shares(corpus, model):
-    """They are part of the base rate, and say nothing of topics."""
-    X, y = corpus.X[400:800], np.random.default_rng(0).normal(size=400)
-    more = csr_array((np.r_[X.data], X.indices, np.r_[X.indptr, np.full(50, X.indptr[-1])]), shape=(450, X.shape[1]))
-    alone = model.effects_on(X, y)
-    found = model.effects_on(more, np.r_[y, np.full(50, y.mean())])
-    assert found.n_documents == 450
-    np.testing.assert_allclose(
-        found.coef_draws.mean(axis=0), alone.coef_draws.mean(axis=0), atol=0.4 * alone.coef_draws.std()
+def test_documents_without_words_have_no_shares(corpus, model, monkeypatch):
+    """They have the level of such documents, and say nothing of topics."""
+    given, real = [], effects.estimate_effects
+    monkeypatch.setattr(
+        "supertopic.estimators.effects.estimate_effects", lambda *rest: given.append(rest[1]) or real(*rest)
     )
+    X, rng = corpus.X[400:800], np.random.default_rng(0)
+    more = csr_array((X.data, X.indices, np.r_[X.indptr, np.full(50, X.indptr[-1])]), shape=(450, X.shape[1]))
+    y = np.r_[rng.normal(size=400), rng.normal(8.0, 1.0, size=50)]
+    found = model.effects_on(more, y)
+    assert found.n_documents == 450 and np.isfinite(found.coef_draws).all()
+    (evidence,) = given
+    np.testing.assert_array_equal(evidence.shares[400:], 0.0)
+    np.testing.assert_allclose(evidence.shares[:400], model.transform(X))
+    offset = evidence.response.offset_in_units(evidence.target.offset)[:, 0]
+    np.testing.assert_allclose(offset[:400], y.mean())
+    assert (offset[400:] > 7.0).all()
 
 
 def test_exposure():
@@ -491,11 +510,23 @@ def test_columns_of_groups(monkeypatch):
     target = Target(np.arange(4.0)[:, None], np.ones((4, 1)), np.zeros((4, 1)), np.zeros((4, 0)))
     for pooled, expected in (
         (False, [[0.25, 0.75, 0, 0.25, 0.75, 1], [0, 0.5, 0.5, 0, 0, 0], [1, 0, 0, 1, 0, 1]]),
-        (True, [[0.25, 0.75, 0, 0, 0, 0, 0.25, 0.75, 1], [0, 0.5, 0.5, 0, 0.5, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 1, 0, 1]]),
+        (True, [[0.25, 0.75, 0, 0, 0, 0, 0.25, 0.75, 1], [0, 0.5, 0.5, 0, 0.5, 1, 0, 0, 0],
+                [1, 0, 0, 0, 0, 0, 1, 0, 1]]),
     ):  # fmt: skip
         groups = Groups(np.array([0, 1, 0, 1]), 2, pooled)
         regress(x, target, Gaussian(1.0, np.ones(1)), (groups, 2), np.uint64(1), 1)
         np.testing.assert_allclose(given[-1], expected)
+
+
+def test_weights_are_in_the_units_of_each_column(corpus):
+    y = corpus.doc_topic[:400, :2] + 0.1 * np.random.default_rng(0).normal(size=(400, 2))
+    by = np.resize(["a", "b", "c"], 200)
+    model = SLDARegressor(3, words=False, **RUN).fit(corpus.X[:200], y[:200] * [1.0, 1000.0])
+    found = model.interactions(by, y[200:] * [1.0, 1000.0], corpus.X[200:400])
+    size = np.abs(found.draws.mean(axis=0)).max(axis=(1, 2))
+    assert 300 < size[1] / size[0] < 3000
+    effects = np.abs(model.effects_on(corpus.X[200:400], y[200:] * [1.0, 1000.0]).coef_draws.mean(axis=0)).max(axis=1)
+    np.testing.assert_allclose(size, effects, rtol=0.6)
 
 
 # groups of training documents
@@ -519,6 +550,10 @@ def test_shares_of_training_documents_are_those_of_their_chain(corpus):
         shares = topic_shares(posterior, tokens, chain, Settings(model.predict_sweeps))
         alike = np.corrcoef(crossed.shares[own].T, shares.T)[:3, 3:]
         assert (alike.diagonal() > 0.9).all()
+    evidence, rows = training_evidence(posterior, None)
+    np.testing.assert_array_equal(rows, np.flatnonzero(known))
+    np.testing.assert_array_equal(evidence.chain, crossed.fold[known])
+    assert evidence.has is posterior.consensus.has and evidence.spread is crossed.spread
 
 
 def test_groups_of_training_documents_hold_the_truth():

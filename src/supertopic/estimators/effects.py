@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from supertopic.corpus.frames import BOOLEAN, CATEGORY, NUMBER, Frame, read_frame, unnamed_frame
-from supertopic.corpus.source import Target, select_target
+from supertopic.corpus.source import select_target
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.validation import check_level, check_number, describe_covariates, log_exposure
 from supertopic.inference.effects import MOST_COLUMNS, Evidence, Groups, estimate_effects, estimate_groups
@@ -162,14 +162,11 @@ def read_evidence(
     target = encoded.target._replace(offset=rate.offset, covariates=columns.standard(Z))
     shares = mean_topic_shares(posterior, make_tokens(counts[known]), settings)
     shares[empty[known]] = 0.0  # as in the fit; the offset stands for them
-    evidence = one_set(posterior, shares, select_target(target, known))._replace(response=encoded.response)
+    evidence = Evidence(
+        shares, select_target(target, known), encoded.response, np.ones((1, posterior.n_topics), bool),
+        np.zeros(len(shares), int), np.zeros(posterior.own.shape),
+    )  # fmt: skip
     return NewEvidence(evidence, np.flatnonzero(known), rate.base, columns)
-
-
-def one_set(posterior: Posterior, shares: np.ndarray, target: Target) -> Evidence:
-    """Documents whose shares are means over the chains."""
-    has, chain = np.ones((1, posterior.n_topics), bool), np.zeros(len(shares), int)
-    return Evidence(shares, target, posterior.response, has, chain, np.zeros(posterior.own.shape))
 
 
 def training_folds(posterior: Posterior) -> np.ndarray:
