@@ -814,7 +814,37 @@ CROSSED = [  # cross-fitting
     m("inference/reported", "the same prior for all", "NU2_REPORTED = 25.0", "NU2_REPORTED = 2.5", "reported:definition"),
     m("sampling/shard", "kappa of the old weights", "own(weight, np.float64)), None", "own(weight, np.float64)), self.response", "contract:reweigh"),
 ]  # fmt: skip
-MUTANTS = KERNELS + SAMPLING + ABOVE + LEVELS + MEETINGS + SETTLED + BESIDE + PAPER + COLUMNS + CROSSED + EFFECTS + CARD
+AFTER = [
+    m("inference/effects", "levels of groups are weights", "found.append(weights - (weights @ usual)[..., None])", "found.append(weights)", "effects:hold_groups"),
+    m("inference/effects", "two priors at once", "1.0 / own - 1.0 / NU2_REPORTED", "1.0 / own", "effects:replaces"),
+    m("inference/effects", "the variance between groups twice", "0.5 * squares + 1.0", "squares + 1.0", "effects:variance"),
+    m("inference/effects", "another prior of the variance", "0.5 * (part.size + 1)", "0.5 * (part.size + 3)", "effects:cauchy"),
+    m("inference/effects", "nothing is between chains", "noise * np.sqrt(evidence.spread[columns, places])", "0.0", "effects:widen"),
+    m("inference/effects", "topics that a chain does not have", "column[docs], x[docs, topic] = x[docs, topic], 0.0", "column[docs] = x[docs, topic]", "effects:have"),
+    m("inference/effects", "shares of all sets", "evidence.shares[:, places] * n_sets", "evidence.shares[:, places]", "effects:alike"),
+    m("inference/effects", "groups are not shrunk", "known = prior_of(parts, variance, width)\n        if", "if", "effects:no_differences"),
+    m("estimators/effects", "usual shares without words", "    shares[empty[known]] = 0.0", "    pass", "effects:without_words"),
+    m("estimators/effects", "units of the new documents", "None, np.zeros((5, n_columns)))", "None, None)", "effects:few"),
+    m("estimators/effects", "the base rate of one class against the rest", "rate.base, columns)", "rate.link, columns)", "effects:start"),
+    m("inference/chains", "documents of a fold in another order", "[np.flatnonzero(own & ~self.mask), np.flatnonzero(own & self.mask)]",
+      "[np.flatnonzero(own & self.mask), np.flatnonzero(own & ~self.mask)]", "effects:their_chain"),
+    m("inference/reported", "cross-fitted shares in the order of each chain", "run.weights.shares[:, order[chain]] / n_sets", "run.weights.shares / n_sets", "effects:their_chain"),
+]  # fmt: skip
+MUTANTS = (
+    KERNELS
+    + SAMPLING
+    + ABOVE
+    + LEVELS
+    + MEETINGS
+    + SETTLED
+    + BESIDE
+    + PAPER
+    + COLUMNS
+    + CROSSED
+    + EFFECTS
+    + AFTER
+    + CARD
+)
 
 
 def arguments(tests: str) -> list[list[str]]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
+from supertopic.estimators.effects import effects_on, interactions
 from supertopic.estimators.encoding import response_of
 from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.placebo import placebo
@@ -172,6 +173,8 @@ class Supervised(TopicModel):
     unsure = documents.unsure
     surprising = documents.surprising
     placebo = placebo
+    effects_on = effects_on
+    interactions = interactions
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> tuple[np.ndarray, float, str]:
         """The loss of each document, a score of all with known responses, and the name of the score.

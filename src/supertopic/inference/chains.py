@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 
-from supertopic.corpus.source import Arrays, Corpus
+from supertopic.corpus.source import Arrays, Corpus, Target
 from supertopic.inference.calibration import Calibrated, Unseen, calibrate, own_weights
 from supertopic.inference.checkpoint import Checkpoint, temporary_folder
 from supertopic.inference.memory import chains_on_device, check_memory
@@ -113,6 +113,20 @@ class Split(NamedTuple):
         """Which of the seen and of the held-out documents are in a chain's fold."""
         own = self.fold == chain
         return own[~self.mask], own[self.mask]
+
+    def fold_rows(self, chain: int) -> np.ndarray:
+        """The same documents by their numbers, the seen ones first."""
+        own = self.fold == chain
+        return np.concatenate([np.flatnonzero(own & ~self.mask), np.flatnonzero(own & self.mask)])
+
+    def target(self) -> Target:
+        """The target of all documents."""
+        if self.held_out is None:
+            return self.seen.target
+        order = np.argsort(np.concatenate([np.flatnonzero(~self.mask), np.flatnonzero(self.mask)]))
+        return Target(
+            *(np.concatenate(arrays)[order] for arrays in zip(self.seen.target, self.held_out.target, strict=True))
+        )
 
     def unseen_by(self, chain: int) -> Unseen:
         seen, held_out = self.fold_docs(chain)

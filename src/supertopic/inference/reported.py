@@ -14,18 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supertopic.corpus.source import Arrays, Target, select_target
-from supertopic.corpus.tokens import Tokens
+from supertopic.corpus.source import Target, select_target
 from supertopic.inference.calibration import carry_over, draw_weights, mean_variance
 from supertopic.inference.chains import ChainRun, Split
 from supertopic.inference.ingredients import Ingredients
+from supertopic.inference.regression import regression_engine
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import unpack
-from supertopic.model.posterior import Posterior
+from supertopic.model.posterior import CrossFitted, Posterior
 from supertopic.model.state import Statistics, no_statistics
 from supertopic.sampling.gibbs import draw_eta
 from supertopic.sampling.plan import Plan
-from supertopic.sampling.threads import ThreadEngine
 
 NU2_REPORTED = 25.0  # prior variance
 LEAST_DRAWS, THIN = 100, 3  # for each chain, and iterations for each draw
@@ -38,6 +37,7 @@ class Reported(NamedTuple):
 
     draws: np.ndarray  # (n, R, K + P)
     known: Statistics  # what later batches have to know of them
+    spread: np.ndarray  # (R, K): the variance of topics' weights that comes from differences between chains
 
 
 class FoldDocuments(NamedTuple):
@@ -83,11 +83,12 @@ def with_reported(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]
         weights.append(tuple(
             known._replace(reported=reorder(part.known, order)) for known, order in zip(knowns, own, strict=True)
         ))  # fmt: skip
+    crossed = cross_fitted(posterior, made, found) if (made.split.fold >= 0).any() else None
     facts = posterior.held_out | {"cross_fitted": int((made.split.fold >= 0).sum())}
     beside = np.concatenate([part.draws[..., n_topics:] for part in found], axis=1)
     return replace(
         posterior, held_out=facts if made.split.mask.any() else posterior.held_out,
-        carryover=replace(posterior.carryover, weights=tuple(weights)),
+        carryover=replace(posterior.carryover, weights=tuple(weights)), cross_fitted=crossed,
         **split_draws(made, posterior.own, topics, beside),
     )  # fmt: skip
 
@@ -107,6 +108,19 @@ def split_draws(made: Ingredients, own: np.ndarray, topics: np.ndarray, beside: 
     return {name: np.ascontiguousarray(draws) for name, draws in found.items()}  # as those of a file are, to the bit
 
 
+def cross_fitted(posterior: Posterior, made: Ingredients, found: Sequence[Reported]) -> CrossFitted:
+    """What a regression on the training documents of this batch needs, for questions that come after the fit."""
+    split, n_sets = made.split, len(posterior.topics)
+    shares = np.full((len(split.fold), posterior.n_topics), np.nan, np.float32)
+    spread = np.zeros(posterior.own.shape)
+    for part, runs, columns, places in zip(found, made.runs, posterior.columns, posterior.places, strict=True):
+        order = posterior.order[:, places] - places.start
+        for chain, run in enumerate(runs):
+            shares[split.fold_rows(chain), places] = run.weights.shares[:, order[chain]] / n_sets
+        spread[columns, places] = part.spread
+    return CrossFitted(shares, split.fold, split.target(), spread)
+
+
 def report_weights(posterior: Posterior, made: Ingredients, plans: Sequence[Plan]) -> list[Reported] | None:
     """The reported weights of each set of topics; None if no response was held out, now or in earlier batches."""
     found = []
@@ -123,7 +137,7 @@ def report_weights(posterior: Posterior, made: Ingredients, plans: Sequence[Plan
         elif known.precision.any():  # there is nothing new about them: they are drawn from what is known
             n_draws = config.n_chains * max(config.n_draws, LEAST_DRAWS)
             draws = np.array([draw_eta(known, NU2_REPORTED, make_key(key, i)) for i in range(n_draws)])
-            found.append(Reported(draws, known))
+            found.append(Reported(draws, known, np.zeros((known.shift.shape[1], config.n_topics))))
         else:
             return None
     return found
@@ -142,14 +156,9 @@ def regress_folds(
     width, n_columns = x.shape[1] + plan.n_covariates, plan.n_columns
     keep = np.r_[:n_topics, x.shape[1] : width]  # topics and covariates, without the columns of single chains
     known = spread_out(known, keep, width)
-    plan = plan._replace(
-        slices=documents.slices, groups=tuple(slice(i, i + 1) for i in range(len(has))), device="cpu",
-        priors=plan.priors._replace(alpha=np.ones(x.shape[1])),
-    )  # fmt: skip
-    nothing = Tokens(np.zeros(0, np.int32), np.zeros(n_docs + 1, np.int64))
-    engine = ThreadEngine(plan, Arrays(nothing, documents.target), n_threads)
-    try:
-        engine.use_shares(x)
+    with regression_engine(
+        lambda docs: x[docs], x.shape[1], documents.target, plan.response, documents.slices, n_threads, plan.n_groups
+    ) as engine:
         least, thin = (LEAST_DRAWS, THIN) if n_docs * n_columns <= MANY else (FEWER_DRAWS, 1)
         n_draws, response = len(has) * max(n_draws, least), plan.response.reported()
         found = list(draw_weights(engine, response, NU2_REPORTED, known, n_draws, key, thin))
@@ -157,13 +166,11 @@ def regress_folds(
         response = response.with_scale(np.mean([draw.response.scale for draw in found], axis=0))
         total = carry_over(engine, response, nu2, known, draws)
         parts = [shard.add_statistics(no_statistics(width, n_columns)) for shard in engine.shards]
-    finally:
-        engine.close()
     spread = between_chains(parts, draws.mean(axis=0), has)
     draws = draws[:, :, keep]
     noise = normals((len(draws) * n_columns, n_topics), make_key(key, BETWEEN))
     draws[:, :, :n_topics] += noise.reshape(-1, n_columns, n_topics) * np.sqrt(spread)
-    return Reported(draws, marginal(total, keep))
+    return Reported(draws, marginal(total, keep), spread)
 
 
 def separate_columns(documents: FoldDocuments, has: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from supertopic.corpus.source import Target
 from supertopic.model.consensus import Consensus, have_topics, match_chains
 from supertopic.model.groups import GroupWeights
 from supertopic.model.linear import FeatureWeights, WordWeights
@@ -107,6 +108,15 @@ class Carryover:
     grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
 
 
+class CrossFitted(NamedTuple):
+    """The training documents of the last batch, with shares that do not depend on the response that they explain."""
+
+    shares: np.ndarray  # (n_docs, K) float32: those of the chain that did not see the response; NaN if all saw it
+    fold: np.ndarray  # (n_docs,): the number of this chain, or -1
+    target: Target  # with the offset of regressions and standardised covariates
+    spread: np.ndarray  # (R, K): the variance of weights between chains
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
     """A fitted model."""
@@ -132,6 +142,7 @@ class Posterior:
     reported_groups: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # (n, R, G)
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
+    cross_fitted: CrossFitted | None = None  # the same documents for regressions; in no file, either
     carryover: Carryover = field(default_factory=Carryover)
 
     def __repr__(self) -> str:

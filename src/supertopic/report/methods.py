@@ -152,8 +152,8 @@ def covariate_sentence(posterior: Posterior) -> str:
         sentences.append(f"The model had {len(columns.names)} {kind} beside the topics: {names_of(columns.names)}.")
     if len(columns.groups):
         sentences.append(
-            f"The documents were in {len(columns.groups)} groups, each with an intercept. The intercepts were partially "
-            "pooled: they had a normal prior with a half-Cauchy prior of its standard deviation."
+            f"The documents were in {len(columns.groups)} groups, each with an intercept. The intercepts were "
+            "partially pooled: they had a normal prior with a half-Cauchy prior of its standard deviation."
         )
     return " ".join(sentences)
 

@@ -259,3 +259,36 @@ class PrevalenceDisplay(Display):
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
         self._keep(ax)
         return self
+
+
+class InteractionDisplay(Display):
+    """The weights of some topics in groups of documents, with their intervals, a plot for each topic."""
+
+    def __init__(self, titles: list[str], groups: list[str], weight: np.ndarray, lower: np.ndarray, upper: np.ndarray):
+        self.titles, self.groups, self.weight, self.lower, self.upper = titles, groups, weight, lower, upper
+
+    def plot(self, *, ax: Any = None, title: str = "") -> "InteractionDisplay":
+        """`ax` is a sequence of axes, one for each topic."""
+        n, places = len(self.titles), np.arange(len(self.groups))[::-1]
+        if ax is None:
+            columns = min(n, 3)
+            size = (3.2 * columns, (0.25 * len(places) + 1) * -(-n // columns))
+            ax = axes(
+                None, nrows=-(-n // columns), ncols=columns, figsize=size, squeeze=False, sharex=True, sharey=True
+            )
+            ax = ax.ravel()
+        if len(ax) < n:
+            raise ValueError(f"{n} topics need {n} axes, got {len(ax)}.")
+        for i, (place, name) in enumerate(zip(ax, self.titles, strict=False)):
+            colours = np.where(self.weight[i] > 0, TOWARDS, AWAY)
+            place.hlines(places, self.lower[i], self.upper[i], colors=colours, linewidth=3, alpha=0.6)
+            place.scatter(self.weight[i], places, c=colours, s=18, zorder=3)
+            place.axvline(0, color="0.6", linewidth=0.8)
+            place.set_yticks(places, self.groups)
+            place.set_title(name, fontsize=10)
+        for place in ax[n:]:
+            place.set_axis_off()
+        self.axes_ = ax
+        self._keep(ax[0])
+        self.figure_.supxlabel(f"weight for {title}" if title else "weight")
+        return self

@@ -190,11 +190,6 @@ class LocalShards:
         here = cast(Topics, topics)  # or those of a GPU, as the shards are
         self.pool.map(lambda shard: shard.infer_shares(here, n_sweeps, key), self.shards)
 
-    def use_shares(self, shares: np.ndarray) -> None:
-        """Set the shares of every document, (n_docs, K), in the place of inferred ones."""
-        for shard in self.shards:
-            shard.use_shares(shares[shard.docs])
-
     def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
         return np.concatenate(self.pool.map(lambda shard: shard.left_out_omega(eta), self.shards))
 
