@@ -44,7 +44,7 @@ file = Path(os.environ.get("SUPERTOPIC_DATA", ".")) / "moviereview_scale.jsonl.g
 if file.exists():
     with gzip.open(file, "rt", encoding="utf-8") as lines:
         reviews = pd.DataFrame(json.loads(line) for line in lines)
-    reviews = reviews.sample(2000, random_state=0, ignore_index=True)
+    reviews = reviews.sample(1500, random_state=0, ignore_index=True)
 else:
     print("The corpus is not here; what follows are made-up reviews.")
     reviews = pd.DataFrame(made_up())
@@ -98,6 +98,13 @@ effects.plot()
 # The largest differences from the first critic:
 
 print(effects)
+
+# %%
+# Does a topic count more for some critics? ``interactions`` compares its weight between groups, on the same
+# cross-fitted reviews.
+
+weights = model.interactions(train.author, pooled=True)
+weights.plot()
 
 # %%
 # Is it noise?

@@ -165,7 +165,7 @@ SAMPLING = [
     m("sampling/gibbs", "noise of the wrong triangle", "eta[r], _ = dtrtrs(U, half + noise[r], lower=False)",
       "eta[r] = dtrtrs(U, half, lower=False)[0] + noise[r] / np.sqrt(A.diagonal())", "gibbs"),
     m("sampling/gibbs", "the prior's precision is its variance", "+= 1.0 / nu2 +", "+= nu2 +", "gibbs posterior calibration"),
-    m("sampling/gibbs", "eta's density without its scale", "math.log(2 * math.pi * nu2)", "math.log(2 * math.pi)",
+    m("sampling/gibbs", "eta's density without its scale", "np.log(2 * np.pi * nu2)", "0.0 * nu2 + np.log(2 * np.pi)",
       "estimators:log_joint"),
     m("sampling/gibbs", "sigma2 drawn with eta's key", "response.draw_scale(engine, make_key(key, SCALE))\n    return",
       "response.draw_scale(engine, make_key(key, ETA))\n    return", "streams"),
@@ -322,7 +322,7 @@ ABOVE = [
       "(zbar * lengths + alpha.sum()) /", "definitions"),
     m("report/topics", "exclusivity by the maximum", "share = topics / topics.sum(axis=0)",
       "share = topics / topics.max(axis=0)", "definitions"),
-    m("report/summary", "the sign turned round", '(draws > 0).mean(axis=0)', '(draws < 0).mean(axis=0)', "definitions"),
+    m("report/summary", "the sign turned round", '(draws > 0).mean(axis=0).ravel()', '(draws < 0).mean(axis=0).ravel()', "definitions"),
     m("report/summary", "the largest of many is clear", "ndtri(0.05 / draws.shape[1]) /",
       "ndtri(0.05) /", "honesty"),
     m("report/evaluate", "Wilson's middle", "p + z * z / (2 * n)",
@@ -434,8 +434,8 @@ LEVELS = [  # offsets, levels, what batches carry over
     m(
         "inference/calibration",
         "the prior counted twice with each batch",
-        "lower @ eta + np.tril(lower, -1).T @ eta + eta / nu2",
-        "lower @ eta + np.tril(lower, -1).T @ eta",
+        "eta + eta / (nu2[r] if isinstance(nu2, np.ndarray) else nu2)",
+        "eta",
         "levels calibration",
     ),
     m(
@@ -830,6 +830,22 @@ AFTER = [
       "[np.flatnonzero(own & self.mask), np.flatnonzero(own & ~self.mask)]", "effects:their_chain"),
     m("inference/reported", "cross-fitted shares in the order of each chain", "run.weights.shares[:, order[chain]] / n_sets", "run.weights.shares / n_sets", "effects:their_chain"),
 ]  # fmt: skip
+GROUPS = [
+    m("model/groups", "the variance of a normal prior alone", "rate = 1.0 / auxiliary + ", "rate = ", "groups:variance"),
+    m("model/groups", "one group too few", "0.5 * (n_groups + 1)", "0.5 * (n_groups + 3)", "groups:variance groups:exact"),
+    m("model/groups", "the prior of the first columns", "found[:, width - n_groups :] = ", "found[:, :n_groups] = ", "groups:prior"),
+    m("model/groups", "new groups are the first one", "np.where(new[:, None], drawn[:, None], found)", "found", "groups:new"),
+    m("model/groups", "new groups without a spread", "np.sqrt(pairs.over(self.variance)) * ", "0.0 * ", "groups:new"),
+    m("sampling/chain", "a variance that stays", "self.set_variance(draw_variance(intercepts, self.variance, make_key(key, VARIANCE)))", "pass", "groups:exact"),
+    m("sampling/chain", "a resumed chain with another variance", 'self.set_variance(state["variance"])', "pass", "groups:checkpoints"),
+    m("sampling/gibbs", "one variance for all", "nu2 = nu2[r] if isinstance(nu2, np.ndarray) else nu2", "nu2 = nu2[r, 0] if isinstance(nu2, np.ndarray) else nu2", "groups:exact groups:few"),
+    m("inference/calibration", "groups that are not pooled", "            nu2 = prior_variances(prior, variance, width, plan.n_groups)\n        if i", "            nu2 = prior\n        if i", "groups:drawn"),
+    m("inference/reported", "intercepts of groups with a constant", "topics, groups = topics + mean[..., None] * own, groups - mean[..., None]", "pass", "groups:intercepts"),
+    m("inference/held_out", "groups in several folds", "if group is not None and mask is not held_out:", "if False:", "groups:whole"),
+    m("inference/held_out", "documents of one group on both sides", "if n >= LEAST and group is not None:", "if False:", "groups:whole"),
+    m("kernels/moments", "negative covariates are left out", "if covariates[d, p - n_topics] != 0.0:", "if covariates[d, p - n_topics] > 0.0:", "contract:augment responses"),
+    m("estimators/placebo", "placebo fits without groups", '{"groups": groups} if posterior.groups else {}', "{}", "groups:placebo"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -843,6 +859,7 @@ MUTANTS = (
     + CROSSED
     + EFFECTS
     + AFTER
+    + GROUPS
     + CARD
 )
 

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import chi2, halfcauchy, multivariate_normal
@@ -10,6 +11,7 @@ from scipy.stats import chi2, halfcauchy, multivariate_normal
 import naive
 from small import plan_of
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.command.cli import main
 from supertopic.corpus.source import Target
 from supertopic.datasets import make_corpus
 from supertopic.inference import fit, reported
@@ -273,3 +275,37 @@ def test_what_cannot_be_right(corpus):
         SLDARegressor(3, prior=Prior(model, weights=True), **RUN).fit(corpus.X, corpus.rating, groups=corpus.groups)
     with pytest.raises(TypeError):
         LDA(3).fit(corpus.X, groups=corpus.groups)
+
+
+def test_placebo_fits_have_the_groups(corpus):
+    model = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.rating, groups=corpus.groups)
+    frame = model.placebo(corpus.X, corpus.rating, groups=corpus.groups)
+    plain = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.rating)
+    assert frame.base_loss[1] < 0.9 * plain.held_out_["base_loss"]  # groups explain a part of shuffled ratings
+    with pytest.raises(ValueError, match="pass groups="):
+        model.placebo(corpus.X, corpus.rating)
+    assert "9 groups" in model.methods_text()
+
+
+def test_files_and_the_command(corpus, tmp_path, monkeypatch, capsys):
+    words = [" ".join(f"w{j}" for j, n in enumerate(row) for _ in range(n)) for row in corpus.X.toarray()]
+    table = pd.DataFrame({"text": words, "rating": corpus.rating, "author": corpus.groups})
+    table.to_csv(tmp_path / "r.csv", index=False)
+    model = SLDARegressor(3, words=False, **RUN)
+    model.fit_files(tmp_path / "r.csv", text="text", label="rating", groups="author")
+    assert model.group_names_.tolist() == sorted(set(corpus.groups))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["supertopic", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+        return capsys.readouterr().out
+
+    text, groups = ["--text", "text"], ["--groups", "author"]
+    few = ["-k", "3", "--chains", "2", "--burn-in", "20", "--draws", "5"]
+    run("fit", "r.csv", *text, *groups, "--label", "rating", "--held-out-by", "group", *few, "-o", "m")
+    assert run("predict", "m", "r.csv", *text, *groups) != run("predict", "m", "r.csv", *text)
+    assert "group author 3" in run("explain", "m", "--text", "w1 w2", "--group", "author 3")
+    run("update", "m", "r.csv", *text, *groups, "--label", "rating", "-o", "n")
