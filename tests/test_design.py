@@ -166,7 +166,7 @@ def test_numbers_of_every_kind():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (pd.DataFrame({"a": ["x", None, "y"]}), "'a' is missing in 1 of 3 rows"),
+        (pd.DataFrame({"a": ["x", None, "y"]}), "'a' is missing in 1 of 3 rows, the first at index 1"),
         (pd.DataFrame({"a": [1.0, np.nan, np.nan]}), "'a' is missing in 2 of 3 rows"),
         (pd.DataFrame({"a": pd.Categorical(["x", None, "y"])}), "'a' is missing in 1 of 3 rows"),
         (pd.DataFrame({"a": pd.array([True, None, False], "boolean")}), "'a' is missing in 1 of 3"),
@@ -200,6 +200,11 @@ def test_numbers_of_every_kind():
 def test_what_cannot_be_a_covariate_is_named(given, message):
     with pytest.raises((ValueError, TypeError), match=message):
         describe_covariates(given, 3)
+
+
+def test_products_of_whole_numbers_are_not_cut_off():
+    frame = pd.DataFrame({"a": [2**40, 2, 3], "b": [2**40, 5, 7]})
+    assert encode(frame, "a:b")[1].tolist() == [[2.0**80], [10.0], [21.0]]
 
 
 def test_many_levels_are_refused():
