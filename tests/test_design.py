@@ -155,7 +155,8 @@ def test_dates_are_years():
 def test_numbers_of_every_kind():
     for given in (
         pd.DataFrame({"a": pd.array([1, 2], "Int64")}), pd.DataFrame({"a": [Decimal(1), Decimal(2)]}),
-        pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.UInt8)}), pa.table({"a": pa.array([1, 2], pa.decimal128(5, 2))}),
+        pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.UInt8)}), pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int128)}),
+        pa.table({"a": pa.array([1, 2], pa.decimal128(5, 2))}),
         pd.DataFrame({0: [1, 2]}), pd.DataFrame({"a": pd.array([1, 2], "int64[pyarrow]")}),
     ):  # fmt: skip
         assert encode(given)[1].tolist() == [[1.0], [2.0]]

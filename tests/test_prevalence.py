@@ -435,7 +435,7 @@ def test_without_formulaic_a_message_says_what_to_install(monkeypatch, model, co
         ({"1": np.arange(300), 1: np.arange(300)}, {}, "by has more than one column '1'"),
         ({"a": np.arange(300), "b": ["x"] * 299}, {}, "equally long, but 'a' has 300 rows and 'b' has 299"),
         ({"a": np.zeros((300, 2))}, {}, r"by\['a'\] must have one value for each document, got 2 columns"),
-        ({"a": 3}, {}, r"by\['a'\] must have one or two dimensions, got 0"),
+        ({"a": 3}, {}, r"by\['a'\] must have one value .*: one or two dimensions, got 0"),
         ({"a": [1, None] * 150}, {}, "'a' is missing in 150 of 300 rows, the first at index 1"),
         ({}, {}, "by has no columns"),
         ([10**400] * 300, {}, "'by' has numbers that are too large"),

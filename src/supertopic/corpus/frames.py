@@ -100,7 +100,8 @@ def read_any_frame(given: Any, what: str) -> Frame:
     """What `read_frame` reads, and arrays of numbers, lazy frames, and dicts of columns."""
     if isinstance(given, Mapping):
         return frame_of_columns(given, what)
-    if not nw.dependencies.is_pandas_like_dataframe(given):  # whose names may be there twice: `read_frame` says so
+    # never lazy, and Narwhals refuses names that are there twice, of which `read_frame` says more
+    if not nw.dependencies.is_pandas_like_dataframe(nw.to_native(given, pass_through=True)):
         found: Any = nw.from_native(given, allow_series=True, pass_through=True)
         given = found.collect() if isinstance(found, nw.LazyFrame) else given
     frame = read_frame(given, what)
@@ -149,8 +150,7 @@ def unnamed_frame(values: np.ndarray, what: str = "covariates") -> Frame:
     """An array (n_rows,) or (n_rows, n_columns) as a frame whose columns have numbers for names."""
     if values.ndim not in (1, 2):
         raise ValueError(
-            f"{what} must have one or two dimensions, got {values.ndim}; it must have one value for each document, or "
-            "one row."
+            f"{what} must have one value for each document, or a row of them: one or two dimensions, got {values.ndim}."
         )
     columns = [values] if values.ndim == 1 else list(values.T)
     return Frame([str(i) for i in range(len(columns))], columns, len(values), False)
@@ -212,7 +212,8 @@ def read_series(name: str, series: Any) -> Column:
         return read_cells(name, as_objects(series.to_list()))
     refuse_missing(name, series.is_null().to_numpy())
     if kind.is_numeric():
-        values = (series if kind.is_integer() else series.cast(nw.Float64)).to_numpy()
+        whole = kind.is_integer() and kind not in (nw.Int128, nw.UInt128)
+        values = (series if whole else series.cast(nw.Float64)).to_numpy()
         values = values if values.dtype.kind in "iu" else values.astype(float)  # a long identifier is no float
         refuse_missing(name, np.isnan(values))
         return Column(name, NUMBER, values)

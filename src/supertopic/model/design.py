@@ -61,7 +61,7 @@ class SourceColumn:
     def encode(self, column: Column) -> np.ndarray:
         """The values as columns, (n_docs, 1), of a category (n_docs, n_levels); new levels have the shares."""
         if self.kind != CATEGORY:
-            return column.values[:, None].astype(float)  # a product of whole numbers may be too large for their type
+            return column.values[:, None]
         place = {level: i for i, level in enumerate(self.levels)}
         rows = np.vstack([np.eye(len(self.levels)), self.shares])
         return rows[[place.get(value, -1) for value in column.values]]
