@@ -716,7 +716,8 @@ EFFECTS = [  # of groups on topics
     m("report/effects", "normal tails", "tails[:, :, None] * errors", "errors + 0.0 * tails[:, :, None]", "prevalence"),
     m("report/effects", "the first group is compared with itself", "rows.append(self.design.row(fixed | {name: point}) - base)", "rows.append(self.design.row(fixed | {name: point}))", "prevalence"),
     m("report/design", "other columns at those of the first document", "return self.build(values).mean(axis=0)", "return self.build(values)[0]", "prevalence"),
-    m("report/design", "categories in the order of their names", "order = sorted(observed) if levels is None else", "order = sorted(observed) if True else", "prevalence"),
+    m("report/design", "categories in the order of their names", "for level in column.levels if level in observed", "for level in sorted(observed)", "prevalence:order"),
+    m("report/design", "booleans are numbers", "if column.kind == BOOLEAN:", "if False:", "prevalence:order"),
 ]  # fmt: skip
 CARD = [  # noticed in Numba's simulator
     m("kernels/cuda/sweep", "the token stays in its document", "memory[at_j] - one, tables.alpha", "memory[at_j], tables.alpha", "gpu:lanes"),
@@ -776,7 +777,9 @@ COLUMNS = [
     m("corpus/frames", "levels in the order of documents", "found = sorted(set(values)) if levels", "found = list(dict.fromkeys(values)) if levels", "design"),
     m("corpus/frames", "enums are sorted", "return list(map(str, series.dtype.categories))", "return None", "design:levels_order"),
     m("corpus/frames", "categories of pandas are sorted", "hasattr(series.to_native(), \"cat\")", "False", "design:levels_order"),
-    m("corpus/frames", "NaN of polars is a number", "refuse_missing(name, int(np.isnan(values).sum()), len(values))", "pass", "design:named"),
+    m("corpus/frames", "NaN of polars is a number", "refuse_missing(name, np.isnan(values))", "pass", "design:named"),
+    m("corpus/frames", "long identifiers are rounded", "(series if whole else series.cast(nw.Float64))", "series.cast(nw.Float64)", "prevalence:covariates"),
+    m("model/design", "products of whole numbers are cut off", "self.by_name[name].first(full) :] - centre.get(name, 0.0) for", "self.by_name[name].first(full) :] - centre.get(name, 0) for", "design:whole"),
     m("corpus/frames", "a misspelt number makes a category", "if len(numbers) > FEW:", "if False:", "design:cells"),
     m("corpus/frames", "levels that look like numbers", "if kind == CATEGORY:\n        return [cell if", "if False:\n        return [cell if", "design:number_level design:cells"),
     m("model/design", "the last level is the reference", "return int(not full and len(self.levels) > 1)", "return 0", "design"),

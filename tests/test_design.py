@@ -155,7 +155,8 @@ def test_dates_are_years():
 def test_numbers_of_every_kind():
     for given in (
         pd.DataFrame({"a": pd.array([1, 2], "Int64")}), pd.DataFrame({"a": [Decimal(1), Decimal(2)]}),
-        pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.UInt8)}), pa.table({"a": pa.array([1, 2], pa.decimal128(5, 2))}),
+        pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.UInt8)}), pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int128)}),
+        pa.table({"a": pa.array([1, 2], pa.decimal128(5, 2))}),
         pd.DataFrame({0: [1, 2]}), pd.DataFrame({"a": pd.array([1, 2], "int64[pyarrow]")}),
     ):  # fmt: skip
         assert encode(given)[1].tolist() == [[1.0], [2.0]]
@@ -166,7 +167,7 @@ def test_numbers_of_every_kind():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (pd.DataFrame({"a": ["x", None, "y"]}), "'a' is missing in 1 of 3 rows"),
+        (pd.DataFrame({"a": ["x", None, "y"]}), "'a' is missing in 1 of 3 rows, the first at index 1"),
         (pd.DataFrame({"a": [1.0, np.nan, np.nan]}), "'a' is missing in 2 of 3 rows"),
         (pd.DataFrame({"a": pd.Categorical(["x", None, "y"])}), "'a' is missing in 1 of 3 rows"),
         (pd.DataFrame({"a": pd.array([True, None, False], "boolean")}), "'a' is missing in 1 of 3"),
@@ -200,6 +201,11 @@ def test_numbers_of_every_kind():
 def test_what_cannot_be_a_covariate_is_named(given, message):
     with pytest.raises((ValueError, TypeError), match=message):
         describe_covariates(given, 3)
+
+
+def test_products_of_whole_numbers_are_not_cut_off():
+    frame = pd.DataFrame({"a": [2**40, 2, 3], "b": [2**40, 5, 7]})
+    assert encode(frame, "a:b")[1].tolist() == [[2.0**80], [10.0], [21.0]]
 
 
 def test_many_levels_are_refused():

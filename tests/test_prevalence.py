@@ -1,6 +1,7 @@
 """Who talks about what: `topic_effects` against known truths, and its regression against other programs."""
 
 import itertools
+import sys
 import warnings
 from dataclasses import replace
 
@@ -374,18 +375,51 @@ def test_groups_have_the_order_of_their_categories():
         assert read_variables(column, 4)["by"].levels == ("low", "mid", "high")
     assert read_variables(np.array(values, object), 4)["by"].levels == ("high", "low", "mid")
     assert read_variables(pd.Series(pd.Categorical([3, 1, 3, 1], categories=[3, 1])), 4)["by"].levels == ("3", "1")
-    assert read_variables([True, False, True, True], 4)["by"].levels == (False, True)
+    for truth in ([True, False, True, True], pl.Series([True, False, True, True]), np.eye(4, dtype=object)[0] > 0):
+        assert read_variables(truth, 4)["by"].levels == (False, True)
     assert read_variables(np.array([1, 2.5, 3, 4], object), 4)["by"].levels is None
+
+
+@pytest.mark.parametrize("kind", ["numpy", "pandas", "polars", "pyarrow"])
+def test_columns_are_those_of_covariates(kind):
+    """Dates are years, whole numbers stay whole, long identifiers stay different."""
+    days, long = np.array(["2020-01-01", "2020-07-02", "1999-01-01"], "M8[us]"), 2**60 + np.arange(3)
+    polars = pl.DataFrame({"day": days, "id": long})
+    given = {
+        "numpy": {"day": days, "id": long}, "pandas": pd.DataFrame({"day": days, "id": pd.array(long, "Int64")}),
+        "polars": polars.lazy(), "pyarrow": polars.to_arrow(),
+    }[kind]  # fmt: skip
+    found = read_variables(given, 3)
+    assert found["day"].levels is None and found["day"].values.tolist() == [2020.0, 2020.5, 1999.0]
+    assert found["id"].points == long.tolist()
+    with pytest.raises(ValueError, match=r"'day' is a number \(a date is a year, such as 2020.5\); got '2020-01-01'"):
+        found["day"].find("2020-01-01", "day")
+
+
+def test_columns_of_arrays_have_names_for_formulas():
+    cells = [["a", 1.5, True], ["b", 2, False], ["a", 3, True]]
+    found = read_variables(cells, 3)
+    assert list(found) == ["x0", "x1", "x2"] and found["x1"].values.tolist() == [1.5, 2, 3]
+    assert found["x0"].levels == ("a", "b") and found["x2"].levels == (False, True)
+    assert list(read_variables(np.eye(3), 3)) == ["x0", "x1", "x2"]
+
+
+def test_without_formulaic_a_message_says_what_to_install(monkeypatch, model, corpus):
+    for name in [name for name in sys.modules if name.split(".")[0] == "formulaic"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(ImportError, match=r"formula='x' needs formulaic: pip install \"supertopic\[formula\]\""):
+        model.topic_effects(corpus[0], {"x": np.arange(300)}, formula="x")
 
 
 @pytest.mark.parametrize(
     ("by", "more", "message"),
     [
-        (np.full(300, np.nan), {}, "'by' is missing for 300 documents, the first in row 0"),
-        (pd.Series(["a", None] * 150, name="party"), {}, "'party' is missing for 150 documents, the first in row 1"),
-        (pl.Series("x", [1.0] * 299 + [None]), {}, "'x' is missing for 1 documents, the first in row 299"),
-        (np.array(["a", float("nan"), None] * 100, object), {}, "missing for 200 documents, the first in row 1"),
-        (pd.Series([True, None] * 150, dtype="boolean"), {}, "missing for 150"),
+        (np.full(300, np.nan), {}, "'by' is missing in 300 of 300 rows, the first at index 0"),
+        (pd.Series(["a", None] * 150, name="party"), {}, "'party' is missing in 150 of 300 rows, the first at index 1"),
+        (pl.Series("x", [1.0] * 299 + [None]), {}, "'x' is missing in 1 of 300 rows, the first at index 299"),
+        (np.array(["a", float("nan"), None] * 100, object), {}, "missing in 200 of 300 rows, the first at index 1"),
+        (pd.Series([True, None] * 150, dtype="boolean"), {}, "missing in 150 of 300"),
         (["a"] * 300, {}, "'by' is 'a' for every document: there is nothing to compare"),
         (np.ones(300), {}, "for every document"),
         (np.arange(300).astype(str), {}, "300 coefficients for 300 documents"),
@@ -394,10 +428,18 @@ def test_groups_have_the_order_of_their_categories():
         ("party", {}, "must have one value for each document"),
         (np.zeros((300, 0)), {}, "by has no columns"),
         (np.zeros((300, 1, 1)), {}, "must have one value for each document"),
-        (np.r_[np.inf, np.arange(299)], {}, "must hold numbers from"),
+        (np.r_[np.inf, np.arange(299)], {}, "'by' has infinite numbers"),
         (np.r_[1e200, np.arange(299)], {}, "must hold numbers from"),
         ({"a": np.arange(300), "b": 2 * np.arange(300) + 1}, {}, "of the design follow from the others"),
-        (pd.DataFrame(np.zeros((300, 2)), columns=["a", "a"]), {}, "several columns of the same name"),
+        (pd.DataFrame(np.zeros((300, 2)), columns=["a", "a"]), {}, "by has more than one column 'a'"),
+        ({"1": np.arange(300), 1: np.arange(300)}, {}, "by has more than one column '1'"),
+        ({"a": np.arange(300), "b": ["x"] * 299}, {}, "equally long, but 'a' has 300 rows and 'b' has 299"),
+        ({"a": np.zeros((300, 2))}, {}, r"by\['a'\] must have one value for each document, got 2 columns"),
+        ({"a": 3}, {}, r"by\['a'\] must have one value .*: one or two dimensions, got 0"),
+        ({"a": [1, None] * 150}, {}, "'a' is missing in 150 of 300 rows, the first at index 1"),
+        ({}, {}, "by has no columns"),
+        ([10**400] * 300, {}, "'by' has numbers that are too large"),
+        (np.array(["2020-01-01", "NaT", "NaT"] * 100, "M8[D]"), {}, "'by' is missing in 200 of 300 rows"),
         ({"year": np.arange(300)}, {"formula": "yeer"}, "yeer.*The columns of by are year"),
         ({"year": np.arange(300)}, {"formula": "year +"}, "cannot be used"),
         ({"year": np.arange(300)}, {"formula": "y ~ year"}, "cannot be used|left side"),
@@ -408,7 +450,7 @@ def test_groups_have_the_order_of_their_categories():
         ({"year": np.arange(300)}, {"groups": ["a"] * 300}, "groups has one group only"),
         ({"year": np.arange(300)}, {"groups": np.arange(10)}, "groups has 10 rows"),
         ({"year": np.arange(300)}, {"groups": np.zeros((300, 2))}, "got 2 columns"),
-        ({"year": np.arange(300)}, {"groups": [None] * 300}, "'groups' is missing for 300"),
+        ({"year": np.arange(300)}, {"groups": [None] * 300}, "'groups' is missing in 300"),
         ({"year": np.arange(300)}, {"level": 1.0}, "level must be between 0 and 1"),
         ({"year": np.arange(300)}, {"n_draws": 3}, "n_draws must be a whole number >= 20"),
         ({"year": np.arange(300)}, {"random_state": -1}, "random_state must be in"),
@@ -422,8 +464,10 @@ def test_what_cannot_be_is_refused(model, corpus, by, more, message):
 @pytest.mark.parametrize(
     ("by", "more", "message"),
     [
-        (pd.date_range("2000-01-01", periods=300).to_series(), {}, "Give a number, such as the year"),
-        (np.zeros(300, complex), {}, "must hold numbers or groups"),
+        (pd.Series(pd.to_timedelta(range(300), unit="D")), {}, "'by' holds Duration.* values; expected numbers"),
+        (np.arange(300).astype("m8[D]"), {}, r"'by' holds timedelta64\[D\] values; expected numbers"),
+        (np.zeros(300, complex), {}, "'by' holds complex128 values; expected numbers"),
+        (["a", 1, 2.5] * 100, {}, "'by' holds float and int and str values"),
         ({"year": np.arange(300)}, {"formula": 3}, "formula must be text"),
     ],
 )

@@ -4,6 +4,7 @@ A column is read as one of four kinds: numbers, booleans, categories (text), and
 read when they are asked for, so that those that nobody needs may hold anything.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -30,7 +31,7 @@ class Column(NamedTuple):
 
     name: str
     kind: str  # one of `KINDS`
-    values: np.ndarray  # (n_rows,): numbers; of a category texts
+    values: np.ndarray  # (n_rows,): numbers, whole ones as they are; of a category texts
     levels: tuple[str, ...] = ()  # of a category: in its own order if it has one, else sorted
 
 
@@ -66,7 +67,7 @@ class Frame:
         name, cells = self.names[place], self.cells[place]
         found = read_series(name, cells) if isinstance(cells, nw.Series) else read_cells(name, cells)
         if found.kind != CATEGORY and not np.isfinite(found.values).all():
-            raise ValueError(f"The covariate {name!r} has infinite numbers; every number must be finite.")
+            raise ValueError(f"The column {name!r} has infinite numbers; every number must be finite.")
         return found
 
     def response(self, name: str) -> np.ndarray:
@@ -78,16 +79,13 @@ class Frame:
         return np.array([None if is_missing(cell) else cell for cell in cells]) if cells.dtype == object else cells
 
 
-def read_frame(given: Any) -> Frame | None:
-    """Covariates of a user as a frame, if they are one, or a column, or an array with text; None for other arrays."""
+def read_frame(given: Any, what: str = "covariates") -> Frame | None:
+    """What a user gives as a frame, if it is one, or a column, or an array with text; None for other arrays."""
     if isinstance(given, Frame):
         return given
     if hasattr(given, "collect"):
-        raise TypeError(f"covariates must be in memory, got a {type(given).__name__}; give covariates.collect().")
-    names = [str(name) for name in getattr(given, "columns", ())]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"covariates has more than one column {twice!r}; every column needs a name of its own.")
+        raise TypeError(f"{what} must be in memory, got a {type(given).__name__}; give {what}.collect().")
+    refuse_duplicates([str(name) for name in getattr(given, "columns", ())], what)
     found: Any = nw.from_native(given, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(found, nw.DataFrame):
         columns = list(found.iter_columns())
@@ -95,10 +93,44 @@ def read_frame(given: Any) -> Frame | None:
     if isinstance(found, nw.Series):
         named = found.name is not None and found.name != ""
         return Frame([str(found.name) if named else "0"], [found], len(found), named)
-    return frame_of_array(given)
+    return frame_of_array(given, what)
 
 
-def frame_of_array(given: Any) -> Frame | None:
+def read_any_frame(given: Any, what: str) -> Frame:
+    """What `read_frame` reads, and arrays of numbers, lazy frames, and dicts of columns."""
+    if isinstance(given, Mapping):
+        return frame_of_columns(given, what)
+    # never lazy, and Narwhals refuses names that are there twice, of which `read_frame` says more
+    if not nw.dependencies.is_pandas_like_dataframe(nw.to_native(given, pass_through=True)):
+        found: Any = nw.from_native(given, allow_series=True, pass_through=True)
+        given = found.collect() if isinstance(found, nw.LazyFrame) else given
+    frame = read_frame(given, what)
+    return unnamed_frame(np.asarray(given), what) if frame is None else frame
+
+
+def frame_of_columns(given: Mapping[Any, Any], what: str) -> Frame:
+    """A dict of columns as a frame."""
+    names = list(map(str, given))
+    refuse_duplicates(names, what)
+    parts = [read_any_frame(values, f"{what}[{name!r}]") for name, values in given.items()]
+    for name, part in zip(names, parts, strict=True):
+        if len(part.cells) != 1:
+            raise ValueError(f"{what}[{name!r}] must have one value for each document, got {len(part.cells)} columns.")
+        if len(part) != len(parts[0]):
+            raise ValueError(
+                f"The columns of {what} must be equally long, but {names[0]!r} has {len(parts[0])} rows and {name!r} "
+                f"has {len(part)}."
+            )
+    return Frame(names, [part.cells[0] for part in parts], len(parts[0]) if parts else 0, True)
+
+
+def refuse_duplicates(names: list[str], what: str) -> None:
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise ValueError(f"{what} has more than one column {twice!r}; every column needs a name of its own.")
+
+
+def frame_of_array(given: Any, what: str) -> Frame | None:
     """An array that has text or dates as a frame whose columns have numbers for names; None for other arrays."""
     try:
         values = np.asarray(given)
@@ -111,13 +143,15 @@ def frame_of_array(given: Any) -> Frame | None:
             return None
     elif values.dtype.kind != "M":
         return None
-    if values.ndim > 2:
-        raise ValueError(f"covariates must have one or two dimensions, got {values.ndim}.")
-    return unnamed_frame(values)
+    return unnamed_frame(values, what)
 
 
-def unnamed_frame(values: np.ndarray) -> Frame:
+def unnamed_frame(values: np.ndarray, what: str = "covariates") -> Frame:
     """An array (n_rows,) or (n_rows, n_columns) as a frame whose columns have numbers for names."""
+    if values.ndim not in (1, 2):
+        raise ValueError(
+            f"{what} must have one value for each document, or a row of them: one or two dimensions, got {values.ndim}."
+        )
     columns = [values] if values.ndim == 1 else list(values.T)
     return Frame([str(i) for i in range(len(columns))], columns, len(values), False)
 
@@ -176,10 +210,12 @@ def read_series(name: str, series: Any) -> Column:
     kind = series.dtype
     if kind in (nw.Object, nw.Unknown):
         return read_cells(name, as_objects(series.to_list()))
-    refuse_missing(name, int(series.is_null().sum()), len(series))
+    refuse_missing(name, series.is_null().to_numpy())
     if kind.is_numeric():
-        values = series.cast(nw.Float64).to_numpy().astype(float)
-        refuse_missing(name, int(np.isnan(values).sum()), len(values))
+        whole = kind.is_integer() and kind not in (nw.Int128, nw.UInt128)
+        values = (series if whole else series.cast(nw.Float64)).to_numpy()
+        values = values if values.dtype.kind in "iu" else values.astype(float)  # a long identifier is no float
+        refuse_missing(name, np.isnan(values))
         return Column(name, NUMBER, values)
     if kind == nw.Boolean:
         return Column(name, BOOLEAN, np.array(series.to_list(), dtype=float))
@@ -202,12 +238,15 @@ def own_levels(series: Any) -> list[str] | None:
 def read_cells(name: str, cells: np.ndarray) -> Column:
     """A column of an array."""
     if cells.dtype.kind == "M":
-        refuse_missing(name, int(np.isnat(cells).sum()), len(cells))
+        refuse_missing(name, np.isnat(cells))
         return Column(name, DATE, years(cells))
     if cells.dtype.kind in "biuf":
-        refuse_missing(name, int(np.isnan(cells).sum()), len(cells))
-        return Column(name, NUMBER, cells.astype(float))
-    refuse_missing(name, sum(map(is_missing, cells)), len(cells))
+        refuse_missing(name, np.isnan(cells))
+        values = cells if cells.dtype.kind in "iu" else cells.astype(float)
+        return Column(name, BOOLEAN if cells.dtype == bool else NUMBER, values)
+    if cells.dtype.kind == "m":  # Python takes them for whole numbers
+        raise TypeError(unknown_kind(name, str(cells.dtype)))
+    refuse_missing(name, np.array([is_missing(cell) for cell in cells], dtype=bool))
     kind = next((kind for kind, types in TYPES.items() if all(isinstance(cell, types) for cell in cells)), None)
     if kind is None:
         held = sorted({type(cell).__name__ for cell in cells})
@@ -219,14 +258,14 @@ def read_cells(name: str, cells: np.ndarray) -> Column:
     try:
         return Column(name, kind, np.array([float(cell) for cell in cells]))
     except OverflowError:
-        raise ValueError(f"The covariate {name!r} has numbers that are too large.") from None
+        raise ValueError(f"The column {name!r} has numbers that are too large.") from None
 
 
 def read_texts(name: str, cells: Iterable[Any], levels: list[str] | None) -> Column:
     values = as_objects(map(str, cells))
     found = sorted(set(values)) if levels is None else levels
     if len(set(found)) < len(found):
-        raise ValueError(f"The covariate {name!r} has two levels that are written in the same way.")
+        raise ValueError(f"The column {name!r} has two levels that are written in the same way.")
     return Column(name, CATEGORY, values, tuple(found))
 
 
@@ -248,16 +287,17 @@ def is_missing(value: Any) -> bool:
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
-def refuse_missing(name: str, n_missing: int, n_rows: int) -> None:
-    if n_missing:
+def refuse_missing(name: str, missing: np.ndarray) -> None:
+    if missing.any():
         raise ValueError(
-            f"The covariate {name!r} is missing in {n_missing:,} of {n_rows:,} rows. Leave these documents out, or "
-            "fill the column: text with a level of its own such as 'unknown', numbers with their mean."
+            f"The column {name!r} is missing in {missing.sum():,} of {len(missing):,} rows, the first at index "
+            f"{missing.argmax()}. Leave these documents out, or fill the column: text with a level of its own such as "
+            "'unknown', numbers with their mean."
         )
 
 
 def unknown_kind(name: str, held: str) -> str:
     return (
-        f"The covariate {name!r} holds {held} values; expected numbers, booleans, text, categories or dates. Convert "
+        f"The column {name!r} holds {held} values; expected numbers, booleans, text, categories or dates. Convert "
         "the column first."
     )

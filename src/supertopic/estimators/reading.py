@@ -46,8 +46,8 @@ def topic_effects(
         do with the response: topics of training documents know their responses, and differences come out too large.
     by : DataFrame, Series, dict of arrays, or array-like of shape (n_docs,) or (n_docs, n_variables)
         What is known of each document, a row each: pandas, Polars and whatever Narwhals reads. Texts, categories and
-        booleans are groups; others are numbers. Without a formula all columns enter side by side: groups as differences
-        from the first one, numbers as straight lines.
+        booleans are groups, numbers are numbers, and dates are years. Missing values are an error. Without a formula
+        all columns enter side by side: groups as differences from the first one, numbers as straight lines.
     formula : str, optional
         The right side of a formula, such as `"party * bs(year, df=4)"`: interactions, splines and functions of columns,
         as formulaic reads them. Needs `pip install "supertopic[formula]"`.

@@ -79,19 +79,25 @@ def as_formula(value: Any) -> Formula | None:
     return value if value is None or isinstance(value, Formula) else Formula(value)
 
 
-def split_sides(text: str, names: Sequence[str] | None) -> tuple[list[Term], list[Term]]:
-    """The terms of the left and of the right side, read by formulaic's parser."""
+def load_formulaic(text: str) -> Any:
+    """The package that reads formulas. Only this function imports it, when there is a formula to read."""
     try:
-        from formulaic.errors import FormulaicError
-        from formulaic.parser import DefaultFormulaParser
+        import formulaic.errors
+        import formulaic.parser
     except ImportError as error:
         raise ImportError(f'formula={text!r} needs formulaic: pip install "supertopic[formula]".') from error
+    return formulaic
+
+
+def split_sides(text: str, names: Sequence[str] | None) -> tuple[list[Term], list[Term]]:
+    """The terms of the left and of the right side, read by formulaic's parser."""
+    formulaic = load_formulaic(text)
     if any(int(power) > MOST_FACTORS for power in POWER.findall(text)):
         raise ValueError(f"formula={text!r} has a power above {MOST_FACTORS}; name the products that are meant.")
     try:
         context = {} if names is None else {AVAILABLE: list(names)}
-        found = DefaultFormulaParser(feature_flags={"twosided"}).get_terms(text, context=context)
-    except (FormulaicError, SyntaxError, ValueError, RecursionError) as error:
+        found = formulaic.parser.DefaultFormulaParser(feature_flags={"twosided"}).get_terms(text, context=context)
+    except (formulaic.errors.FormulaicError, SyntaxError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"formula={text!r} cannot be read: {reason}") from error
     if hasattr(found, "rhs"):

@@ -1,14 +1,15 @@
 """What is known of each document, as variables and as the columns of a regression."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
+
+from supertopic.corpus.frames import BOOLEAN, CATEGORY, Column, read_any_frame
 
 MOST = 1e100  # of a number: its square is finite
 MOST_POINTS = 30  # at which a curve over a number is computed
@@ -49,7 +50,7 @@ class Variable:
                 raise ValueError(f"{name!r} has no group {value!r}; its groups are {', '.join(map(str, self.levels))}.")
             return same[0]
         if not isinstance(value, Real) or not np.isfinite(float(value)):
-            raise ValueError(f"{name!r} is a number; got {value!r}.")
+            raise ValueError(f"{name!r} is a number (a date is a year, such as 2020.5); got {value!r}.")
         return value
 
 
@@ -124,99 +125,25 @@ def check_design(design: Design, n_docs: int) -> None:
 
 def read_variables(by: Any, n_docs: int, what: str = "by") -> dict[str, Variable]:
     """The variables of a frame, a series, a dict of columns, or an array with a row for each document."""
-    columns = read_columns(by, what)
-    if not columns:
+    frame = read_any_frame(by, what)
+    if not frame.names:
         raise ValueError(f"{what} has no columns.")
-    found = {}
-    for name, (values, levels) in columns.items():
-        if len(values) != n_docs:
-            raise ValueError(f"X has {n_docs} documents but {what} has {len(values)} rows; both must be as many.")
-        found[name] = read_variable(name, values, levels)
-    return found
+    if len(frame) != n_docs:
+        raise ValueError(f"X has {n_docs} documents but {what} has {len(frame)} rows; they must be equally many.")
+    if not frame.named:  # names that a formula may have
+        frame = replace(frame, names=[what] if len(frame.names) == 1 else [f"x{name}" for name in frame.names])
+    return {name: read_variable(frame.column(place)) for place, name in enumerate(frame.names)}
 
 
-def read_columns(by: Any, what: str) -> dict[str, tuple[np.ndarray, list[Any] | None]]:
-    """The columns by their names: values, and the order of groups where a type has one."""
-    if isinstance(by, Mapping):
-        return {str(name): (one_dimensional(values, str(name)), None) for name, values in by.items()}
-    native = as_narwhals(by, what)
-    if native is not None:
-        series = [native[name] for name in native.columns] if hasattr(native, "columns") else [native]
-        names = [str(part.name or what) for part in series]
-        return {name: from_series(part, name) for name, part in zip(names, series, strict=True)}
-    values = np.asarray(by)
-    if values.ndim == 2:
-        return {f"x{i}": (column, None) for i, column in enumerate(values.T)}
-    return {what: (one_dimensional(values, what), None)}
-
-
-def as_narwhals(by: Any, what: str) -> Any:
-    """A frame or a series of any library as that of Narwhals; None for what is neither."""
-    if isinstance(by, np.ndarray | list | tuple):
-        return None
-    try:
-        import narwhals
-    except ImportError as error:
-        if not hasattr(by, "columns"):  # a series is an array, too
-            return None
-        raise ImportError(
-            f"{what} is a {type(by).__name__}, which needs narwhals: pip install \"supertopic[formula]\". A dict of "
-            "arrays needs nothing."
-        ) from error  # fmt: skip
-    labels = list(map(str, by.columns)) if type(by).__module__.startswith("pandas") and hasattr(by, "columns") else []
-    if len(set(labels)) < len(labels):
-        raise ValueError(f"{what} has several columns of the same name: {', '.join(labels)}. Give each its own name.")
-    found = narwhals.from_native(by, allow_series=True, pass_through=True)
-    if isinstance(found, narwhals.LazyFrame):
-        return found.collect()
-    return found if isinstance(found, narwhals.DataFrame | narwhals.Series) else None
-
-
-def from_series(series: Any, name: str) -> tuple[np.ndarray, list[Any] | None]:
-    """The values of a series of Narwhals, and the order of its categories."""
-    n_missing = int(series.is_null().sum())
-    if n_missing:
-        raise ValueError(missing(name, n_missing, int(np.flatnonzero(series.is_null().to_numpy())[0])))
-    own = series.dtype if hasattr(series.dtype, "categories") else getattr(series.to_native(), "dtype", None)
-    levels = getattr(own, "categories", None)  # Polars' Categorical has some without an order
-    return series.to_numpy(), list(levels) if levels is not None and hasattr(levels, "__len__") else None
-
-
-def one_dimensional(values: Any, name: str) -> np.ndarray:
-    found = np.asarray(values)
-    if found.ndim != 1:
-        raise ValueError(f"{name!r} must have one value for each document, got an array of shape {found.shape}.")
-    return found
-
-
-def missing(name: str, n: int, first: int) -> str:
-    return f"{name!r} is missing for {n} documents, the first in row {first}. Leave them out, or fill them in."
-
-
-def read_variable(name: str, values: np.ndarray, levels: list[Any] | None = None) -> Variable:
-    """A column as numbers or groups; texts, categories and booleans are groups."""
-    if values.dtype.kind == "O":
-        empty = np.array([value is None or value != value for value in values.tolist()], bool)
-        if empty.any():
-            raise ValueError(missing(name, int(empty.sum()), int(np.flatnonzero(empty)[0])))
-        cells = values.tolist()
-        if levels is None and all(isinstance(cell, bool | np.bool_) for cell in cells):
-            values = values.astype(bool)
-        elif levels is None and all(isinstance(cell, Real | Decimal) for cell in cells):
-            values = values.astype(float)
-    if values.dtype.kind in "Mmc":
-        raise TypeError(f"{name!r} must hold numbers or groups, got {values.dtype}. Give a number, such as the year.")
-    if values.dtype.kind in "iuf" and levels is None:
-        largest = np.abs(values.astype(float)).max(initial=0.0)
-        if np.isnan(largest):
-            empty = np.isnan(values)
-            raise ValueError(missing(name, int(empty.sum()), int(np.flatnonzero(empty)[0])))
-        if largest > MOST:
-            raise ValueError(f"{name!r} must hold numbers from {-MOST:g} to {MOST:g}, got {largest:g}.")
-        return Variable(values, None)
-    if values.dtype.kind != "b":
-        values = values.astype(str).astype(object)
-        levels = None if levels is None else list(map(str, levels))
-    observed = set(values.tolist())
-    order = sorted(observed) if levels is None else [level for level in levels if level in observed]
-    return Variable(values, tuple(order))
+def read_variable(column: Column) -> Variable:
+    """A column as numbers or groups; texts, categories and booleans are groups, and dates are years."""
+    if column.kind == BOOLEAN:
+        values = column.values.astype(bool)
+        return Variable(values, tuple(np.unique(values).tolist()))
+    if column.kind == CATEGORY:
+        observed = set(column.values)
+        return Variable(column.values, tuple(level for level in column.levels if level in observed))
+    largest = np.abs(column.values.astype(float)).max(initial=0.0)
+    if largest > MOST:
+        raise ValueError(f"{column.name!r} must hold numbers from {-MOST:g} to {MOST:g}, got {largest:g}.")
+    return Variable(column.values, None)

@@ -1,10 +1,11 @@
-"""Designs from formulas, such as "party * bs(year, df=4)": the only file that imports formulaic."""
+"""Designs from formulas, such as "party * bs(year, df=4)"."""
 
 import re
 from typing import Any
 
 import numpy as np
 
+from supertopic.model.formula import load_formulaic
 from supertopic.report.design import Design, Values, Variable
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m|[\u29da\u29db]")  # how formulaic marks the place of an error
@@ -14,11 +15,8 @@ def formula_design(formula: str, variables: dict[str, Variable]) -> Design:
     """The design of a formula; only the variables that it names are part of it."""
     if not isinstance(formula, str):
         raise TypeError(f"formula must be text, such as 'party + bs(year, df=4)', got {formula!r}.")
-    try:
-        import formulaic
-        import pandas
-    except ImportError as error:
-        raise ImportError('A formula needs formulaic: pip install "supertopic[formula]".') from error
+    formulaic = load_formulaic(formula)
+    import pandas  # formulaic needs it
 
     def as_frame(values: Values) -> Any:
         columns = {}
