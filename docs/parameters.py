@@ -71,6 +71,7 @@ SHARED = {
     "ChoiceDisplay.columns": ("dict", "The columns of the table."),
     "ChoiceDisplay.chosen": ("int", "The number of topics that is marked."),
     "InteractionDisplay.titles": ("list of str", "What stands above each plot."),
+    "open_kinds": ("tuple of str", "The kinds of columns that have a level for nothing."),
     "InteractionDisplay.groups": ("list of str", "The names of the groups."),
     "weight": ("ndarray of shape (n_topics, n_groups)", "The weight of each topic in each group."),
     "Explanation.column": ("int", "The number of the column."),

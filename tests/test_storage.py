@@ -256,7 +256,7 @@ def test_counts_of_version_0_1_predict_without_an_exposure(tmp_path):
 
 
 def of_best_chain(name, model, data):
-    """Shares and weights of the best chain alone, which version 0.2 showed."""
+    """What version 0.2 showed, shares and weights of the best chain; now weights are those of all that have a topic."""
     last = model[-1] if name == "pipeline" else model
     posterior, found = last.posterior_, {}
     if name != "pipeline":
@@ -264,7 +264,16 @@ def of_best_chain(name, model, data):
         tokens = make_tokens(check_counts(X))
         found["transform"] = topic_shares(posterior, tokens, posterior.best_chain, Settings(last.predict_sweeps))
     if posterior.supervised:
-        found["coef_"] = last.coef_draws_[posterior.best_chain].mean(axis=0)
+        tensors = read_file(FILES / f"version-0.2-{name}.model", "model")[1]
+        shown = tensors.get("shown_eta", tensors["calibrated_eta"])  # (chain, n, R, K), in the units of y
+        has, order, own = posterior.consensus.has, posterior.order, posterior.own
+        for k in range(posterior.n_topics):
+            weights = [shown[c][:, :, order[c, k]].mean(axis=0) * own[:, k] for c in np.flatnonzero(has[:, k])]
+            np.testing.assert_allclose(
+                last.coef_[:, k], np.mean(weights, axis=0), rtol=1e-9 if has[:, k].all() else 0.1
+            )
+        best = shown[posterior.best_chain].mean(axis=0)[:, : posterior.n_topics]
+        found["coef_"] = np.where(own, best[:, order[posterior.best_chain]], 0.0)
     return found
 
 

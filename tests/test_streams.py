@@ -6,7 +6,7 @@ import pytest
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import make_corpus
-from supertopic.inference import calibration, predict, shrinkage
+from supertopic.inference import calibration, predict, shrinkage, reported, weights
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, counts, gaussian
 from supertopic.model.responses.base import KernelResponse
@@ -88,8 +88,9 @@ def test_no_two_draws_share_a_key(monkeypatch, sampler, kind, parameters):
 def test_paths_of_random_numbers_do_not_meet():
     """Purposes and paths are different numbers, and none is an iteration that anyone will reach."""
     purposes = [plan.START, plan.ETA, plan.TOPICS, plan.SWEEP, plan.SCALE, plan.LAMBDA, plan.NEWTON]
+    purposes.append(plan.VARIANCE)
     assert len(set(purposes)) == len(purposes)
-    paths = [calibration.PREDICTION, calibration.REPORTED, new_documents.PREDICT]
+    paths = [calibration.PREDICTION, reported.REPORTED, reported.BETWEEN, weights.BETWEEN_GROUPS, new_documents.PREDICT]
     assert len(set(paths)) == len(paths) and min(paths) > 2**31
     assert threads.SWEEP == plan.SWEEP and threads.LAMBDA == plan.LAMBDA and threads.TOPICS == plan.TOPICS
     keys = [make_key(seed, *path) for seed in range(3) for path in np.ndindex(3, 5, 6)]

@@ -153,7 +153,7 @@ class Supervised(TopicModel):
             One document: its text if the model was fitted to texts, or its word counts.
         feature_names : array-like of str, optional
             The vocabulary, as for `top_words`.
-        covariates, exposure, features : array-like, optional
+        covariates, exposure, features, groups : array-like, optional
             As for `predict`.
         level : float, default=0.9
             The posterior probability inside the intervals.
@@ -196,7 +196,7 @@ class Supervised(TopicModel):
         X, y : held-out documents and responses, optional
             With X also omega, with both also the loss and, for each chain, the score.
         **beside
-            exposure, covariates or features of these documents.
+            exposure, covariates, features or groups of these documents.
 
         Returns
         -------
@@ -240,7 +240,7 @@ class Supervised(TopicModel):
         rival : dict, optional
             Figures of another model on the same documents: {"name": ..., "accuracy": ..., "log_loss": ...}.
         **beside
-            covariates, exposure and features of the documents.
+            covariates, exposure, features and groups of the documents.
 
         Returns
         -------
