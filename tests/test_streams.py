@@ -6,7 +6,7 @@ import pytest
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import make_corpus
-from supertopic.inference import calibration, predict, shrinkage, reported, weights
+from supertopic.inference import calibration, predict, reported, shrinkage, weights
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, counts, gaussian
 from supertopic.model.responses.base import KernelResponse
