@@ -71,6 +71,13 @@ SHARED = {
     "ChoiceDisplay.columns": ("dict", "The columns of the table."),
     "ChoiceDisplay.chosen": ("int", "The number of topics that is marked."),
     "InteractionDisplay.titles": ("list of str", "What stands above each plot."),
+    "part": ("tuple", "One product of columns: the names, and which of them have all levels."),
+    "columns": ("list of Column", "The columns that the design reads, in their order."),
+    "text": ("str", "The design as JSON."),
+    "other": ("Design", "Another one."),
+    "frame": ("Frame", "A data frame, as `corpus.frames.read_frame` reads it."),
+    "new_levels": ("str", "What is done with unknown levels: 'error' or 'mean'."),
+    "full": ("bool", "Whether all levels have a column, the first one included."),
     "open_kinds": ("tuple of str", "The kinds of columns that have a level for nothing."),
     "InteractionDisplay.groups": ("list of str", "The names of the groups."),
     "weight": ("ndarray of shape (n_topics, n_groups)", "The weight of each topic in each group."),
@@ -117,6 +124,8 @@ def complete(obj: Any, what: str, lines: list[str]) -> None:
     if what not in ("class", "method", "function"):
         return
     if isinstance(obj, type) and (issubclass(obj, tuple) or is_dataclass(obj)):
+        if "Attributes" in {line.strip() for line in (obj.__doc__ or "").splitlines()}:
+            return
         lines += ["", "Attributes", "----------", *fields(obj), ""]
         return
     own, entries = getattr(obj, "__qualname__", "").split(".")[0], []
