@@ -69,7 +69,7 @@ def test_weights_have_the_posterior_of_a_regression():
     A = rng.normal(size=(4, 4))
     before, pull = A @ A.T, rng.normal(size=4)  # of other documents
     known = Statistics(before[np.tril_indices(4)][:, None], pull[:, None])
-    eta = np.array([eta for eta, _ in draw_weights(engine, response, NU2, known, 4000, make_key(3))])
+    eta = np.array([draw.eta for draw in draw_weights(engine, response, NU2, known, 4000, make_key(3))])
     P = np.eye(4) / NU2 + before + (both * weight).T @ both / 0.09
     learned = carry_over(engine, response, NU2, known, eta)
     np.testing.assert_allclose(learned.precision[:, 0], (P - np.eye(4) / NU2)[np.tril_indices(4)])

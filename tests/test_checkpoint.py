@@ -192,7 +192,7 @@ def test_identity_is_in_the_bytes(corpus, tmp_path):
         nonlocal plan, source
         config = Config(corpus.X.shape[1], 1500, Priors(value, 0.01, 1.0), burn_in=0, n_draws=1)
         source = source or Arrays(make_tokens(check_counts(corpus.X)), no_target(corpus.X.shape[0]))
-        plan = plan_of(source, Logistic(1.0), config, 0)
+        plan = plan_of(source, Logistic(1.0), config, 0, 0)
         return checkpoints.identify(plan, source, [None], [None], {"alpha": value})
 
     assert identity(alpha) == identity(alpha.copy()) != identity(other)

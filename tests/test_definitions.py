@@ -60,7 +60,7 @@ def same(found, expected, name):
 
 
 # made on demand; where chains start with sigma2 and r, of which a posterior has draws
-NOT_COMPARED = {"shares", "sigma2", "r"}
+NOT_COMPARED = {"cross_fitted", "shares", "sigma2", "r"}
 
 
 def draws_of(model, X, **beside):

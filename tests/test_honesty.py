@@ -118,7 +118,7 @@ def hold_out(model, y, weight=None, seed=0):
     y = np.asarray(y, float).reshape(len(y), -1)
     target = make_target(y, np.ones_like(y) if weight is None else weight)
     tokens = Tokens(np.zeros(len(y), np.int32), np.arange(len(y) + 1))
-    return fit.split_corpus(Arrays(tokens, target), model.make_response(), model._config(1, seed), [seed, 1]).mask
+    return fit.split_corpus(Arrays(tokens, target), model.make_response(), model._config(1, seed), [seed, 1], 0).mask
 
 
 def test_who_is_held_out():

@@ -124,7 +124,9 @@ def test_weights_of_large_counts_have_their_posterior(mean):
     y = rng.negative_binomial(2, 2 / (2 + mean * np.exp(x @ [1.0, -1.0])))[:, None].astype(float)
     response = NegativeBinomial(1.0, np.full(1, 2.0), drawn=False, fixed=True)
     engine = regression(response, make_target(y, np.ones_like(y), offset), x)
-    draws = np.array([eta[0] for eta, _ in draw_weights(engine, response, 4.0, no_statistics(2, 1), 1500, make_key(1))])
+    draws = np.array(
+        [draw.eta[0] for draw in draw_weights(engine, response, 4.0, no_statistics(2, 1), 1500, make_key(1))]
+    )
     grid = np.linspace(-4.0, 4.0, 161)
     points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
     logs = (

@@ -8,8 +8,8 @@ from supertopic import LDA, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegre
 from supertopic.corpus.source import Arrays, Target, make_target, no_target
 from supertopic.corpus.tokens import check_counts, count_matrix, make_tokens
 from supertopic.datasets import make_corpus
-from supertopic.inference import fit as fit_room
-from supertopic.inference.start import MOST_DOCUMENTS, Start, factorise_words, seeds_first, short_rows
+from supertopic.inference import start as start_room
+from supertopic.inference.start import MOST_DOCUMENTS, factorise_words, seeds_first, short_rows
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.responses.none import NoResponse
 
@@ -108,18 +108,16 @@ def test_columns_of_responses():
 @pytest.mark.parametrize("kind", [LDA, SLDAClassifier, SLDARegressor, SLDACountRegressor])
 def test_held_out_documents_and_their_responses_do_not_enter(kind, monkeypatch):
     X, group = blocks(200)
-    seen = []
-
-    class Watched(Start):
-        def __init__(self, corpus, *more):
-            seen.append(corpus)
-            super().__init__(corpus, *more)
-
-    monkeypatch.setattr(fit_room, "Start", Watched)
+    seen, factorise = [], start_room.factorise_words
+    monkeypatch.setattr(start_room, "factorise_words", lambda *given: seen.append(given[0]) or factorise(*given))
     model = kind(**RUN).fit(X, *([] if kind is LDA else [group]))
     n_held_out = 0 if kind is LDA else model.held_out_["documents"]
-    assert len(seen) == 1 and len(seen[0].doc_start) == 201 - n_held_out
+    assert len(seen) == (1 if kind is LDA else model.n_chains) and all(
+        len(corpus.doc_start) == 201 - n_held_out for corpus in seen
+    )
     assert kind is LDA or n_held_out > 0
+    for corpus in seen if kind is not LDA else ():  # three quarters of the responses, others for each chain
+        assert (corpus.target.weight > 0).sum() == pytest.approx(0.75 * (200 - n_held_out), abs=2)
 
 
 def test_what_is_too_small_or_too_large_starts_at_random():

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from numbers import Real
 from typing import NamedTuple
 
@@ -174,7 +175,7 @@ def find_start(
     places = [] if seeds is None else seeds.places(known.vocabulary, config.n_words)
     start = None
     if config.init == "nmf" and first:
-        start = Start(split.seen_by, response, config.n_words, config.n_topics, places)
+        start = Start(cache(split.seen_by), response, config.n_words, config.n_topics, places)
     if seeds is None:
         return start, None
     factors, share = start.factors(None) if start else None, None

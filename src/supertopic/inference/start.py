@@ -5,7 +5,9 @@ here, and other seeds end with other topics. A factorisation is the same every t
 start, so that held-out documents and responses stay unseen.
 """
 
+import threading
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -45,11 +47,20 @@ class Start:
     ):  # fmt: skip
         self.seen_by, self.response, self.n_words, self.n_topics = seen_by, response, n_words, n_topics
         self.seeded = seeded  # the words of each seeded topic
+        self.found: dict[int, Factors | None] = {}  # by the identity of the documents
+        self.lock, self.locks = threading.Lock(), defaultdict[int, threading.Lock](threading.Lock)
 
     def factors(self, chain: int | None) -> Factors | None:
         """The start of a chain, or one without responses; None where the corpus is too small, or K too large."""
-        with one_blas_thread:  # more BLAS threads would change its bits
-            return factorise_words(self.seen_by(chain), self.response, self.n_words, self.n_topics, self.seeded)
+        corpus = self.seen_by(chain)
+        with self.lock:
+            lock = self.locks[id(corpus)]
+        with lock, one_blas_thread:  # more BLAS threads would change its bits
+            if id(corpus) not in self.found:  # chains that see the same, and sets of topics, have the same start
+                self.found[id(corpus)] = factorise_words(
+                    corpus, self.response, self.n_words, self.n_topics, self.seeded
+                )
+            return self.found[id(corpus)]
 
 
 def factorise_words(
