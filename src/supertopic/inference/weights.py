@@ -29,7 +29,7 @@ from supertopic.model.posterior import Carryover
 from supertopic.model.responses.base import Response
 from supertopic.model.terms import CovariateWeights, Intercept, Residual, Term, TopicWeights
 
-BETWEEN_GROUPS = 1 << 38  # a path of random numbers that no training iteration takes
+BETWEEN_GROUPS = 1 << 40  # a path of random numbers that no training iteration takes
 
 
 class PredictionTerms(NamedTuple):
