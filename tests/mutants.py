@@ -802,7 +802,7 @@ COLUMNS = [
 ]  # fmt: skip
 CROSSED = [  # cross-fitting
     m("inference/chains", "chains that see their fold", "np.where(own[:, None], 0.0, target.weight)", "target.weight", "reported:fold"),
-    m("inference/start", "a start that sees the fold", "self.seen_by(chain), self.response", "self.seen_by(-1), self.response", "reported:fold"),
+    m("inference/start", "a start that sees the fold", "corpus = self.seen_by(chain)", "corpus = self.seen_by(-1)", "reported:fold"),
     m("inference/held_out", "folds that do not know the responses", "order = docs[np.lexsort([rng.random(len(docs)), *target.y[docs].T])]\n        n_folds", "order = docs\n        n_folds", "reported:folds"),
     m("inference/held_out", "half of the responses are hidden", "max(n_chains, LEAST_FOLDS)", "n_chains", "reported:folds"),
     m("inference/calibration", "predictions without the responses of the fold", "    engine.reweigh(unseen.weight)\n", "", "reported:use_all"),
@@ -819,13 +819,12 @@ CROSSED = [  # cross-fitting
 ]  # fmt: skip
 AFTER = [
     m("inference/effects", "levels of groups are weights", "found.append(weights - (weights @ usual)[..., None])", "found.append(weights)", "effects:hold_groups"),
-    m("inference/effects", "two priors at once", "1.0 / own - 1.0 / NU2_REPORTED", "1.0 / own", "effects:replaces"),
-    m("inference/effects", "the variance between groups twice", "0.5 * squares + 1.0", "squares + 1.0", "effects:variance"),
-    m("inference/effects", "another prior of the variance", "0.5 * (part.size + 1)", "0.5 * (part.size + 3)", "effects:cauchy"),
+    m("inference/effects", "the prior of all columns", "found[:, part.ravel()] = variance[:, None]", "pass", "effects:replaces"),
+    m("inference/effects", "all parts with the first one's numbers", "make_key(key, i, VARIANCE, j))", "make_key(key, 0, VARIANCE, 0))", "effects:variance"),
     m("inference/effects", "nothing is between chains", "noise * np.sqrt(evidence.spread[columns, places])", "0.0", "effects:widen"),
     m("inference/effects", "topics that a chain does not have", "column[docs], x[docs, topic] = x[docs, topic], 0.0", "column[docs] = x[docs, topic]", "effects:have"),
     m("inference/effects", "shares of all sets", "evidence.shares[:, places] * n_sets", "evidence.shares[:, places]", "effects:alike"),
-    m("inference/effects", "groups are not shrunk", "known = prior_of(parts, variance, width)\n        if", "if", "effects:no_differences"),
+    m("inference/effects", "groups are not shrunk", "nu2 = prior_of(parts, variances, width)\n        if", "if", "effects:no_differences"),
     m("estimators/effects", "usual shares without words", "    shares[empty[known]] = 0.0", "    pass", "effects:without_words"),
     m("estimators/effects", "units of the new documents", "None, np.zeros((5, n_columns)))", "None, None)", "effects:few"),
     m("estimators/effects", "the base rate of one class against the rest", "rate.base, columns)", "rate.link, columns)", "effects:start"),

@@ -217,7 +217,7 @@ def read_groups(by: Any, n_docs: int) -> list[tuple[Any, str]]:
         return [(value, str(bool(value))) for value in column.values]
     if column.kind != NUMBER:
         raise TypeError("by holds dates; groups are text, categories, booleans or numbers: give the year, for example.")
-    return [(value, str(int(value)) if value.is_integer() else str(value)) for value in column.values.tolist()]
+    return [(value, str(int(value)) if int(value) == value else str(value)) for value in column.values.tolist()]
 
 
 def number_groups(labels: list[tuple[Any, str]], rows: np.ndarray, pooled: bool) -> tuple[Groups, tuple[str, ...]]:

@@ -15,20 +15,20 @@ from supertopic.corpus.source import Target
 from supertopic.inference.calibration import BURN_IN, draw_weights, find_mode, newton_step
 from supertopic.inference.regression import cut_documents, regression_engine
 from supertopic.inference.reported import MANY, NU2_REPORTED, THIN
-from supertopic.kernels.draws import gammas, make_key, normals
+from supertopic.kernels.draws import make_key, normals
+from supertopic.model.groups import draw_variance
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import Response
-from supertopic.model.state import Statistics, add, no_statistics
+from supertopic.model.state import no_statistics
 from supertopic.sampling.gibbs import draw_eta
-from supertopic.sampling.plan import ETA, NEWTON, SCALE
+from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE
 from supertopic.sampling.threads import ThreadEngine
 
 N_DRAWS, FEWER_DRAWS = 400, 200  # and fewer of many responses or of many columns, without thinning
 MANY_COLUMNS, MOST_COLUMNS = 300, 3000  # of a regression: a draw takes time in proportion to their third power
 POOLED_BURN_IN = 100  # iterations: the variance between groups and their deviations settle together
-LEAST_VARIANCE, MOST_VARIANCE = 1e-6, 1e6  # between groups, in standard units
 EFFECTS, GROUPS = 1 << 38, 1 << 39  # paths of random numbers that no training iteration takes
-VARIANCE, MIXING, BETWEEN = 8, 9, 10  # purposes of random numbers beside those of a chain
+BETWEEN = 10  # a purpose of random numbers beside those of a chain
 
 
 class Evidence(NamedTuple):
@@ -158,43 +158,36 @@ def draw_pooled(
 ) -> Iterator[np.ndarray]:
     """Draws of eta (R, width) where the prior variance of each of some parts of the columns is drawn, too.
 
-    The square root of a variance has a half-Cauchy(1) prior, as a mixture of inverse gammas (Wand and others, 2011).
+    The square root of a variance has a half-Cauchy prior with scale 1: see `model.groups`.
     """
     width, n_columns = engine.plan.n_topics + engine.plan.n_covariates, engine.plan.n_columns
-    variance = mixing = np.ones((len(parts), n_columns))
-    known = prior_of(parts, variance, width)
+    variances, known = [np.ones(n_columns) for _ in parts], no_statistics(width, n_columns)
+    nu2 = prior_of(parts, variances, width)
     engine.restart(response)
     statistics = engine.statistics()
     if response.needs_newton:
-        engine.regress(find_mode(engine, response, NU2_REPORTED, known))
+        engine.regress(find_mode(engine, response, nu2, known))
         statistics = engine.augment(response, make_key(key, 1 << 30))  # after the last iteration
     burn_in = max(POOLED_BURN_IN, thin * BURN_IN)
     for i in range(burn_in + thin * n_draws):
-        eta = draw_eta(add(statistics, known), NU2_REPORTED, make_key(key, i, ETA))
+        eta = draw_eta(statistics, nu2, make_key(key, i, ETA))
         if response.needs_newton:
-            eta = newton_step(engine, response, NU2_REPORTED, known, eta, make_key(key, i, NEWTON))
+            eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
         engine.regress(eta)
         response = response.draw_scale(engine, make_key(key, i, SCALE))
-        variance = draw_variance(parts, eta, mixing, make_key(key, i, VARIANCE))
-        mixing = (1.0 + 1.0 / variance) / gammas(np.ones(variance.size), make_key(key, i, MIXING)).reshape(mixing.shape)
-        known = prior_of(parts, variance, width)
+        variances = [
+            draw_variance(eta[:, part.ravel()], variance, make_key(key, i, VARIANCE, j))
+            for j, (part, variance) in enumerate(zip(parts, variances, strict=True))
+        ]
+        nu2 = prior_of(parts, variances, width)
         if i >= burn_in and (i - burn_in) % thin == thin - 1:
             yield eta
         statistics = engine.augment(response, make_key(key, i))
 
 
-def draw_variance(parts: list[np.ndarray], eta: np.ndarray, mixing: np.ndarray, key: np.uint64) -> np.ndarray:
-    """The prior variance of each part of the columns, (n_parts, R), given eta (R, width): inverse gammas."""
-    squares = np.array([np.sum(eta[:, part.ravel()] ** 2, axis=1) for part in parts])
-    shape = np.repeat([0.5 * (part.size + 1) for part in parts], len(eta))
-    drawn = (0.5 * squares + 1.0 / mixing) / gammas(shape, key).reshape(squares.shape)
-    return drawn.clip(LEAST_VARIANCE, MOST_VARIANCE)
-
-
-def prior_of(parts: list[np.ndarray], variance: np.ndarray, width: int) -> Statistics:
-    """The prior of some columns, with variances (n_parts, R) in the place of that of all columns, as statistics."""
-    found = no_statistics(width, variance.shape[1])
-    for part, own in zip(parts, variance, strict=True):
-        place = part.ravel()
-        found.precision[place * (place + 3) // 2] = 1.0 / own - 1.0 / NU2_REPORTED  # the diagonal of a packed triangle
+def prior_of(parts: list[np.ndarray], variances: list[np.ndarray], width: int) -> np.ndarray:
+    """The prior variance of all columns, (R, width), with that of some parts, (R,) each, in their places."""
+    found = np.full((len(variances[0]), width), NU2_REPORTED)
+    for part, variance in zip(parts, variances, strict=True):
+        found[:, part.ravel()] = variance[:, None]
     return found
