@@ -181,10 +181,10 @@ def coverage(cases: list[str], n_corpora: int, n_jobs: int) -> Iterator[dict]:
                 every = np.concatenate([rows[name] for rows in found], axis=1)
                 inside, width, mean, truth, without = every
                 n_true = n_corpora * N_TOPICS * (4 if case == "5 groups" else 1)
-                part = float(mean @ truth / (truth @ truth)) if truth.any() else float("nan")
+                part = round(float(mean @ truth / (truth @ truth)), 3) if truth.any() else None
                 yield {"case": case, "length": length, "system": name, "corpora": n_corpora,
                        "matched": round(every.shape[1] / n_true, 3), "inside": round(inside.mean(), 3),
-                       "width": round(width.mean(), 4), "found": round(part, 3),
+                       "width": round(width.mean(), 4), "found": part,
                        "without_0": round(without.mean(), 3)}  # fmt: skip
 
 
