@@ -8,7 +8,7 @@ import numpy as np
 
 from supertopic.corpus.source import Arrays
 from supertopic.corpus.tokens import Tokens
-from supertopic.model.state import Priors
+from supertopic.model.state import Priors, Quadratic
 from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import LocalShards, ThreadEngine
 from supertopic.storage.container import read_file, write_file
@@ -56,24 +56,29 @@ def engine_of(plan, source, z, response, lam, eta, n_threads=1, kind=ThreadEngin
 
 
 def put(engine, plan, source, z, response, lam, eta):
-    """Set z and lam of all shards; those of this process without a file, since some tests do it thousands of times."""
+    """Set z and lam of all shards; those of this process without a file, since some tests do it thousands of times.
+
+    lam may also be a whole quadratic, for a response that draws kappa as well.
+    """
     starts, states = source.tokens.doc_start, {}
+    if not isinstance(lam, Quadratic):
+        lam = response.quadratic(source.target, np.asarray(lam, float))
     for docs in plan.slices:
         own = np.asarray(z, np.uint16)[starts[docs.start] : starts[docs.stop]]
-        states[docs.start] = {"z": own, "lam": np.asarray(lam, float)[docs], "seconds": np.zeros(3)}
+        states[docs.start] = {"z": own, "kappa": lam.kappa[docs], "lam": lam.lam[docs], "seconds": np.zeros(3)}
     if not isinstance(engine, LocalShards):
-        return restore(engine, states, response, eta)
+        return restore(engine, states, eta)
     for shard in engine.shards:
-        shard.restore(states[shard.first_doc], response, eta)
+        shard.restore(states[shard.first_doc], eta)
     engine.count()
 
 
-def restore(engine, states, response, eta):
+def restore(engine, states, eta):
     """Restore every shard, by its first document, through the contract."""
     with tempfile.TemporaryDirectory() as folder:
         for first, state in states.items():
             write_file(Path(folder) / str(first), {}, state)
-        engine.restore_shards(Path(folder), response, eta)
+        engine.restore_shards(Path(folder), eta)
 
 
 def states_of(engine):

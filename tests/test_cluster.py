@@ -180,10 +180,10 @@ def test_what_a_worker_raises_arrives(ray_cluster):
     from supertopic.sampling.ray import RayEnginePool
 
     plan, source = small_plan(LDA(**RUN))
-    state = {"z": np.zeros(3, np.uint16), "lam": np.zeros((1, 1)), "seconds": np.zeros(3)}
+    state = {"z": np.zeros(3, np.uint16), "kappa": np.zeros((1, 1)), "lam": np.zeros((1, 1)), "seconds": np.zeros(3)}
     states = {docs.start: state for docs in plan.slices}
     with RayEnginePool("", 1, "cpu", 1) as pool, pytest.raises(ValueError, match="does not fit"):
-        pool.run(plan, source, None, lambda engine: restore(engine, states, plan.response, np.zeros((0, 5))))
+        pool.run(plan, source, None, lambda engine: restore(engine, states, np.zeros((0, 5))))
 
 
 def small_plan(model):

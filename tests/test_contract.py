@@ -203,7 +203,7 @@ def test_sweep(engine, sampler):
     kept, tokens = engine.counts.summed_counts(), engine.counts.tokens
     lengths = np.array(LENGTHS)[:, None]
     np.testing.assert_allclose(engine.topic_counts(), naive.zbars(problem.z, N_TOPICS) * lengths, atol=1e-5)
-    restore(engine, states_of(engine), problem.response, problem.eta)  # counts anew
+    restore(engine, states_of(engine), problem.eta)  # counts anew
     np.testing.assert_array_equal(engine.counts.word_topic, followed)
     np.testing.assert_array_equal(engine.counts.tokens, tokens)
     np.testing.assert_array_equal(kept.word_topic, followed[:, :N_TOPICS])
@@ -334,7 +334,7 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
     state = states_of(problem.engine)
     second = run(problem.engine, first[1], make_key(KEY, 2), m)
     again = Problem(engine, kind, sampler)
-    restore(again.engine, state, first[1], first[0])
+    restore(again.engine, state, first[0])
     assert log_joint(again.engine, first[0], first[1], PRIORS, None) == pytest.approx(first[3], rel=1e-12)
     same(second, run(again.engine, first[1], make_key(KEY, 2), m))
     np.testing.assert_array_equal(problem.engine.topic_counts(), again.engine.topic_counts())
@@ -342,11 +342,16 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
 
 def test_what_does_not_fit_is_refused():
     problem = Problem()
-    for name, wrong in (("z", np.zeros(3, np.uint16)), ("z", None), ("lam", np.zeros((1, 1)))):
+    for name, wrong in (
+        ("z", np.zeros(3, np.uint16)),
+        ("z", None),
+        ("lam", np.zeros((1, 1))),
+        ("kappa", np.zeros((1, 1))),
+    ):
         states = states_of(problem.engine)
         states[0][name] = np.full_like(states[0]["z"], N_TOPICS) if wrong is None else wrong
         with pytest.raises(ValueError, match="does not fit"):
-            restore(problem.engine, states, problem.response, problem.eta)
+            restore(problem.engine, states, problem.eta)
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

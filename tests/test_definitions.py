@@ -21,7 +21,7 @@ from supertopic.inference.checkpoint import identify
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
-from supertopic.model.responses.base import draw_interval as interval
+from supertopic.model.responses.averages import draw_interval as interval
 from supertopic.model.state import Priors, Statistics, WeightPriors
 from supertopic.report.diagnostics import rhat
 from supertopic.sampling import gibbs

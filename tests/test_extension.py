@@ -17,6 +17,7 @@ from supertopic import SLDAClassifier, SLDACountRegressor, SLDARegressor, load, 
 from supertopic.datasets import make_corpus
 from supertopic.estimators.files import register
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals
+from supertopic.model.responses.augmentation import OneLam
 from supertopic.model.responses.numbers import NumberResponse
 from supertopic.model.terms import TERMS, Parts, Term, expect
 from supertopic.sampling import plan as plans
@@ -27,7 +28,7 @@ RUN = {"words": False, "burn_in": 20, "n_draws": 10, "random_state": 0}
 
 
 @dataclass(frozen=True, eq=False)
-class Laplace(NumberResponse):
+class Laplace(OneLam, NumberResponse):
     """psi = exp(-c |y - omega| / b): a rating's median in the place of its mean."""
 
     b: float  # in standard units

@@ -9,7 +9,7 @@ from supertopic.datasets import make_corpus
 from supertopic.inference import calibration, predict, reported, shrinkage, weights
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, counts, gaussian
-from supertopic.model.responses.base import KernelResponse
+from supertopic.model.responses.augmentation import KernelResponse
 from supertopic.model.state import fixed_topics
 from supertopic.sampling import gibbs, new_documents, plan, threads
 from supertopic.sampling.counts import Counts

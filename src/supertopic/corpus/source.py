@@ -11,7 +11,7 @@ from supertopic.corpus.tokens import Tokens, select, take
 class Target(NamedTuple):
     """What is known about each document besides its words."""
 
-    y: np.ndarray  # (n_docs, R), 0 where unknown
+    y: np.ndarray  # (n_docs, R) with 0 where unknown, or in a layout that only the response knows
     weight: np.ndarray  # (n_docs, R), multiplies c; 0 where unknown
     offset: np.ndarray  # (n_docs, R) or (n_docs, 1): a known part of omega
     covariates: np.ndarray  # (n_docs, P): these enter omega next to zbar

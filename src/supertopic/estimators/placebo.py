@@ -13,7 +13,7 @@ from sklearn.base import clone
 from supertopic.corpus.frames import is_missing
 from supertopic.estimators.validation import check_level
 from supertopic.model.posterior import Posterior
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.report.summary import coef_draws, covariate_draws
 
 

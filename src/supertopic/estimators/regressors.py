@@ -16,7 +16,8 @@ from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses import Gaussian, NegativeBinomial
-from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, average
+from supertopic.model.responses.averages import average
+from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE
 from supertopic.model.responses.numbers import NumberResponse
 
 
@@ -48,7 +49,10 @@ class TopicRegressor(RegressorMixin, Supervised):
             return self._shaped(documents.expected())
         response: Any = number_response(documents.posterior).plain()
         mean, std = documents.summarise(
-            lambda omegas, scales, _: (average(response.expected(omegas)), response.standard_deviation(omegas, scales))
+            lambda omegas, scales, _: (
+                average(response.expected(omegas, scales)),
+                response.standard_deviation(omegas, scales),
+            )
         )
         return self._shaped(mean), self._shaped(std)
 

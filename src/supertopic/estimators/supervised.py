@@ -30,7 +30,7 @@ from supertopic.inference.fit import Checkpointing
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.formula import as_formula
 from supertopic.model.posterior import Posterior
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.report import summary
 from supertopic.report.diagnose import Diagnosis, diagnose_response
 from supertopic.report.evaluate import known_responses

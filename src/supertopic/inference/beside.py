@@ -143,7 +143,7 @@ class Folds:
     """The same regression on all documents but those of a fold, for one fold after the other."""
 
     def __init__(self, problem: "Problem"):
-        fold, n_folds = make_folds(len(problem.target.y))
+        fold, n_folds = make_folds(len(problem.target.weight))
         self.problem, self.folds = problem, []
         for i in range(n_folds):
             seen = fold != i
@@ -188,7 +188,7 @@ class Folds:
     def added(self, penalties: tuple[float, ...]) -> np.ndarray:
         """omega of each document from other folds, NaN in folds that are not held out, (n_docs, R)."""
         self.loss(penalties)
-        found = np.full(self.problem.target.y.shape, np.nan)
+        found = np.full(self.problem.target.weight.shape, np.nan)
         centres = self.problem.offset - self.problem.target.offset
         for fold, omega in zip(self.folds, self.known[penalties][1], strict=True):
             found[fold.held] = omega + centres[fold.held]
@@ -239,7 +239,7 @@ class Problem:
     @cached_property
     def offset(self) -> np.ndarray:
         """The known part of omega, with the sum at the centres of the weights, (n_docs, R)."""
-        known = np.broadcast_to(self.target.offset, self.target.y.shape)
+        known = np.broadcast_to(self.target.offset, self.target.weight.shape)
         for part in self.parts:
             if part.past is not None and part.past.theta.any():
                 known = known + np.asarray(part.x[self.rows] @ part.past.theta)
@@ -280,7 +280,7 @@ def learn_beside(
     solution = ridge.solve(penalties, None, EXACT)
     if judge is not None and first and len(held_out.rows):
         penalties, solution = shrink_more(ridge, solution, penalties, parts, held_out, judge)
-    theta, added = ridge.theta(solution), np.full(seen.target.y.shape, np.nan)
+    theta, added = ridge.theta(solution), np.full(seen.target.weight.shape, np.nan)
     added[known] = folds.added(penalties)
     variance = folds.variance(penalties, theta, held_out.rows) / share
     of_held_out = [part.x[held_out.rows] @ (own + part.centre) for part, own in zip(parts, theta, strict=True)]
@@ -303,7 +303,7 @@ def learn_beside(
 
 def no_past(part: Part, target: Target) -> Past:
     """A past of which only the prior variance is known."""
-    zeros = np.zeros((part.x.shape[1], target.y.shape[1]))
+    zeros = np.zeros((part.x.shape[1], target.weight.shape[1]))
     return Past(zeros, zeros, PENALTIES[FIRST])
 
 

@@ -27,7 +27,6 @@ from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
 from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze, infer_shares
 from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE
 
-BURN_IN = 10  # with fixed shares the chain settles at once
 NEWTON_STEPS, HALVINGS = 25, 20  # to the mode
 PREDICTION = 1 << 33  # a path of random numbers that no training iteration takes
 TOPICS_AT_ONCE = 16  # whose shares in all documents are in memory
@@ -146,10 +145,12 @@ def draw_weights(
     engine.restart(response)
     if response.needs_newton:
         engine.regress(find_mode(engine, response, nu2, known))
-        statistics = engine.augment(response, make_key(key, thin * (BURN_IN + n_draws)))  # after the last iteration
+        statistics = engine.augment(
+            response, make_key(key, thin * (response.burn_in + n_draws))
+        )  # after the last iteration
     else:
         statistics = engine.statistics()
-    for i in range(thin * (BURN_IN + n_draws)):
+    for i in range(thin * (response.burn_in + n_draws)):
         eta = draw_eta(add(statistics, known), nu2, make_key(key, i, ETA))
         if response.needs_newton:
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
@@ -158,7 +159,7 @@ def draw_weights(
         if plan.n_groups:
             variance = draw_variance(eta[:, -plan.n_groups :], variance, make_key(key, i, VARIANCE))
             nu2 = prior_variances(prior, variance, width, plan.n_groups)
-        if i >= thin * BURN_IN and i % thin == thin - 1:
+        if i >= thin * response.burn_in and i % thin == thin - 1:
             yield WeightDraw(eta, response, nu2)
         statistics = engine.augment(response, make_key(key, i))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.corpus.source import Target
-from supertopic.inference.calibration import BURN_IN, draw_weights, find_mode, newton_step
+from supertopic.inference.calibration import draw_weights, find_mode, newton_step
 from supertopic.inference.regression import cut_documents, regression_engine
 from supertopic.inference.reported import MANY, NU2_REPORTED, THIN
 from supertopic.kernels.draws import make_key, normals
@@ -126,7 +126,7 @@ def regress(
     `by` are groups, and how many of the columns have weights that differ between them. After the columns come, for each
     group with columns of its own, the deviations of these weights, and its level.
     """
-    n_docs, n_columns = target.y.shape
+    n_docs, n_columns = target.weight.shape
     n_own = 0 if by is None else by[1] + 1
     n_beside = 0 if by is None else (by[0].size - by[0].first) * n_own
     width = x.shape[1] + n_beside
@@ -168,7 +168,7 @@ def draw_pooled(
     if response.needs_newton:
         engine.regress(find_mode(engine, response, nu2, known))
         statistics = engine.augment(response, make_key(key, 1 << 30))  # after the last iteration
-    burn_in = max(POOLED_BURN_IN, thin * BURN_IN)
+    burn_in = max(POOLED_BURN_IN, thin * response.burn_in)
     for i in range(burn_in + thin * n_draws):
         eta = draw_eta(statistics, nu2, make_key(key, i, ETA))
         if response.needs_newton:

@@ -105,7 +105,7 @@ def fit(
         response = response.with_carried_scale(previous.carryover.scale, n_docs, known.discount)
     rate = find_base_rate(response, corpus.target, empty, encoded.sums)
     corpus = corpus.with_target(corpus.target._replace(offset=rate.offset))
-    columns = response.column_parts(corpus.target.y.shape[1])
+    columns = response.column_parts(corpus.target.weight.shape[1])
     n_groups = len(covariates.groups)
     whole = plan_of(corpus, response, config, seed, n_groups)
     split = split_corpus(corpus, response, config, [seed, 1, *batch], n_groups)
@@ -157,7 +157,7 @@ def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[
     """Hold out some documents with a known response from all chains, and the responses of a fold from each chain."""
     mask = np.zeros(len(corpus.doc_start) - 1, bool)
     one_group = group_numbers(corpus.target.covariates, n_groups) if config.by_group else None
-    if config.calibrate and corpus.target.y.shape[1]:
+    if config.calibrate and corpus.target.weight.shape[1]:
         mask = choose_held_out(response, corpus.target, config.held_out, seed, one_group)
     fold = choose_folds(response, corpus.target, mask, config.n_chains, seed, one_group)
     if not mask.any():

@@ -46,7 +46,7 @@ def choose_held_out(
 
     Given a group for each document, whole groups are held out.
     """
-    held_out, known = np.zeros(len(target.y), bool), np.flatnonzero(response.may_hold_out(target))
+    held_out, known = np.zeros(len(target.weight), bool), np.flatnonzero(response.may_hold_out(target))
     part = np.clip(ENOUGH / max(len(known), 1), *SHARES) if isinstance(share, str) else float(share)
     n = min(int(part * len(known)), MOST)
     if n >= LEAST and group is not None:
@@ -54,7 +54,7 @@ def choose_held_out(
         held_out[known] = deal_groups(known, group, sizes, np.random.default_rng(seed))[known] == 0
     elif n >= LEAST:
         rng = np.random.default_rng(seed)
-        order = known[np.lexsort([rng.random(len(known)), *target.y[known].T])]
+        order = known[np.lexsort([rng.random(len(known)), *response.strata(target)[known].T])]
         held_out[order[((np.arange(n) + rng.random()) * (len(known) / n)).astype(int)]] = True
     return held_out
 
@@ -69,13 +69,13 @@ def choose_folds(
     them belongs to one fold, too. Without any the folds are empty. Given a group for each document, a group is in one
     fold.
     """
-    fold = np.full(len(target.y), -1)
+    fold = np.full(len(target.weight), -1)
     if not held_out.any():
         return fold
-    rng, known = np.random.default_rng([*seed, 1]), response.may_hold_out(target)
+    rng, known, strata = np.random.default_rng([*seed, 1]), response.may_hold_out(target), response.strata(target)
     for mask, n_folds in ((held_out, n_chains), (~held_out, max(n_chains, LEAST_FOLDS))):
         docs = np.flatnonzero(known & mask)
-        order = docs[np.lexsort([rng.random(len(docs)), *target.y[docs].T])]
+        order = docs[np.lexsort([rng.random(len(docs)), *strata[docs].T])]
         n_folds = max(n_folds, -(-len(docs) // MOST))
         dealt = np.argsort(rng.random((-(-len(docs) // n_folds), n_folds)), axis=1).ravel()[: len(docs)]
         if group is not None and mask is not held_out:

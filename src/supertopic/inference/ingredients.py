@@ -92,7 +92,7 @@ def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
             return None
         omega = np.zeros((made.config.n_kept, 0, n_columns))
         draws = [HeldOutDraws(omega, omega[: len(omega) * bool(made.covariates.width)])] * made.config.n_chains
-        held_out = split.seen.select(np.zeros(len(split.seen.target.y), bool)).load()
+        held_out = split.seen.select(np.zeros(len(split.seen.target.weight), bool)).load()
     elif held_out is not None and split.some is not None:
         asked = np.flatnonzero(split.mask)[split.some]
         there = made.inputs.places(len(split.mask))[asked] >= 0  # those whose words and features are known

@@ -39,7 +39,7 @@ def find_base_rate(response: Response, target: Target, empty: np.ndarray, earlie
 
     `earlier` are the sums of earlier batches, discounted.
     """
-    given, exposure = target.weight * target.y, target.weight * np.exp(target.offset)
+    given, exposure = target.weight * response.level_y(target), target.weight * np.exp(target.offset)
     sizes = [array[docs].sum(axis=0) for docs in (slice(None), empty) for array in (given, exposure)]
     batch = np.array([*sizes, target.weight.sum(axis=0)])
     sums = batch if earlier is None else batch + earlier
@@ -109,7 +109,7 @@ def match_level(response: Response, target: Target, omega: np.ndarray) -> tuple[
     """
     shift, weight = np.zeros(omega.shape[2]), target.weight / np.maximum(target.weight.sum(axis=0), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = response.predictive_offset(response.link((weight * target.y).sum(axis=0)))
+        wanted = response.predictive_offset(response.link((weight * response.level_y(target)).sum(axis=0)))
     known = np.isfinite(wanted) & (weight > 0).any(axis=0) & response.calibrates_mean
     for _ in range(ROUNDS if known.any() else 0):
         mean = (weight * response.mean(omega + shift).mean(axis=0)).sum(axis=0)

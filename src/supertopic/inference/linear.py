@@ -103,7 +103,7 @@ class Asked(NamedTuple):
         """The same documents to learn from, with the means of covariates and of a times the topics as known."""
         topics, covariates = self.parts
         known = self.target.offset + a * topics.mean(axis=0) + (covariates.mean(axis=0) if len(covariates) else 0.0)
-        return Seen(self.rows, self.target._replace(offset=np.broadcast_to(known, self.target.y.shape)))
+        return Seen(self.rows, self.target._replace(offset=np.broadcast_to(known, self.target.weight.shape)))
 
     def losses(self, response: Response, a: np.ndarray | float, added: np.ndarray) -> np.ndarray:
         """The loss of each document if linear terms add so much to a times the topics, (n,)."""
@@ -137,12 +137,12 @@ def fit_linear(
     `seen` is the target of the training documents, and topics (n_docs, R) what topics add to them. Where topics come
     first, they keep the factor that they have alone, and linear terms are learned from what they leave.
     """
-    parts, dictionary, documents = linear_parts(made, seen.y.shape[1])
+    parts, dictionary, documents = linear_parts(made, seen.weight.shape[1])
     if not parts:
         return None
     config, places = made.config, made.inputs.places(len(made.split.mask))
     rows = places[~made.split.mask]
-    there, a, judge = rows >= 0, np.zeros(seen.y.shape[1]), None
+    there, a, judge = rows >= 0, np.zeros(seen.weight.shape[1]), None
     if config.topics_first:
         a = a + (alone.factors[0] if alone else 1.0)
         seen = seen._replace(offset=seen.offset + a * topics)
@@ -158,7 +158,7 @@ def fit_linear(
         )  # fmt: skip
     finally:
         pool.close()
-    added, shrinkage = np.full(seen.y.shape, np.nan), None
+    added, shrinkage = np.full(seen.weight.shape, np.nan), None
     added[there] = fit.added
     fit, spread = fit._replace(added=added), USUAL_SPREAD
     if asked:

@@ -19,7 +19,7 @@ def check_memory(
     `workers` chains run at a time; `tables` is how many further (V, K) tables of 4 bytes there are.
     """
     target, n_docs, n_tokens = corpus.target, len(corpus.doc_start) - 1, int(corpus.doc_start[-1])
-    n_columns, n_covariates = target.y.shape[1], target.covariates.shape[1]
+    n_columns, n_covariates = target.weight.shape[1], target.covariates.shape[1]
     shares, width, table = 4 * n_docs * n_topics, n_topics + n_covariates, 4 * n_words * n_topics
     # packed statistics of all columns, twice while they are added up; a matrix and its factor while eta is drawn
     moments = 8 * width**2 * (n_columns + 2) if n_columns else 0
@@ -44,7 +44,7 @@ def chains_on_device(corpus: Corpus, n_words: int, n_topics: int) -> int:
     target, lengths = corpus.target, np.diff(corpus.doc_start)
     n_docs, n_tokens = len(lengths), int(lengths.sum())
     check_places(n_words, n_topics, n_tokens, int(lengths.max(initial=0)))
-    shape = target.y.shape[1], target.covariates.shape[1]
+    shape = target.weight.shape[1], target.covariates.shape[1]
     needed, free = needed_bytes(n_tokens, n_docs, n_words, n_topics, *shape), free_bytes()
     logger.info("A chain takes %.2f GiB of the device's memory, %.2f GiB are free", needed / GIB, free / GIB)
     if needed > free:

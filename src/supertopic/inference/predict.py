@@ -14,7 +14,7 @@ from supertopic.corpus.tokens import Tokens, cut, make_tokens, take
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.model.linear import Matrix
 from supertopic.model.posterior import Posterior, TopicSet
-from supertopic.model.responses.base import average
+from supertopic.model.responses.averages import average
 from supertopic.model.state import Topics, mean_topics
 from supertopic.model.terms import DrawPairs
 from supertopic.sampling.new_documents import (
@@ -139,7 +139,7 @@ class NewDocuments(SampledDocuments):
         """What follows from draws of omega: an array, or a tuple of some, over the documents.
 
         `summary` gets omega (n_draws, n_docs, R) of all chains, in which shares of topics are drawn as the weights are,
-        so that it contains what is unknown of a document; the response's own parameter (n_draws, R); and which
+        so that it contains what is unknown of a document; the response's own parameter (n_draws, S); and which
         documents these are. It is called for some documents at a time, since the draws of all would need much memory.
         """
         scales = self.pairs.over(self.posterior.scale)
@@ -157,7 +157,7 @@ class NewDocuments(SampledDocuments):
     def expected(self) -> np.ndarray:
         """The mean prediction of each document, (n_docs, n_answers)."""
         response = self.posterior.response
-        return self.summarise(lambda omegas, *_: average(response.expected(omegas)))
+        return self.summarise(lambda omegas, scales, _: average(response.expected(omegas, scales)))
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval of each prediction: lower and upper ends, (n_docs, n_answers)."""
@@ -175,7 +175,7 @@ class NewDocuments(SampledDocuments):
         return self.summarise(
             lambda omegas, scales, docs: (
                 response.loss(truth[docs], omegas, scales),
-                average(response.expected(omegas)),
+                average(response.expected(omegas, scales)),
             )
         )
 

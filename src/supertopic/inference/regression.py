@@ -26,7 +26,7 @@ def regression_engine(
 
     The last n_groups covariates are groups of documents.
     """
-    n_docs, n_columns = target.y.shape
+    n_docs, n_columns = target.weight.shape
     each = tuple(slice(i, i + 1) for i in range(len(slices)))
     priors, n_covariates = Priors(np.ones(width), 1.0, 1.0), target.covariates.shape[1]
     plan = Plan(

@@ -76,9 +76,9 @@ class Ridge:
         offset: np.ndarray,
     ):  # fmt: skip
         self.response, self.target = response, target
-        self.offset = np.broadcast_to(offset, target.y.shape)
+        self.offset = np.broadcast_to(offset, target.weight.shape)
         self.spans = [
-            Span(block, variance, target.y.shape[1]) for block, variance in zip(blocks, variances, strict=True)
+            Span(block, variance, target.weight.shape[1]) for block, variance in zip(blocks, variances, strict=True)
         ]
 
     def solve(self, penalties: Sequence[float], start: Solution | None, exact: float) -> Solution:
@@ -102,7 +102,7 @@ class Ridge:
         """Newton's method in the span of the directions so far, each column of the response by itself."""
         used = [b for b, penalty in enumerate(penalties) if penalty > 0 and self.spans[b].size]
         sizes = [self.spans[b].size for b in used]
-        n_columns = self.target.y.shape[1]
+        n_columns = self.target.weight.shape[1]
         c = np.zeros((n_columns, sum(sizes)))
         ends = np.cumsum([0, *sizes])
         for b, first in zip(used, ends[:-1], strict=True):
@@ -119,7 +119,7 @@ class Ridge:
         self, c: np.ndarray, parts: list[np.ndarray], precision: np.ndarray
     ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
         """Coordinates (R, m), the cost, omega and the slope at the end."""
-        n_docs, n_columns = self.target.y.shape
+        n_docs, n_columns = self.target.weight.shape
         none = np.zeros((n_columns, 0, n_docs), np.float32)
         k = parts[0] if len(parts) == 1 else np.concatenate([none, *parts], axis=1)  # (R, m, n_docs)
 

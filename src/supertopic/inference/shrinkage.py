@@ -62,7 +62,7 @@ class Shrinkage(NamedTuple):
 
 def every_few(target: Target, n_draws: int, n_pairs: int) -> np.ndarray:
     """A mask of evenly spaced held-out documents, so that their draws of omega fit into memory."""
-    n_docs, n_columns = target.y.shape
+    n_docs, n_columns = target.weight.shape
     every = -(-n_docs * n_columns * max(n_draws, n_pairs) // MOST_NUMBERS)
     return np.arange(n_docs) % every == 0
 
@@ -74,7 +74,7 @@ def draw_held_out(
     tokens, target = held_out
     n_topics = etas.shape[2] - target.covariates.shape[1]
     omega = draw_omegas(tokens, topics, n_sweeps, etas[:, :, :n_topics].copy(), key)
-    beside = np.zeros((0, *target.y.shape))
+    beside = np.zeros((0, *target.weight.shape))
     if target.covariates.shape[1]:
         beside = np.array([omegas(target.covariates, eta[:, n_topics:].copy()) for eta in etas])
     return HeldOutDraws(omega, beside[np.arange(len(omega)) % len(etas)] if len(beside) else beside)
@@ -100,7 +100,7 @@ def estimate_shrinkage(
     if linear is not None:  # their factors have many points
         some = np.arange(len(topics)) % max(1, len(topics) // DRAWS_BESIDE) == 0
         topics, beside, scales = topics[some], beside[some[: len(beside)]], scales[some]
-    n_columns = y.shape[1]
+    n_columns = weight.shape[1]
     one = np.ones(n_columns)
 
     def log_p(at: dict[str, np.ndarray], of_mean: bool = True) -> np.ndarray:
@@ -110,9 +110,9 @@ def estimate_shrinkage(
             a, known = a[0], offset + a[1] * linear
         omega = known + a * topics + (b * beside if len(beside) else 0.0)
         score = response.log_score if of_mean else response.log_predictive
-        return score(y, omega, v * scales if scales.size else scales)
+        return score(y, omega, v * scales if response.rescaled else scales)
 
-    grids = factor_grids(response.drawn, len(beside) > 0, linear is not None)
+    grids = factor_grids(response.rescaled, len(beside) > 0, linear is not None)
     at = {name: grid[0][..., None] * one for name, (grid, _) in grids.items()}
     at |= {name: np.ones_like(value) for name, value in at.items()}
     nothing = at | {TOPICS: 0.0 * at[TOPICS], COVARIATES: 0.0 * at[COVARIATES]}
@@ -122,7 +122,7 @@ def estimate_shrinkage(
         earlier = {name: np.zeros((len(grid), n_judged)) for name, (grid, _) in grids.items()}
     summed = dict(earlier)
     found = {name: np.zeros((1, n_judged)) for name in grids}
-    for _ in range(ROUNDS if len(beside) or response.drawn else 1):
+    for _ in range(ROUNDS if len(beside) or response.rescaled else 1):
         for name in (SCALE, COVARIATES, TOPICS):
             grid, prior = grids[name]
             if len(grid) > 1:
@@ -135,7 +135,7 @@ def estimate_shrinkage(
     alone = logsumexp(without + logs, axis=0) - logsumexp(without, axis=0)
     if linear is None:
         base = log_p(nothing | {COVARIATES: at[COVARIATES]})
-        if response.drawn:
+        if response.rescaled:
             base = np.array([log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one}) for v in SCALES])
             base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(n_judged)].T
     else:
@@ -154,23 +154,23 @@ def estimate_spread(
     sd (n, R) are standard deviations of what linear terms add to held-out documents. Those of weights that are hardly
     penalised are large, and say more about other weights than about other predictions.
     """
-    factors = [values * np.ones(target.y.shape[1]) for values in shrinkage.factors]
+    factors = [values * np.ones(target.weight.shape[1]) for values in shrinkage.factors]
     a, c = factors if len(factors) > 1 else (factors[0], 1.0)
     b, v = ((grid @ mass) for grid, mass in (shrinkage.posteriors[name] for name in (COVARIATES, SCALE)))
     topics, beside = (np.concatenate(parts) for parts in zip(*draws, strict=True))
-    noise = spread_normals(len(topics), target.y.shape[1])[:, None]
+    noise = spread_normals(len(topics), target.weight.shape[1])[:, None]
     known = target.offset + a * topics + (b * beside if len(beside) else 0.0)
     logs = []
     for factor in SPREADS:
         omega = known + c * (linear + np.sqrt(factor) * sd * noise)
-        log_p = response.log_predictive(target.y, omega, v * scales if scales.size else scales)
-        weight = target.weight if log_p.shape[1] == target.y.shape[1] else target.weight.max(axis=1, keepdims=True)
+        log_p = response.log_predictive(target.y, omega, v * scales if response.rescaled else scales)
+        weight = target.weight if log_p.shape[1] == target.weight.shape[1] else target.weight.max(axis=1, keepdims=True)
         logs.append(float((weight * log_p).sum()))
     mass = np.exp(np.array(logs) - max(logs)) * SPREAD_PRIOR
     return float(SPREADS @ mass / mass.sum())
 
 
-def factor_grids(drawn: bool, covariates: bool, linear: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def factor_grids(rescaled: bool, covariates: bool, linear: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The points of each factor and their prior; a single point is a factor that stays 1."""
     doubt = (1.0 - NOTHING) * factor_prior(1.0)
     doubt[0] = NOTHING
@@ -178,7 +178,7 @@ def factor_grids(drawn: bool, covariates: bool, linear: bool) -> dict[str, tuple
     return {
         TOPICS: pair_grid() if linear else (FACTORS, doubt),
         COVARIATES: (FACTORS[1:], factor_prior(1.0)[1:]) if covariates else stays,
-        SCALE: (SCALES, np.ones_like(SCALES)) if drawn else stays,
+        SCALE: (SCALES, np.ones_like(SCALES)) if rescaled else stays,
     }
 
 

@@ -22,11 +22,10 @@ def describe_voices(response: Response, target: Target, parts: dict[str, np.ndar
 
     Documents with a response that is unknown in part are left out; the dict is empty if fewer than two are left.
     """
-    every = np.any if response.kind == "class" else np.all  # sticks that a class does not reach have no weight
-    known = np.flatnonzero(every(target.weight > 0, axis=1))[:MOST_DOCUMENTS]
+    known = np.flatnonzero(response.wholly_known(target))[:MOST_DOCUMENTS]
     if len(known) < 2:
         return {}
-    truth, offset = response.encoded_truth(target.y[known]), np.broadcast_to(target.offset, target.y.shape)[known]
+    truth, offset = response.encoded_truth(target.y[known]), np.broadcast_to(target.offset, target.weight.shape)[known]
     values = {name: part[known] for name, part in parts.items()}
     expected = {
         subset: response.expected(offset + sum((values[name] for name in subset), np.zeros_like(offset)))

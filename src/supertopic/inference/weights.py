@@ -5,10 +5,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supertopic.corpus.source import Target
+from supertopic.corpus.source import Target, select_target
 from supertopic.inference.held_out import describe_held_out
 from supertopic.inference.ingredients import ALONE, BESIDE, Evidence, Ingredients, discounted, gather_held_out
-from supertopic.inference.level import FEW_LABELS, OmegaDraws, at_batch_level, level_of, shift_level
+from supertopic.inference.level import (
+    FEW_LABELS,
+    LEAST_DOCS,
+    OmegaDraws,
+    at_batch_level,
+    level_of,
+    sample_omegas,
+    shift_level,
+)
 from supertopic.inference.linear import Linear, fit_linear
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
 from supertopic.inference.shrinkage import (
@@ -87,7 +95,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     )  # fmt: skip
     shrinkage = alone if linear is None else linear.shrinkage or alone
     usual = (1.0, 0.0) if linear is None else (1.0, 1.0) if made.config.topics_first else USUAL
-    factors = DrawnFactors.draw(shrinkage, usual, scale.shape[:2], seen.y.shape[1], made.rng(2))
+    factors = DrawnFactors.draw(shrinkage, usual, scale.shape[:2], seen.weight.shape[1], made.rng(2))
     draws = factors.omega_draws(
         seen, left_out - centre.mean(axis=0), by_covariates, linear.fit.added if linear else 0.0,
         evidence.draws if evidence else [], centre,
@@ -95,7 +103,8 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     further = learn_further(made, of_mean, seen, draws)
     for _, added in further:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
-    shift = shift_level(response, seen, lengths, draws, earlier_shift(made), made.rng(5))
+    shift = shift_level(of_mean, seen, lengths, draws, earlier_shift(made), made.rng(5))
+    matched = match_own(made, of_mean, seen, lengths, draws, level_of(shift))
     terms = [
         topics.centred(centre).scaled(factors.topics),
         *(term.scaled(factors.covariates) for term in with_covariates(made, beside)),
@@ -107,10 +116,27 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     n_held_out = int(split.mask.sum())
     if shrinkage and alone and evidence and n_held_out:
         described = describe_held_out(shrinkage, alone, n_held_out, made.response)
-        described["voices"] = describe_voices(made.response, evidence.target, voice_parts(evidence, factors, linear))
+        described["voices"] = describe_voices(of_mean, evidence.target, voice_parts(evidence, factors, linear))
     of_linear = linear.carryover() if linear else {}
-    carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=summed_grids(made, alone, linear))
-    return PredictionTerms(tuple(terms), scale * factors.scale[..., : scale.shape[2]], described, carryover)
+    grids = summed_grids(made, alone, linear)
+    carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=grids, scale_shift=matched)
+    if response.rescaled:
+        scale = scale * factors.scale
+    return PredictionTerms(tuple(terms), scale + matched, described, carryover)
+
+
+def match_own(
+    made: Ingredients, response: Response, seen: Target, lengths: np.ndarray, draws: list[OmegaDraws], level: np.ndarray
+) -> np.ndarray:
+    """What to add to the response's own parameter, (S,), given what is predicted in the end."""
+    before = made.past.scale_shift if len(made.past.scale_shift) else np.zeros(len(response.scale))
+    finite = np.all([np.isfinite(kind.omega).all(axis=1) for kind in draws], axis=0)
+    some = (lengths > 0) & np.any(seen.weight > 0, axis=1) & finite
+    if not len(before) or some.sum() < LEAST_DOCS:
+        return before
+    omega = sample_omegas([kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws], made.rng(6))
+    n_past = float(made.discount * made.past.sums[4].max(initial=0.0))
+    return before + response.match_scale(select_target(seen, some), omega + level, response.scale + before, n_past)
 
 
 def voice_parts(evidence: Evidence, factors: "DrawnFactors", linear: Linear | None) -> dict[str, np.ndarray]:

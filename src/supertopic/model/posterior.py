@@ -103,7 +103,8 @@ class Carryover:
     sums: np.ndarray = field(default_factory=lambda: np.zeros((5, 0)))  # see `inference.level`
     level: np.ndarray | None = None  # (R,): the offset of regressions, in the units of y
     level_shift: np.ndarray | None = None  # (3, R): see `inference.level`
-    scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # (n, R): draws of the response's own parameter
+    scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))  # (n, S): draws of the response's own parameter
+    scale_shift: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (S,): see `Response.match_scale`
     linear: dict[str, LinearCarryover] = field(default_factory=dict)  # by the name of the term
     grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
 
@@ -124,7 +125,7 @@ class Posterior:
     response: Response
     topics: tuple[TopicSet, ...]
     terms: tuple[Term, ...]  # whose sum is omega of a prediction; none without a response
-    scale: np.ndarray  # (chain, draw, R or 0): the response's own parameter in predictions
+    scale: np.ndarray  # (chain, draw, S): the response's own parameter in predictions
     traces: Traces
     best_chain: int  # that with the highest log joint
     order: np.ndarray  # (chain, K): for each chain its topics in the order of `match_chains`, which all views have
@@ -166,6 +167,11 @@ class Posterior:
     def n_topics(self) -> int:
         """The number of topics of all sets."""
         return sum(part.n_topics for part in self.topics)
+
+    @property
+    def mean_response(self) -> Response:
+        """The response with the mean of its own parameter in predictions."""
+        return self.response.with_scale(self.scale.mean(axis=(0, 1)))
 
     @property
     def supervised(self) -> bool:

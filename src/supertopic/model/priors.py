@@ -115,7 +115,7 @@ def chain_priors(
 
     `seen` is the target of the documents that are not held out.
     """
-    n_columns, n_covariates = corpus.target.y.shape[1], corpus.target.covariates.shape[1]
+    n_columns, n_covariates = corpus.target.weight.shape[1], corpus.target.covariates.shape[1]
     parts = response.column_parts(n_columns)
     seeded = None if seeding is None else seeding.counts(corpus, n_words, n_topics)
     means = None if seeding is None else seeding.seeds.means(response, n_topics, n_columns)

@@ -57,7 +57,7 @@ def losses(documents: NewDocuments, truth: np.ndarray) -> tuple[np.ndarray, list
     documents, truth = documents.part(known), truth[known]
 
     def summary(omegas: np.ndarray, scales: np.ndarray, docs: slice) -> tuple[np.ndarray, np.ndarray]:
-        return response.draw_losses(truth[docs], omegas, scales), by_chain(response.expected(omegas), n_chains)
+        return response.draw_losses(truth[docs], omegas, scales), by_chain(response.expected(omegas, scales), n_chains)
 
     found, expected = documents.summarise(summary)
     scores = [response.score(truth, expected[:, chain]) for chain in range(n_chains)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.report.design import Design
 from supertopic.report.plots import DifferenceDisplay, PrevalenceDisplay
 from supertopic.report.regression import Regression

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supertopic.inference.predict import NewDocuments
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.model.terms import Intercept, TopicWeights
 
 MOST_WORDS = 15  # that are printed
@@ -200,7 +200,7 @@ def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str
     for label, draws in (row for part in parts.values() for row in part.others.items()):
         others[label] = others.get(label, 0.0) + draws  # a covariate may have the name of a term
     omega = sum(split.sum(axis=1) for split in by_word.values()) + sum(others.values())
-    expected = response.expected(omega[:, None])
+    expected = response.expected(omega[:, None], document.pairs.over(posterior.scale))
     columns, combine = response.explained()  # (n_shown, R)
     signs = combine * np.broadcast_to(response.unit, (combine.shape[1],))
     centre = response.offset_in_units(np.zeros(combine.shape[1])) @ combine.T  # a rating's mean is in its intercept

@@ -7,7 +7,8 @@ import numpy as np
 
 from supertopic.inference.effects import NewWeights
 from supertopic.model.posterior import Posterior
-from supertopic.model.responses.base import Response, draw_interval
+from supertopic.model.responses.averages import draw_interval
+from supertopic.model.responses.base import Response
 from supertopic.model.terms import CovariateColumns, CovariateWeights, Intercept
 from supertopic.report import summary
 from supertopic.report.formats import Block, Layout, as_html, as_text, plain, rounded

@@ -15,7 +15,7 @@ import numpy as np
 
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
 from supertopic.model.posterior import Posterior, Traces
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.model.terms import Intercept
 from supertopic.report.diagnose import diagnose_response
 from supertopic.report.evaluate import MOST_DOCUMENTS as MOST_EVALUATED

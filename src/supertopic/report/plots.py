@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.report.evaluate import reliability
 from supertopic.report.summary import coef_draws
 from supertopic.report.topics import top_words, topic_name, vocabulary_of

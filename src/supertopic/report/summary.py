@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from supertopic.model.posterior import Posterior
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.report.topics import top_words, topic_name, topic_names
 from supertopic.report.words import suggest_names
 
@@ -65,7 +65,7 @@ def covariate_effect_draws(posterior: Posterior) -> tuple[np.ndarray, np.ndarray
 
 def changes(posterior: Posterior, more: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What is predicted at the base rate, (C,), and what additions (n, R, m) to its omega change in it: (n, m, C)."""
-    base, expected = posterior.intercept.base, posterior.response.expected
+    base, expected = posterior.intercept.base, posterior.mean_response.expected
     before = expected(base)
     return before, expected(base + more.swapaxes(1, 2)) - before
 

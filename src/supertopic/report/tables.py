@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supertopic.model.posterior import Posterior
-from supertopic.model.responses.base import Response, draw_interval
+from supertopic.model.responses.averages import draw_interval
+from supertopic.model.responses.base import Response
 from supertopic.report.formats import Block, Layout, as_html, as_latex, as_markdown, as_text, plain, rounded
 from supertopic.report.summary import covariate_effect_draws, effect_draws
 from supertopic.report.topics import top_words, topic_name

@@ -21,7 +21,7 @@ class ChainDraws(NamedTuple):
     """What the iterations of a chain leave behind."""
 
     eta: np.ndarray  # (n_draws, R, K + P)
-    scale: np.ndarray  # (n_draws, R or 0): the response's own parameter
+    scale: np.ndarray  # (n_draws, S): the response's own parameter
     word_topic: np.ndarray  # (V, K): counts, summed over the draws
     doc_topic: np.ndarray  # (n_docs, K): topic counts of the training documents, summed over the draws
     priors: Priors
@@ -50,7 +50,7 @@ class Chain:
             self.set_variance(np.ones(plan.n_columns))
         self.last_eta = np.zeros((plan.n_columns, plan.n_topics + plan.n_covariates))
         self.eta: list[np.ndarray] = []  # a draw each: (R, K + P)
-        self.scale: list[np.ndarray] = []  # a draw each: (R,), or (0,)
+        self.scale: list[np.ndarray] = []  # a draw each: the response's own parameter
         self.trace: list[np.ndarray] = []  # a draw each: (2,), log joint and the response's loss
         self.history: list[np.ndarray] = []  # the same every few iterations
         self.engine.start(make_key(plan.seed, index, 0), start)
@@ -143,7 +143,7 @@ class Chain:
         self.eta, self.scale, self.trace = (list(state[name]) for name in ("eta", "scale", "trace"))
         self.history = list(state["history"].reshape(-1, 2))
         self.burn_in, self.settled = int(state["burn_in"][0]), bool(state["burn_in"][1])
-        self.engine.restore_shards(shards, self.response, self.last_eta)
+        self.engine.restore_shards(shards, self.last_eta)
         self.engine.counts.restore(summed, len(self.eta), state["dense"].item())
         self.engine.seconds = state["seconds"].copy()
         self.statistics = self.engine.statistics()

@@ -29,7 +29,7 @@ from supertopic.kernels.cuda.layout import ResponseTables, TopicTables, make_sha
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
 from supertopic.model.responses.base import Response, ScalarForm
-from supertopic.model.state import Priors, Statistics, SummedCounts, Topics
+from supertopic.model.state import Priors, Quadratic, Statistics, SummedCounts, Topics
 from supertopic.sampling.cuda_documents import (
     MOVING,
     NUMBERS,
@@ -55,12 +55,13 @@ class CudaShard:
     """Documents on the device, with their z, kappa and lam."""
 
     def __init__(self, tokens: Tokens, target: Target, first_doc: int, n_words: int, n_topics: int, response: Response):
-        self.target, self.first_doc, self.n_docs = target, first_doc, len(target.y)
-        self.n_words, self.n_topics, self.n_columns = n_words, n_topics, target.y.shape[1]
+        self.target, self.first_doc, self.n_docs = target, first_doc, len(target.weight)
+        self.n_words, self.n_topics, self.n_columns = n_words, n_topics, target.weight.shape[1]
         self.rows = DocumentRows(tokens, make_shape(n_topics, self.n_columns))
         self.rows.number(first_doc)
         shape = (self.n_docs, self.n_columns)
-        known = (target.y, target.weight, np.broadcast_to(target.offset, shape))
+        y = np.zeros(shape) if response.scalar_form is None else target.y  # else the processor reads it
+        known = (y, target.weight, np.broadcast_to(target.offset, shape))
         self.known = tuple(self.rows.put(array.astype(np.float64)) for array in known)  # y, weight, offset
         self.covariates = self.rows.put(target.covariates.astype(np.float64))
         self.lam, self.kappa, self.omega = (zeros((self.rows.n_rows, self.n_columns), np.float64) for _ in range(3))
@@ -95,8 +96,8 @@ class CudaShard:
             rows.sweep(freeze(topics).tables, self.no_response, put_key(make_key(key, MOVING)), SETTLE, SETTLE)
 
     def restart(self, response: Response) -> None:
-        """Set lam to its value before the first iteration."""
-        self.set_lam(response, response.start_lam(self.target))
+        """Set kappa and lam to their values before the first iteration."""
+        self.set_quadratic(response.start(self.target))
 
     @property
     def docs(self) -> slice:
@@ -108,14 +109,10 @@ class CudaShard:
         self.target = self.target._replace(weight=weight)
         self.rows.put_into(self.known[1], weight)
 
-    def set_lam(self, response: Response, lam: np.ndarray) -> None:
-        """Set lam (n_docs, R), and the kappa that goes with it."""
-        self.rows.put_into(self.lam, lam)
-        if response.scalar_form is not None:
-            self.find_kappa(response, response.scalar_form, NO_KEY, False)
-            return
-        constant, slope = response.kappa(self.target)
-        self.rows.put_into(self.kappa, constant + (slope - self.target.offset) * lam)
+    def set_quadratic(self, quadratic: Quadratic) -> None:
+        """Set kappa and lam, (n_docs, R)."""
+        self.rows.put_into(self.kappa, quadratic.kappa)
+        self.rows.put_into(self.lam, quadratic.lam)
 
     def sweep(self, eta: np.ndarray, topics: TopicTables, key: np.uint64, keep: bool, n_parts: int) -> None:
         """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
@@ -144,32 +141,28 @@ class CudaShard:
         )  # fmt: skip
 
     def augment(self, response: Response, key: np.uint64) -> None:
-        """Draw lam; where the response has no scalar form, on the CPU."""
+        """Draw kappa and lam; where the response has no scalar form, on the CPU."""
         form = response.scalar_form
         if form is None:
             omega = self.rows.get(self.omega)
-            self.set_lam(response, response.draw_lam(self.target, omega, key, self.first_doc))
+            self.set_quadratic(response.draw(self.target, omega, key, self.first_doc))
             return
+        sent = self.send_own(form, key)
         with self.timer.over(LAMBDA):
-            self.find_kappa(response, form, key, True)
+            self.graph.run(
+                ("augment", form.kind, response.c),
+                lambda: launch(
+                    kernels.augment, self.lam.size, form.kind, response.c, sent["own"], sent["log_own"], self.known,
+                    self.omega, self.rows.docs.number, sent["key"], self.lam, self.kappa,
+                ),
+            )  # fmt: skip
 
     def linearise(self, response: Response) -> None:
         """Replace lam and kappa by the quadratic approximation of the log-likelihood at omega, lam integrated out."""
         omega = self.rows.get(self.omega)
         lam = response.information(self.target, omega)
-        self.rows.put_into(self.lam, lam)
-        self.rows.put_into(self.kappa, response.gradient(self.target, omega) + lam * (omega - self.target.offset))
-
-    def find_kappa(self, response: Response, form: ScalarForm, key: np.uint64, draw: bool) -> None:
-        """Compute kappa, after drawing lam if `draw` is true."""
-        sent = self.send_own(form, key)
-        self.graph.run(
-            ("augment", form.kind, response.c, draw),
-            lambda: launch(
-                kernels.augment, self.lam.size, form.kind, response.c, sent["own"], sent["log_own"], self.known,
-                self.omega, self.rows.docs.number, sent["key"], draw, self.lam, self.kappa,
-            ),
-        )  # fmt: skip
+        kappa = response.gradient(self.target, omega) + lam * (omega - self.target.offset)
+        self.set_quadratic(Quadratic(kappa, lam))
 
     def send_own(self, form: ScalarForm, key: np.uint64 = NO_KEY) -> dict[str, DeviceArray]:
         """Copy the response's own parameter, and a key, to the device."""
@@ -214,6 +207,11 @@ class CudaShard:
             about = form.kind, sent["own"], sent["log_own"], self.known, self.omega
             found[i] = response.c * self.sum_up(name, kernels.likelihoods, self.omega.size, columns, *about)
         return found
+
+    def own_sums(self, responses: Sequence[Response], key: np.uint64) -> np.ndarray:
+        """The sums that the draw of a response's own parameter needs, for each of n responses, (n, m)."""
+        omega = self.rows.get(self.omega)
+        return np.array([response.own_sums(self.target, omega, key, self.first_doc) for response in responses])
 
     def residuals(self) -> np.ndarray:
         """The sum of the weights and the weighted sum of squares of y - omega, (2, R)."""
@@ -294,22 +292,24 @@ class CudaShard:
 
     def state(self) -> dict[str, np.ndarray]:
         """The arrays that `restore` needs."""
-        state = {"z": self.rows.z(), "lam": self.rows.get(self.lam), "seconds": self.timings().copy()}
+        quadratic = {"kappa": self.rows.get(self.kappa), "lam": self.rows.get(self.lam)}
+        state = {"z": self.rows.z(), **quadratic, "seconds": self.timings().copy()}
         if self.doc_topic_sum is not None:
             state["doc_topic"] = self.topic_counts()
         return state
 
-    def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
-        """Set z and lam to those of a saved state; eta (R, K + P) is the last draw."""
-        z, lam = state["z"], state["lam"]
-        if z.shape != (len(self.rows.flat),) or (z >= self.n_topics).any() or lam.shape != self.target.y.shape:
+    def restore(self, state: dict[str, np.ndarray], eta: np.ndarray) -> None:
+        """Set z, kappa and lam to those of a saved state; eta (R, K + P) is the last draw."""
+        z, quadratic = state["z"], Quadratic(state["kappa"], state["lam"])
+        fits = all(array.shape == (self.n_docs, self.n_columns) for array in quadratic)
+        if not fits or z.shape != (len(self.rows.flat),) or (z >= self.n_topics).any():
             raise ValueError("The checkpoint does not fit these documents.")
         self.rows.set_z(z.astype(np.uint16))
         self.seconds_before = np.array(state["seconds"], dtype=float)
         if "doc_topic" in state:
             lines = wide(np.asarray(state["doc_topic"], np.float32), self.rows.shape.width).reshape(self.n_docs, -1)
             self.doc_topic_sum, self.sweeps = self.rows.put(lines).reshape(-1), Graph()
-        self.set_lam(response, lam)
+        self.set_quadratic(quadratic)
         if self.n_columns:
             self.regress(eta)
 

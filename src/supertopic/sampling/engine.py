@@ -87,13 +87,13 @@ class Engine(Protocol):
         """
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
-        """Draw lam, and return the statistics for the next draw of eta."""
+        """Draw kappa and lam, and return the statistics for the next draw of eta."""
 
     def statistics(self) -> Statistics:
         """The statistics for the next draw of eta."""
 
     def restart(self, response: Response) -> None:
-        """Set lam to its value before the first iteration."""
+        """Set kappa and lam to their values before the first iteration."""
 
     def reweigh(self, weight: np.ndarray) -> None:
         """Replace the weights of the responses, (n_docs, R); a `restart` follows."""
@@ -106,6 +106,9 @@ class Engine(Protocol):
 
     def log_likelihoods(self, responses: Sequence[Response]) -> np.ndarray:
         """The log-likelihood of all documents under each of n responses, (n, R)."""
+
+    def own_sums(self, responses: Sequence[Response], key: np.uint64) -> np.ndarray:
+        """The sums that the draw of a response's own parameter needs, for each of n responses, (n, m)."""
 
     def residuals(self) -> np.ndarray:
         """The sum of the weights and the weighted sum of squares of y - omega, (2, R)."""
@@ -131,7 +134,7 @@ class Engine(Protocol):
     def save_shards(self, folder: Path) -> None:
         """Write the state of every shard to a file of its own; whoever holds a shard writes it."""
 
-    def restore_shards(self, folder: Path, response: Response, eta: np.ndarray) -> None:
+    def restore_shards(self, folder: Path, eta: np.ndarray) -> None:
         """Restore every shard from its file, and count; eta (R, K + P) is the last draw."""
 
     def timings(self) -> np.ndarray:
@@ -169,7 +172,7 @@ class EnginePool(Protocol):
         """go(engine) for an engine of this plan; where a worker is lost, again with a new engine."""
 
 
-ShardSum = Literal["log_likelihoods", "residuals", "log_documents", "alpha_sums", "timings"]
+ShardSum = Literal["log_likelihoods", "own_sums", "residuals", "log_documents", "alpha_sums", "timings"]
 
 
 class ShardSums(ABC):
@@ -183,6 +186,9 @@ class ShardSums(ABC):
 
     def log_likelihoods(self, responses: Sequence[Response]) -> np.ndarray:
         return np.sum(self.shard_sums("log_likelihoods", responses), axis=0)
+
+    def own_sums(self, responses: Sequence[Response], key: np.uint64) -> np.ndarray:
+        return np.sum(self.shard_sums("own_sums", responses, key), axis=0)
 
     def residuals(self) -> np.ndarray:
         return np.sum(self.shard_sums("residuals"), axis=0)

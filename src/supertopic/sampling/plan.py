@@ -53,7 +53,7 @@ def make_plan(
 ) -> Plan:  # fmt: skip
     """The plan of a chain for these documents."""
     n_tokens, target = int(source.doc_start[-1]), source.target
-    n_columns, n_covariates = target.y.shape[1], target.covariates.shape[1]
+    n_columns, n_covariates = target.weight.shape[1], target.covariates.shape[1]
     n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // DEVICE_TOKENS
     slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates

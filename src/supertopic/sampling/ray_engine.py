@@ -202,8 +202,8 @@ class RayEngine(ShardSums):
     def save_shards(self, folder: Path) -> None:
         self.call("save_shards", folder)
 
-    def restore_shards(self, folder: Path, response: Response, eta: np.ndarray) -> None:
-        self.call("restore_shards", folder, response, eta, exchange=True)
+    def restore_shards(self, folder: Path, eta: np.ndarray) -> None:
+        self.call("restore_shards", folder, eta, exchange=True)
 
     def shard_sums(self, name: ShardSum, *arguments: object) -> list[np.ndarray]:
         return [value for values in self.call("shard_sums", name, *arguments) for value in values]

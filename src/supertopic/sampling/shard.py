@@ -14,7 +14,7 @@ from supertopic.corpus.tokens import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, make_key
 from supertopic.kernels.lanes import padded
-from supertopic.kernels.moments import add_moments, add_row_moments, affine, omegas, row_omegas, sparse_rows, z_omegas
+from supertopic.kernels.moments import add_moments, add_row_moments, omegas, row_omegas, sparse_rows, z_omegas
 from supertopic.kernels.shard_sweep import sweep_shard_dense, sweep_shard_sparse
 from supertopic.model.responses import Response
 from supertopic.model.state import (
@@ -41,11 +41,10 @@ class Shard:
         # kernels are compiled for writable arrays; read-only ones are copied
         self.tokens = Tokens(own(tokens.word, np.int32), own(tokens.doc_start, np.int64))
         self.target = Target(*(own(array, np.float64) for array in target))
-        self.first_doc, self.n_docs, self.n_words, self.n_topics = first_doc, len(target.y), n_words, n_topics
+        self.first_doc, self.n_docs, self.n_words, self.n_topics = first_doc, len(target.weight), n_words, n_topics
         self.has_offset = bool(self.target.offset.any())
         self.z = np.zeros(len(tokens.word), np.uint16)
-        self.response: Response | None = None  # of kappa
-        self.omega = np.zeros(target.y.shape)  # (n_docs, R): with offset and covariates
+        self.omega = np.zeros(target.weight.shape)  # (n_docs, R): with offset and covariates
         self.doc_topic_sum = NO_SUM  # (n_docs, K), padded and flat: topic counts, summed over the draws
         self.shares: ShareRows | None = None  # left-out shares, while weights are calibrated
         self.seconds = np.zeros(3)  # in eta, z, lambda
@@ -60,8 +59,8 @@ class Shard:
             settle(self.tokens, self.z, topics, streams, SETTLE)
 
     def restart(self, response: Response) -> None:
-        """Set lam to its value before the first iteration."""
-        self.set_lam(response, response.start_lam(self.target))
+        """Set kappa and lam to their values before the first iteration."""
+        self.set_quadratic(response.start(self.target))
 
     @property
     def docs(self) -> slice:
@@ -70,21 +69,17 @@ class Shard:
 
     def reweigh(self, weight: np.ndarray) -> None:
         """Replace the weights of the responses; a `restart` follows."""
-        self.target, self.response = self.target._replace(weight=own(weight, np.float64)), None
+        self.target = self.target._replace(weight=own(weight, np.float64))
 
-    def set_lam(self, response: Response, lam: np.ndarray) -> None:
-        """Set lam, and the kappa that goes with it; the known offset is moved from omega into kappa."""
-        if response is not self.response:
-            constant, slope = response.kappa(self.target)
-            slope = np.broadcast_to(slope - self.target.offset, lam.shape)
-            self.response, self.kappa = response, (own(constant, np.float64), own(slope, np.float64))
-        self.quadratic = Quadratic(affine(*self.kappa, lam), lam)
+    def set_quadratic(self, quadratic: Quadratic) -> None:
+        """Set kappa and lam."""
+        self.quadratic = Quadratic(*(own(array, np.float64) for array in quadratic))
 
     def sweep(self, eta: np.ndarray, topics: Topics, key: np.uint64, keep: bool, n_parts: int) -> Moves:
         """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
         began = time.perf_counter()
         eta, quadratic = own(eta, np.float64), self.quadratic
-        omega = np.zeros(self.target.y.shape)  # (n_docs, R)
+        omega = np.zeros(self.target.weight.shape)  # (n_docs, R)
         if self.has_offset:
             omega += self.target.offset
         if eta.shape[1] > self.n_topics:
@@ -110,16 +105,16 @@ class Shard:
         counts.add_shares(self.tokens.word, self.z, share, smooth)
 
     def augment(self, response: Response, key: np.uint64) -> None:
-        """Draw lam."""
+        """Draw kappa and lam."""
         began = time.perf_counter()
-        self.set_lam(response, response.draw_lam(self.target, self.omega, key, self.first_doc))
+        self.set_quadratic(response.draw(self.target, self.omega, key, self.first_doc))
         self.seconds[2] += time.perf_counter() - began
 
     def linearise(self, response: Response) -> None:
         """Replace lam and kappa by the quadratic approximation of the log-likelihood at omega, lam integrated out."""
         omega, lam = self.omega, response.information(self.target, self.omega)
         kappa = response.gradient(self.target, omega) + lam * (omega - self.target.offset)
-        self.quadratic = Quadratic(own(kappa, np.float64), own(lam, np.float64))
+        self.set_quadratic(Quadratic(kappa, lam))
 
     def add_statistics(self, total: Statistics) -> Statistics:
         """Add the shard to the statistics for the next draw of eta, in place; without a response they are empty."""
@@ -137,6 +132,10 @@ class Shard:
     def log_likelihoods(self, responses: Sequence[Response]) -> np.ndarray:
         """The log-likelihood of all documents under each of n responses, (n, R)."""
         return np.array([response.log_likelihood(self.target, self.omega) for response in responses])
+
+    def own_sums(self, responses: Sequence[Response], key: np.uint64) -> np.ndarray:
+        """The sums that the draw of a response's own parameter needs, for each of n responses, (n, m)."""
+        return np.array([response.own_sums(self.target, self.omega, key, self.first_doc) for response in responses])
 
     def residuals(self) -> np.ndarray:
         """The sum of the weights and the weighted sum of squares of y - omega, (2, R)."""
@@ -211,22 +210,23 @@ class Shard:
 
     def state(self) -> dict[str, np.ndarray]:
         """The arrays that `restore` needs."""
-        state = {"z": self.z, "lam": self.quadratic.lam, "seconds": self.seconds}
+        state = {"z": self.z, **self.quadratic._asdict(), "seconds": self.seconds}
         if len(self.doc_topic_sum):
             state["doc_topic"] = self.topic_counts()
         return {name: array.copy() for name, array in state.items()}
 
-    def restore(self, state: dict[str, np.ndarray], response: Response, eta: np.ndarray) -> None:
-        """Set z and lam to those of a saved state; eta (R, K + P) is the last draw."""
-        z, lam = state["z"], state["lam"]
-        if z.shape != self.z.shape or (z >= self.n_topics).any() or lam.shape != self.omega.shape:
+    def restore(self, state: dict[str, np.ndarray], eta: np.ndarray) -> None:
+        """Set z, kappa and lam to those of a saved state; eta (R, K + P) is the last draw."""
+        z, quadratic = state["z"], Quadratic(state["kappa"], state["lam"])
+        fits = z.shape == self.z.shape and all(array.shape == self.omega.shape for array in quadratic)
+        if not fits or (z >= self.n_topics).any():
             raise ValueError("The checkpoint does not fit these documents.")
         self.z, self.seconds = own(z, np.uint16), own(state["seconds"], np.float64)
         if "doc_topic" in state:
             summed = np.zeros((self.n_docs, padded(self.n_topics)), np.float32)
             summed[:, : self.n_topics] = state["doc_topic"]
             self.doc_topic_sum = summed.reshape(-1)
-        self.set_lam(response, own(lam, np.float64))
+        self.set_quadratic(quadratic)
         self.regress(eta)
 
 

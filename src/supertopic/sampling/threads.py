@@ -199,7 +199,7 @@ class LocalShards:
     def save_shards(self, folder: Path) -> None:
         self.pool.map(lambda shard: write_file(folder / str(shard.first_doc), {}, shard.state()), self.shards)
 
-    def restore_shards(self, folder: Path, response: Response, eta: np.ndarray) -> None:
+    def restore_shards(self, folder: Path, eta: np.ndarray) -> None:
         if not folder.is_dir():
             raise FileNotFoundError(
                 f"The checkpoint's folder {folder} does not exist on {socket.gethostname()}. With several machines it "
@@ -208,7 +208,7 @@ class LocalShards:
 
         def restore(shard: Shard) -> None:
             state = read_file(folder / str(shard.first_doc), "supertopic checkpoint")[1]
-            shard.restore(state, response, eta)
+            shard.restore(state, eta)
 
         self.pool.map(restore, self.shards)
         self.count()

@@ -63,6 +63,8 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
 
 def write_carryover(carryover: Carryover) -> Tensors:
     tensors: Tensors = {"carryover.sums": carryover.sums, "carryover.scale": carryover.scale}
+    if len(carryover.scale_shift):
+        tensors["carryover.scale_shift"] = carryover.scale_shift
     for name in ("level", "level_shift"):
         if getattr(carryover, name) is not None:
             tensors[f"carryover.{name}"] = getattr(carryover, name)
@@ -117,8 +119,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     for name in ("scale", "training_scale"):
         array = tensors[name]
         expect(array.ndim == 3 and array.shape[:2] == (n_chains, facts["n_draws"]), f"{name}'s shape")
-        expect(array.shape[2] in (0, n_columns), "the response's parameter")
-        expect(name != "scale" or (array > 0).all(), "the response's parameter")
+        response.check_scale(array, n_columns)
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
     traces = Traces(**{name: tensors[f"traces.{name}"] for name in OF_TRACES}, timings=facts["timings"])
@@ -261,8 +262,9 @@ def read_carryover(
             _, kind, place = name.split(".")
             expect(array.ndim == 2, key)
             grids.setdefault(kind, {})[int(place)] = array
-        elif name == "scale":
-            expect(array.ndim == 2, key)
+        elif name in ("scale", "scale_shift"):
+            n_own = tensors["scale"].shape[2]
+            expect(array.ndim == (2 if name == "scale" else 1) and array.shape[-1] in (0, n_own), key)
         else:
             expect(name in shapes and array.shape == shapes[name], f"{key}'s shape")
     expect(all(set(parts) == {0, 1, 2} for parts in grids.values()), "the shrinkage")
@@ -277,7 +279,8 @@ def read_carryover(
             linear[term.name] = LinearCarryover(theta, precision, float(penalty), documents)
     return Carryover(
         tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
-        tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"], linear,
+        tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"],
+        tensors.get("carryover.scale_shift", np.zeros(0)), linear,
         {kind: [parts[i] for i in range(3)] for kind, parts in grids.items()},
     )  # fmt: skip
 

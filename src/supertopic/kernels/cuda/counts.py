@@ -206,17 +206,14 @@ def private_rows(docs, group, summed, n_draws, beta, mass, width, first, last, e
 
 
 @cuda.jit
-def augment(kind, c, own, log_own, target, omega, number, key, draw, lam, kappa):
-    """Draw lam of every document and column if `draw` is true, and compute kappa; target is y, weight and offset."""
+def augment(kind, c, own, log_own, target, omega, number, key, lam, kappa):
+    """Draw lam of every document and column, and compute kappa; target is y, weight and offset."""
     i = cuda.grid(1)
     n_columns = lam.shape[1]
     if i < lam.size:
         d, r = i // n_columns, i % n_columns
         y, weight = target[0][d, r], target[1][d, r]
-        if draw:
-            lam[d, r] = draw_lam(
-                kind, c, own[r], log_own[r], y, weight, omega[d, r], derive(derive(key[0], number[d]), r)
-            )
+        lam[d, r] = draw_lam(kind, c, own[r], log_own[r], y, weight, omega[d, r], derive(derive(key[0], number[d]), r))
         slope = kappa_slope(kind, own[r], log_own[r], y) - target[2][d, r]
         kappa[d, r] = kappa_constant(kind, c, own[r], y, weight) + slope * lam[d, r]
 

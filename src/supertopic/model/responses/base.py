@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
+from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from supertopic.corpus.source import Target
-from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
+from supertopic.model.state import Quadratic
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # the range of sigma2 and r
 GOLDEN, TINY = 0.5 * (5.0**0.5 - 1.0), 1e-300
 
 
 class ScalarForm(NamedTuple):
-    """A response as kernels know it: which formulas, and its own parameter, a number or one per column."""
+    """A response as the kernels of a device know it: which formulas, and its own parameter, one number per column."""
 
     kind: int
     own: np.ndarray | float = 0.0
@@ -30,6 +30,9 @@ class ScalarForm(NamedTuple):
 
 class Sums(Protocol):
     """Sums over all documents, which a draw of a response's own parameter needs."""
+
+    def own_sums(self, responses: Sequence["Response"], key: np.uint64) -> np.ndarray:
+        """The sum over all documents of what `Response.own_sums` returns for each of n responses, (n, m)."""
 
     def residuals(self) -> np.ndarray:
         """The sum of the weights, and that of the weighted squares of y - omega: (2, R)."""
@@ -103,6 +106,14 @@ class Response(ABC):
         """Documents that may be held out from the chains, (n_docs,)."""
         return np.any(target.weight > 0, axis=1)
 
+    def wholly_known(self, target: Target) -> np.ndarray:
+        """Documents whose response is known in all of its columns, (n_docs,)."""
+        return np.all(target.weight > 0, axis=1)
+
+    def strata(self, target: Target) -> np.ndarray:
+        """Numbers (n_docs, n) in whose order documents are held out evenly, so that all kinds are there."""
+        return target.y
+
     def column_parts(self, n_columns: int) -> list[slice]:
         """The columns of each set of topics: one set for all columns, or one for each."""
         return [slice(0, n_columns)]
@@ -129,32 +140,22 @@ class Response(ABC):
 
     seed_spread: ClassVar[float] = 0.5  # the standard deviation of a seeded prediction weight, relative to its mean
 
-    # augmentation
+    # augmentation: a quadratic in omega for each document and column
 
     @abstractmethod
-    def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
-        """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
+    def draw(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> Quadratic:
+        """Draw the quadratic given omega; a document's draw depends on its number first_doc + d only.
 
-    @abstractmethod
-    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray | float]:
-        """The linear part of the quadratic in omega, as a constant and a slope: kappa = constant + slope lam."""
-
-    @abstractmethod
-    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        """The mean of lam given omega."""
-
-    def start_lam(self, target: Target) -> np.ndarray:
-        """lam before the first iteration: its mean where nothing is known of eta.
-
-        The paper starts from 1: at large c the first eta is then so large that the chain may not recover.
+        Its omega is without the known offset, which is moved into kappa.
         """
-        if self.paper_start:
-            return (target.weight > 0).astype(float)
-        return self.mean_lam(target, np.broadcast_to(target.offset, target.y.shape))
+
+    @abstractmethod
+    def start(self, target: Target) -> Quadratic:
+        """The quadratic before the first iteration: its mean where nothing is known of eta."""
 
     @property
     def scalar_form(self) -> ScalarForm | None:
-        """The formulas of this response on a device; None: the processor computes lam and kappa."""
+        """The formulas of this response on a device; None: the processor draws its quadratics."""
         return None
 
     # likelihood
@@ -167,14 +168,13 @@ class Response(ABC):
         """log psi, summed over the documents: (R,)."""
         return self.c * np.sum(target.weight * self.log_density(target.y, omega), axis=0)
 
+    @abstractmethod
     def gradient(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        """The derivative of log psi in omega, (n_docs, R): that of the quadratic at the mean of lam."""
-        constant, slope = self.kappa(target)
-        return constant + (slope - omega) * self.mean_lam(target, omega)
+        """The derivative of log psi in omega, (n_docs, R)."""
 
+    @abstractmethod
     def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        """The negative second derivative of log psi in omega, (n_docs, R); by default an upper bound, the mean lam."""
-        return self.mean_lam(target, omega)
+        """The negative second derivative of log psi in omega, (n_docs, R), or an upper bound."""
 
     def cost(self, target: Target, omega: np.ndarray) -> tuple[float, np.ndarray]:
         """The negative log-likelihood of all documents for c = 1, and its slope in omega (n_docs, R)."""
@@ -195,7 +195,9 @@ class Response(ABC):
 
     needs_newton: ClassVar[bool] = False  # given lam, draws of eta hardly move: regressions need Newton steps
 
-    # the response's own parameter
+    # the response's own parameter, S numbers
+
+    burn_in: ClassVar[int] = 10  # iterations of a regression with fixed shares before its first draw
 
     @property
     def drawn(self) -> bool:
@@ -204,8 +206,13 @@ class Response(ABC):
 
     @property
     def scale(self) -> np.ndarray:
-        """The response's own parameter, one per column, or none."""
+        """The response's own parameter, (S,): one number per column, none, or as many as the response needs."""
         return np.zeros(0)
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether held-out documents decide on a factor of the own parameter, as they do for a variance."""
+        return self.drawn
 
     def with_scale(self, scale: np.ndarray) -> "Response":
         """The same response with another value of its own parameter."""
@@ -214,6 +221,23 @@ class Response(ABC):
     def draw_scale(self, sums: Sums, key: np.uint64) -> "Response":
         """The same response with its own parameter drawn, lam integrated out."""
         return self
+
+    def own_sums(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
+        """The sums over these documents that `draw_scale` needs, (m,); what is drawn depends on key and number."""
+        return np.zeros(0)
+
+    def match_scale(self, target: Target, omega: np.ndarray, scale: np.ndarray, n_past: float) -> np.ndarray:
+        """What to add to the own parameter (S,), so that predictions are right on average in each of its parts.
+
+        omega (n_copies, n_docs, R) are predictions for training documents with the mean parameter `scale`; n_past
+        documents of earlier batches are predicted right by it.
+        """
+        return np.zeros(len(scale))
+
+    def check_scale(self, draws: np.ndarray, n_columns: int) -> None:
+        """Raise a ValueError if draws (chain, draw, S) of the own parameter in a file cannot be right."""
+        if draws.shape[2] not in (0, n_columns) or not (draws > 0).all():
+            raise ValueError("The response's parameter cannot be right.")
 
     def log_prior(self) -> float:
         """The log prior density of the response's own parameter, as far as it is drawn."""
@@ -226,6 +250,10 @@ class Response(ABC):
     # level: the mean of y and omega
 
     calibrates_mean: ClassVar[bool] = False  # whether `mean` is E y, so that predictions must be right on average
+
+    def level_y(self, target: Target) -> np.ndarray:
+        """The numbers (n_docs, R) whose mean is that of predictions."""
+        return target.y
 
     def mean(self, omega: np.ndarray) -> np.ndarray:
         """E y given omega in a prediction, (n_docs, R), in standard units."""
@@ -272,11 +300,14 @@ class Response(ABC):
             found = self.predictive_offset(self.link(mean + np.where(away > 0, less[0], less[1]) * away))
         return np.where((n_docs > 0) & np.isfinite(found), found, offset)
 
-    # predictions; omegas are (n_draws, n_docs, R), scales (n_draws, R or 0)
+    # predictions; omegas are (n_draws, n_docs, R), scales (n_draws, S)
 
     @abstractmethod
-    def expected(self, omega: np.ndarray) -> np.ndarray:
-        """What is predicted given omega (..., R), in the user's units: (..., n_answers)."""
+    def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
+        """What is predicted given omega (..., R), in the user's units: (..., n_answers).
+
+        Without scales the own parameter is that of the response; with them omega has a first axis of draws, too.
+        """
 
     @abstractmethod
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -317,6 +348,10 @@ class Response(ABC):
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         """How good predictions (n_docs, n_answers) are: see `score_name`."""
 
+    def figures(self, truth: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        """Measures of predictions (n_docs, n_answers) by name, the score first."""
+        return {self.score_name: self.score(truth, expected)}
+
     @abstractmethod
     def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How far each known response is from its prediction, (n_docs,); NaN where it is unknown."""
@@ -341,60 +376,3 @@ class Response(ABC):
     def check_fitted(self, n_columns: int) -> None:
         """Raise a ValueError if what a file says of a fitted response cannot be right."""
         return None
-
-
-class KernelResponse(Response):
-    """A response whose lam, kappa and density are formulas of `kernels.responses`, which devices share."""
-
-    formula: ClassVar[int]
-
-    @property
-    def own(self) -> np.ndarray | float:
-        """The parameter of the formulas."""
-        return 0.0
-
-    @property
-    def scalar_form(self) -> ScalarForm:
-        return ScalarForm(self.formula, self.own)
-
-    def own_columns(self, n: int) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n,)))
-
-    def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
-        return draw_lams(self.formula, self.c, self.own_columns(omega.shape[1]), *target[:2], omega, key, first_doc)
-
-    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray]:
-        return kappa_parts(self.formula, self.c, self.own_columns(target.y.shape[1]), target.y, target.weight)
-
-    def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
-        y = np.ascontiguousarray(np.broadcast_to(np.asarray(y, dtype=float), omega.shape))
-        return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, np.ascontiguousarray(omega))
-
-
-def average(arrays: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
-    """The mean, added one by one: np.mean adds in an order that depends on the number of documents."""
-    total = np.zeros_like(arrays[0])
-    for array in arrays:
-        total = total + array
-    return total / len(arrays)
-
-
-def share_quantile(q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
-    """Quantiles of the beta distribution with this mean, as if from n_docs documents."""
-    return betaincinv(n_docs * mean, n_docs * (1.0 - mean), q).clip(LEAST_SCALE, 1.0 - LEAST_SCALE)
-
-
-def mean_polya_gamma(h: np.ndarray, z: np.ndarray) -> np.ndarray:
-    half = np.maximum(np.abs(z) / 2.0, 1e-6)
-    return h * np.tanh(half) / (4.0 * half)
-
-
-def draw_interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The central interval of some draws, which are along the first axis."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
-    if len(draws) < 2:
-        raise ValueError("An interval needs at least two draws; fit with n_draws > 1.")
-    # Weibull's plotting positions: of n independent draws, the interval holds one more with probability `level`
-    lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
-    return lower, upper

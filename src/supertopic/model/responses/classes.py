@@ -11,7 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from supertopic.corpus.source import Target, make_target
-from supertopic.model.responses.base import Encoded, Response, draw_interval
+from supertopic.model.responses.averages import draw_interval
+from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.responses.values import MOST, check_columns, is_unknown, plain_value, without_na
 
 MANY = 8  # classes that a message names
@@ -74,6 +75,10 @@ class ClassResponse(Response):
         if self.multiclass != "separate":
             return super().column_parts(n_columns)
         return [slice(r, r + 1) for r in range(n_columns)]
+
+    def wholly_known(self, target: Target) -> np.ndarray:
+        every = np.all if self.multilabel else np.any  # sticks that a class does not reach have no weight
+        return every(target.weight > 0, axis=1)
 
     def may_hold_out(self, target: Target) -> np.ndarray:
         known = super().may_hold_out(target)

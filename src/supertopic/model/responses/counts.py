@@ -10,15 +10,9 @@ from scipy.special import betainc, expit, gammainc, gammaincinv, gammaln
 from supertopic.corpus.source import Target
 from supertopic.kernels.draws import make_key, uniforms
 from supertopic.kernels.responses import COUNTS
-from supertopic.model.responses.base import (
-    LEAST_SCALE,
-    MOST_SCALE,
-    Encoded,
-    KernelResponse,
-    Sums,
-    average,
-    mean_polya_gamma,
-)
+from supertopic.model.responses.augmentation import KernelResponse, mean_polya_gamma
+from supertopic.model.responses.averages import average
+from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, Encoded, Sums
 from supertopic.model.responses.numbers import HALVINGS, NumberResponse
 from supertopic.model.responses.values import MOST
 

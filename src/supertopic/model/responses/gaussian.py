@@ -9,7 +9,8 @@ from scipy.special import gammaln, ndtr
 from supertopic.corpus.source import Target
 from supertopic.kernels.draws import gammas
 from supertopic.kernels.responses import GAUSSIAN
-from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, KernelResponse, Sums
+from supertopic.model.responses.augmentation import KernelResponse
+from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, Sums
 from supertopic.model.responses.numbers import NumberResponse
 
 

@@ -8,7 +8,8 @@ from scipy.special import expit, logit
 
 from supertopic.corpus.source import Target
 from supertopic.kernels.responses import HINGE
-from supertopic.model.responses.base import KernelResponse, average, share_quantile
+from supertopic.model.responses.augmentation import KernelResponse
+from supertopic.model.responses.averages import average, share_quantile
 from supertopic.model.responses.classes import ClassResponse, sum_known
 from supertopic.model.responses.logistic import Logistic
 
@@ -68,7 +69,7 @@ class Hinge(KernelResponse, ClassResponse):
         zero, one = (self.log_density(np.full_like(omega, value), omega) for value in (0.0, 1.0))
         return self.log_density(y, omega) - np.logaddexp(zero, one)
 
-    def expected(self, omega: np.ndarray) -> np.ndarray:
+    def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
         """Scores: positive towards the class or label."""
         return omega
 

@@ -8,7 +8,9 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 
 from supertopic.corpus.source import Target
 from supertopic.kernels.responses import LOGISTIC
-from supertopic.model.responses.base import TINY, KernelResponse, average, mean_polya_gamma, share_quantile
+from supertopic.model.responses.augmentation import KernelResponse, mean_polya_gamma
+from supertopic.model.responses.averages import average, share_quantile
+from supertopic.model.responses.base import TINY
 from supertopic.model.responses.classes import ClassResponse, sum_known
 
 
@@ -70,7 +72,7 @@ class Logistic(KernelResponse, ClassResponse):
         logs = [np.take_along_axis(log_softmax(omega, axis=1), which, axis=1) for omega in omegas]
         return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
-    def expected(self, omega: np.ndarray) -> np.ndarray:
+    def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
         """The probability of each class or label."""
         if self.multilabel:
             return expit(omega)

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from supertopic.corpus.source import Target, no_target
-from supertopic.model.responses.base import Encoded, Response
+from supertopic.model.responses.augmentation import OneLam
+from supertopic.model.responses.base import Encoded
 
 
 @dataclass(frozen=True, eq=False)
-class NoResponse(Response):
+class NoResponse(OneLam):
     """Documents without a response: there are no columns, and nothing is predicted."""
 
     c: float = 1.0

@@ -10,7 +10,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
 from supertopic.corpus.source import make_target
-from supertopic.model.responses.base import Encoded, Response, average
+from supertopic.model.responses.averages import average
+from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.responses.values import check_columns, without_na
 
 FAR, HALVINGS = 40.0, 64  # of a search for a quantile: standard deviations to either side, and steps
@@ -132,7 +133,7 @@ class NumberResponse(Response):
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return 0.5 * (low + high)
 
-    def expected(self, omega: np.ndarray) -> np.ndarray:
+    def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
         return self.offset_in_units(self.mean(omega))
 
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
