@@ -142,15 +142,14 @@ def draw_weights(
     nu2: Variance = prior
     if plan.n_groups:
         nu2 = prior_variances(prior, variance, width, plan.n_groups)
+    burn_in = thin * response.burn_in
     engine.restart(response)
     if response.needs_newton:
         engine.regress(find_mode(engine, response, nu2, known))
-        statistics = engine.augment(
-            response, make_key(key, thin * (response.burn_in + n_draws))
-        )  # after the last iteration
+        statistics = engine.augment(response, make_key(key, burn_in + thin * n_draws))  # after the last iteration
     else:
         statistics = engine.statistics()
-    for i in range(thin * (response.burn_in + n_draws)):
+    for i in range(burn_in + thin * n_draws):
         eta = draw_eta(add(statistics, known), nu2, make_key(key, i, ETA))
         if response.needs_newton:
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
@@ -159,7 +158,7 @@ def draw_weights(
         if plan.n_groups:
             variance = draw_variance(eta[:, -plan.n_groups :], variance, make_key(key, i, VARIANCE))
             nu2 = prior_variances(prior, variance, width, plan.n_groups)
-        if i >= thin * response.burn_in and i % thin == thin - 1:
+        if i >= burn_in and i % thin == thin - 1:
             yield WeightDraw(eta, response, nu2)
         statistics = engine.augment(response, make_key(key, i))
 
