@@ -210,13 +210,13 @@ def test_covariates(corpus, kind):
 
 def test_slice_sampling_leaves_a_density_where_it_is():
     gamma = stats.gamma([0.7, 5.0], scale=[2.0, 0.1])
-    x = np.log(gamma.rvs((4000, 2), random_state=0))
+    x, ends = np.log(gamma.rvs((4000, 2), random_state=0)), (np.full(2, -18.0), np.full(2, 18.0))
 
     def log_density(points):
         return np.array([gamma.logpdf(np.exp(x)) + x for x in points])
 
     for _ in range(3):
-        x = np.array([slice_sample(log_density, row, make_key(7, i, _)) for i, row in enumerate(x)])
+        x = np.array([slice_sample(log_density, row, make_key(7, i, _), *ends) for i, row in enumerate(x)])
     for r, shape, scale in ((0, 0.7, 2.0), (1, 5.0, 0.1)):
         assert stats.kstest(np.exp(x[:, r]), stats.gamma(shape, scale=scale).cdf).pvalue > ALARM
     assert np.corrcoef(x[:-1, 1], x[1:, 1])[0, 1] < 0.1

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
     from supertopic.estimators.files import load, save
     from supertopic.estimators.lda import LDA
+    from supertopic.estimators.ordinal import SLDAOrdinalClassifier
     from supertopic.estimators.registration import Registration
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
     from supertopic.model.formula import Formula
@@ -35,6 +36,7 @@ __all__ = [
     "ReliabilityDisplay",
     "SLDAClassifier",
     "SLDACountRegressor",
+    "SLDAOrdinalClassifier",
     "SLDARegressor",
     "Seeds",
     "TopicDisplay",
@@ -49,6 +51,7 @@ __version__ = version("supertopic")
 _HOMES = {
     "LDA": "estimators.lda",
     "SLDAClassifier": "estimators.classifiers",
+    "SLDAOrdinalClassifier": "estimators.ordinal",
     "MedLDAClassifier": "estimators.classifiers",
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",

@@ -52,7 +52,8 @@ class PredictionTerms(NamedTuple):
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
-    terms = [topics, *with_covariates(made, beside), intercept(made, made.rate.base)]
+    terms = [topics, *with_covariates(made, beside)]
+    terms.append(intercept(made, scale, made.rate.base))
     return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, linear={}))
 
 
@@ -68,9 +69,10 @@ def with_covariates(made: Ingredients, eta: np.ndarray) -> list[CovariateWeights
     return found
 
 
-def intercept(made: Ingredients, level: np.ndarray) -> Intercept:
-    rate = made.rate
-    return Intercept(made.response, level, rate.base, rate.empty, rate.empty_documents)
+def intercept(made: Ingredients, scale: np.ndarray, level: np.ndarray) -> Intercept:
+    """The constant of predictions, in which draws of the response's own parameter (chain, draw, S) have their mean."""
+    rate, response = made.rate, made.response.with_scale(scale.mean(axis=(0, 1)))
+    return Intercept(response, level, rate.base, rate.empty, rate.empty_documents)
 
 
 def carry_over(made: Ingredients, scale: np.ndarray, **more: Any) -> Carryover:
@@ -105,10 +107,11 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
     shift = shift_level(of_mean, seen, lengths, draws, earlier_shift(made), made.rng(5))
     matched = match_own(made, of_mean, seen, lengths, draws, level_of(shift))
+    final = (scale * factors.scale if response.rescaled else scale) + matched
     terms = [
         topics.centred(centre).scaled(factors.topics),
         *(term.scaled(factors.covariates) for term in with_covariates(made, beside)),
-        intercept(made, made.rate.base + level_of(shift)),
+        intercept(made, final, made.rate.base + level_of(shift)),
         *(linear.terms(factors.linear) if linear else []),
         *(term for term, _ in further),
     ]
@@ -120,9 +123,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     of_linear = linear.carryover() if linear else {}
     grids = summed_grids(made, alone, linear)
     carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=grids, scale_shift=matched)
-    if response.rescaled:
-        scale = scale * factors.scale
-    return PredictionTerms(tuple(terms), scale + matched, described, carryover)
+    return PredictionTerms(tuple(terms), final, described, carryover)
 
 
 def match_own(
@@ -190,7 +191,7 @@ def usual_omega(made: Ingredients, topics: TopicWeights) -> np.ndarray:
     place of, is neither shrunk nor counted twice. Where there is no such level, they stay.
     """
     n_known = made.rate.sums[4]
-    firm = made.response.calibrates_mean * n_known / (n_known + FEW_LABELS)  # seeds count where there are few labels
+    firm = made.response.has_level * n_known / (n_known + FEW_LABELS)  # seeds count where there are few labels
     parts = [
         np.einsum("crk,ck->cr", eta.mean(axis=1), part.shares)
         for eta, part in zip(topics.eta, made.topics, strict=True)

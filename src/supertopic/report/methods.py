@@ -92,10 +92,8 @@ def response_sentence(posterior: Posterior, parameters: Mapping[str, Any]) -> st
         what = f"The response was one of {n} classes ({names})."
         if response.multilabel:
             what = f"The response was a set of {n} labels ({names}), each with weights of its own{shared}."
-        elif response.sticks:
-            what += " The classes were modelled by stick-breaking, in this order."
-        elif n > 2:
-            what += f" Each class had weights of its own against the rest{shared}."
+        else:
+            what += response.how(shared)
     else:
         named = response.column_names != ["0"]
         what = f"The response was a {response.kind}" + (f" ({names_of(response.column_names)})." if named else ".")

@@ -68,6 +68,11 @@ REFERENCES = {
         {"journal": "Journal of the American Statistical Association", "volume": "108", "number": "504",
          "pages": "1339--1349", "doi": "10.1080/01621459.2013.829001"},
     ),
+    "mccullagh1980": Reference(
+        "article", ("McCullagh, Peter",), "Regression Models for Ordinal Data", 1980,
+        {"journal": "Journal of the Royal Statistical Society, Series B", "volume": "42", "number": "2",
+         "pages": "109--142"},
+    ),
     "zhu2014": Reference(
         "article", ("Zhu, Jun", "Chen, Ning", "Perkins, Hugh", "Zhang, Bo"),
         "Gibbs Max-margin Topic Models with Data Augmentation", 2014,

@@ -198,7 +198,7 @@ def describe_answers(response: Response) -> tuple[list[str], str]:
     """What effects are changes of, and their unit; of two classes the second."""
     shown = [str(name) for name in response.answers]
     if response.labels is not None and response.has_probabilities:
-        return shown[-1:] if len(response.column_names) == 1 else shown, "percentage points"
+        return shown[-1:] if len(shown) == 2 else shown, "percentage points"
     if response.labels is not None:  # scores have no unit; their reported weights are log-odds
         return shown, "log-odds"
     rate = " at an exposure of 1" if getattr(response, "exposed", False) else ""

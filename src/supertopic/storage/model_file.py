@@ -115,11 +115,11 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     n_direct = n_words if word_names is None else len(word_names)
     n_topics = tuple(part.n_topics for part in topics)
     shape = Shape(n_chains, facts["n_draws"], n_columns, n_words, n_direct, n_topics, columns)
-    terms = read_terms(facts["terms"], tensors, response, shape)
     for name in ("scale", "training_scale"):
         array = tensors[name]
         expect(array.ndim == 3 and array.shape[:2] == (n_chains, facts["n_draws"]), f"{name}'s shape")
         response.check_scale(array, n_columns)
+    terms = read_terms(facts["terms"], tensors, response.with_scale(tensors["scale"].mean(axis=(0, 1))), shape)
     vocabulary = tensors.get("vocabulary")
     expect(vocabulary is None or vocabulary.shape == (n_words,), "the vocabulary")
     traces = Traces(**{name: tensors[f"traces.{name}"] for name in OF_TRACES}, timings=facts["timings"])

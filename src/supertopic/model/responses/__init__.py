@@ -6,5 +6,6 @@ from supertopic.model.responses.gaussian import Gaussian
 from supertopic.model.responses.hinge import Hinge
 from supertopic.model.responses.logistic import Logistic
 from supertopic.model.responses.none import NoResponse
+from supertopic.model.responses.ordinal import Ordinal
 
-__all__ = ["Gaussian", "Hinge", "Logistic", "NegativeBinomial", "NoResponse", "Response"]
+__all__ = ["Gaussian", "Hinge", "Logistic", "NegativeBinomial", "NoResponse", "Ordinal", "Response"]

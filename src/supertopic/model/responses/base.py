@@ -251,6 +251,11 @@ class Response(ABC):
 
     calibrates_mean: ClassVar[bool] = False  # whether `mean` is E y, so that predictions must be right on average
 
+    @property
+    def has_level(self) -> bool:
+        """Whether predictions have a constant, which takes the place of one that the weights of all topics share."""
+        return self.calibrates_mean
+
     def level_y(self, target: Target) -> np.ndarray:
         """The numbers (n_docs, R) whose mean is that of predictions."""
         return target.y

@@ -191,7 +191,7 @@ class ClassResponse(Response):
             if n_columns == len(labels):
                 pull[j] = 1.0
             elif n_columns == 1:
-                pull[:] = 2 * j - 1
+                pull[:] = 2.0 * j / (len(labels) - 1) - 1.0
             else:  # sticks: not a class before it, and then this one
                 pull[:j], pull[j : j + 1] = -1.0, 1.0
             means[:, :, topics.index(topic)] = np.array([SEED_TRAINING, SEED_PREDICTION])[:, None] * pull
@@ -210,7 +210,7 @@ class ClassResponse(Response):
         return [str(name) for name in self.classes], (np.eye(n) - np.tri(n, k=-1))[:, : n - 1]
 
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        return draw_interval(self.expected(omegas), level)
+        return draw_interval(self.expected(omegas, scales), level)
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """Columns of 0 and 1, one for each class or label; NaN where y is unknown."""
@@ -252,6 +252,12 @@ class ClassResponse(Response):
 
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         return float(self.right(truth, expected).mean())
+
+    def how(self, shared: str) -> str:
+        """A sentence about how the classes were modelled; `shared` says whether topics are."""
+        if self.sticks:
+            return " The classes were modelled by stick-breaking, in this order."
+        return f" Each class had weights of its own against the rest{shared}." if len(self.classes) > 2 else ""
 
     def check_fitted(self, n_columns: int) -> None:
         if self.classes.ndim != 1 or not len(self.classes) or n_columns != self.n_columns:

@@ -1,6 +1,5 @@
 """Counts: a negative binomial response."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -8,15 +7,14 @@ import numpy as np
 from scipy.special import betainc, expit, gammainc, gammaincinv, gammaln
 
 from supertopic.corpus.source import Target
-from supertopic.kernels.draws import make_key, uniforms
 from supertopic.kernels.responses import COUNTS
 from supertopic.model.responses.augmentation import KernelResponse, mean_polya_gamma
 from supertopic.model.responses.averages import average
 from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, Encoded, Sums
 from supertopic.model.responses.numbers import HALVINGS, NumberResponse
+from supertopic.model.responses.slices import slice_sample
 from supertopic.model.responses.values import MOST
 
-BATCH, BATCHES = 8, 64  # points of a density that are evaluated at a time; how often, at most
 MOST_COUNT, MOST_LOG, DOUBLINGS, LARGE_MEAN = 1e300, 700.0, 1024, 2.0**53
 
 
@@ -172,7 +170,8 @@ class NegativeBinomial(KernelResponse, NumberResponse):
             new = [self.with_scale(np.exp(x)) for x in points]
             return sums.log_likelihoods(list(new)) + [self.shape * np.log(n.r) - self.rate * n.r for n in new]
 
-        return self.with_scale(np.exp(slice_sample(log_density, np.log(self.r), key)))
+        low, high = (np.full_like(self.r, np.log(end)) for end in (LEAST_SCALE, MOST_SCALE))
+        return self.with_scale(np.exp(slice_sample(log_density, np.log(self.r), key, low, high)))
 
     def log_prior(self) -> float:
         r, a, b = self.r, self.shape, self.rate
@@ -184,31 +183,3 @@ def check_whole(y: np.ndarray) -> None:
     wrong = y[(y < 0) | (y != np.floor(y))]
     if len(wrong):
         raise ValueError(f"y must hold counts, whole numbers >= 0, got {wrong[0]:g}; SLDARegressor takes any number.")
-
-
-def slice_sample(log_density: Callable[[list[np.ndarray]], np.ndarray], x: np.ndarray, key: np.uint64) -> np.ndarray:
-    """One step of slice sampling (Neal, 2003) for each of some independent numbers, whatever their density is.
-
-    A height below the density at x is drawn, then points of a bracket until one is above that height; a point that
-    is not becomes the bracket's new end on its side of x. The bracket starts as the whole range. Which points come
-    if none is accepted is known beforehand, so that the density is evaluated at several of them at once. x stays if
-    there is no such point, as where the density is not a number.
-    """
-    low, high = np.full_like(x, np.log(LEAST_SCALE)), np.full_like(x, np.log(MOST_SCALE))
-    found, chosen, height = np.zeros(len(x), bool), x, None
-    for first in range(1, BATCHES * BATCH, BATCH):
-        points = []
-        for i in range(first, first + BATCH):
-            new = low + (high - low) * uniforms(len(x), make_key(key, i))
-            low, high = np.where(new < x, new, low), np.where(new >= x, new, high)
-            points.append(new)
-        if height is None:
-            here, *values = log_density([x, *points])
-            height = here + np.log(uniforms(len(x), make_key(key, 0)))
-        else:
-            values = list(log_density(points))
-        for new, value in zip(points, values, strict=True):
-            chosen, found = np.where(~found & (value >= height), new, chosen), found | (value >= height)
-        if found.all():
-            break
-    return chosen

@@ -9,18 +9,16 @@ from scipy.special import expit, log_expit, log_softmax, logit, softmax
 from supertopic.corpus.source import Target
 from supertopic.kernels.responses import LOGISTIC
 from supertopic.model.responses.augmentation import KernelResponse, mean_polya_gamma
-from supertopic.model.responses.averages import average, share_quantile
-from supertopic.model.responses.base import TINY
-from supertopic.model.responses.classes import ClassResponse, sum_known
+from supertopic.model.responses.averages import share_quantile
+from supertopic.model.responses.probabilities import ProbabilityResponse
 
 
 @dataclass(frozen=True, eq=False)
-class Logistic(KernelResponse, ClassResponse):
+class Logistic(KernelResponse, ProbabilityResponse):
     """psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
 
     formula: ClassVar[int] = LOGISTIC
     calibrates_mean: ClassVar[bool] = True
-    has_probabilities: ClassVar[bool] = True
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a logistic response"
     references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013")
 
@@ -83,26 +81,3 @@ class Logistic(KernelResponse, ClassResponse):
             before = np.concatenate([ones, np.cumprod(expit(-omega), axis=-1)], axis=-1)
             return np.concatenate([expit(omega), ones], axis=-1) * before
         return softmax(omega, axis=-1)
-
-    def chosen(self, expected: np.ndarray) -> np.ndarray:
-        return (expected > 0.5).astype(int) if self.multilabel else expected.argmax(axis=1)
-
-    def chosen_probability(self, truth: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """The probability (..., n_docs, n) of what is true: of each label, or of the class."""
-        if self.multilabel:
-            return np.where(truth > 0.5, p, 1.0 - p)
-        return np.sum(p * np.nan_to_num(truth), axis=-1)[..., None]
-
-    def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        p = self.chosen_probability(truth, self.expected(omegas))
-        return -np.log(p + TINY).sum(axis=2).T
-
-    def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        p = self.chosen_probability(truth, average(self.expected(omegas)))
-        return sum_known(-np.log(p + TINY), truth)
-
-    loss = surprise
-
-    def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        p = average(self.expected(omegas))
-        return -np.abs(p - 0.5).mean(axis=1) if self.multilabel else -p.max(axis=1)

@@ -175,6 +175,10 @@ class NumberResponse(Response):
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         return float(r2_score(truth, (expected - self.centre) / self.unit))
 
+    def figures(self, truth: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        error = np.abs(expected - self.offset_in_units(truth))
+        return super().figures(truth, expected) | {"mean_absolute_error": float(error.mean())}
+
     def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How many standard deviations y is away from its prediction."""
         mean = average([self.mean(omega) for omega in omegas])

@@ -1,0 +1,42 @@
+"""Classes and labels with probabilities: what is chosen, and how good it is."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from supertopic.model.responses.averages import average
+from supertopic.model.responses.base import TINY
+from supertopic.model.responses.classes import ClassResponse, sum_known
+
+
+class ProbabilityResponse(ClassResponse):
+    """Classes or labels whose `expected` are probabilities."""
+
+    has_probabilities: ClassVar[bool] = True
+
+    def chosen(self, expected: np.ndarray) -> np.ndarray:
+        return (expected > 0.5).astype(int) if self.multilabel else expected.argmax(axis=1)
+
+    def chosen_probability(self, truth: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """The probability (..., n_docs, n) of what is true: of each label, or of the class."""
+        if self.multilabel:
+            return np.where(truth > 0.5, p, 1.0 - p)
+        return np.sum(p * np.nan_to_num(truth), axis=-1)[..., None]
+
+    def draw_losses(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        p = self.chosen_probability(truth, self.expected(omegas, scales))
+        return -np.log(p + TINY).sum(axis=2).T
+
+    def surprise(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        p = self.chosen_probability(truth, average(self.expected(omegas, scales)))
+        return sum_known(-np.log(p + TINY), truth)
+
+    loss = surprise
+
+    def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        p = average(self.expected(omegas, scales))
+        return -np.abs(p - 0.5).mean(axis=1) if self.multilabel else -p.max(axis=1)
+
+    def figures(self, truth: np.ndarray, expected: np.ndarray) -> dict[str, float]:
+        p = self.chosen_probability(truth, expected)
+        return super().figures(truth, expected) | {"log_loss": float(-np.log(p + TINY).sum(axis=1).mean())}
