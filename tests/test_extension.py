@@ -181,7 +181,7 @@ def test_its_estimator_is_whole(tmp_path):
         tail = 0.5 * np.exp(-np.abs(end[:, None] - omega) / b)
         np.testing.assert_allclose(np.where(end[:, None] < omega, tail, 1.0 - tail).mean(axis=1), q, atol=1e-6)
     assert set(model.surprising(new, y[:40], 5)["row"]) <= set(range(40))
-    assert model.evaluate(new, y[:40])[1:] == (pytest.approx(model.score(new, y[:40])), "R2")
+    assert model.evaluate(new, y[:40])[1:3] == (pytest.approx(model.score(new, y[:40])), "R2")
     check_explanation(model, new[:1])
     save(model, tmp_path / "m")
     again = load(tmp_path / "m")

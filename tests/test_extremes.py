@@ -63,7 +63,7 @@ def test_unknown_responses_are_left_out_of_a_diagnosis(kind):
     partly = np.where(some, y.astype(float), np.nan)
     whole, known = model.diagnose(X, partly), model.diagnose(X[some], y[some])
     assert whole["score"] == known["score"] and whole["test loss"] == known["test loss"]
-    (losses, score, _), (own, own_score, _) = model.evaluate(X, partly), model.evaluate(X[some], y[some])
+    (losses, score, *_), (own, own_score, *_) = model.evaluate(X, partly), model.evaluate(X[some], y[some])
     assert score == own_score and np.array_equal(losses[some], own) and np.isnan(losses[~some]).all()
     with pytest.raises(ValueError, match="No response in y is known"):
         model.evaluate(X, np.full(200, np.nan))

@@ -1076,7 +1076,7 @@ def check_jobs(case, batches, model, other, monkeypatch, folder):
     assert_same(two.posterior_, model.posterior_, without=("timings", "cross_fitted"))
     for a, b in zip(answers(model, other), answers(two, other), strict=True):
         assert_same(a, b)
-    (losses, score, _), (again, same, _) = (m.evaluate(other.X, other.known_y(), **other.beside) for m in (model, two))
+    (losses, score, *_), (again, same, *_) = (m.evaluate(other.X, other.known_y(), **other.beside) for m in (model, two))
     assert_same(losses, again)
     assert score == same
 
@@ -1084,7 +1084,7 @@ def check_jobs(case, batches, model, other, monkeypatch, folder):
 def check_evaluation(case, batches, model, batch):
     """Losses and scores by their definition: a document whose response is unknown has neither."""
     batch = replace_case(batch, replace(case, unknown=True))
-    losses, score, _ = model.evaluate(batch.X, batch.known_y(), **batch.beside)
+    losses, score, *_ = model.evaluate(batch.X, batch.known_y(), **batch.beside)
     known, y = ~batch.unknown.reshape(len(batch.y), -1), batch.y.reshape(len(batch.y), -1)
     expected, rows = model._new(batch.X, **batch.beside).expected(), known.all(axis=1)
     assert np.isnan(losses[~known.any(axis=1)]).all() and np.isfinite(losses[rows]).all()

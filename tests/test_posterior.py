@@ -64,6 +64,8 @@ Y = {  # a binary column; two columns, one of them constant; an unknown label
     "none": ([[], [], [], []], [[], [], [], []]),
     "real": ([[1.3], [-0.4], [2.0], [0.2]], [[1], [0.5], [1], [2]]),
     "counts": ([[4], [0], [2], [1]], [[1], [1], [0], [1.5]]),
+    "grades": ([[1], [0], [2], [3]], [[1], [0.5], [1], [1]]),
+    "grades and a missing one": ([[1], [2], [0], [0]], [[1], [1], [0], [2]]),
 }
 OFFSET = np.array([[0.5], [-0.3], [1.0], [0.2]])
 COVARIATE = np.array([[1.0], [-0.5], [0.3], [0.8]])
@@ -116,7 +118,11 @@ def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
 
 
 def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=3000):
-    """Start replicates from exact draws, run a few iterations, and compare with the enumeration."""
+    """Start replicates from exact draws, run a few iterations, and compare with the enumeration.
+
+    `more` may have "own", the response's own parameter at a point of the grid of scales, and "drawn", that point again.
+    """
+    own, point = more.get("own", lambda scale: scale), more.get("drawn", lambda scale: scale)
     y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
     target = make_target(y, weight, more.get("offset"), more.get("covariates"))
     alpha, nu2, n_topics = np.array(alpha), 2.0, len(alpha)
@@ -139,12 +145,12 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
         if y.shape[1]:  # an exact start: z from its marginal, eta and scale given z, lam given all
             places = [min(np.searchsorted(row, rng.random()), len(row) - 1) for row in cumulated[s]]
             eta, scale = grid[places, :-1], grid[places, -1]
-            begin = response.with_scale(scale)
+            begin = response.with_scale(own(scale))
             omega = np.hstack([naive.zbars(states[s], n_topics), target.covariates]) @ eta.T + target.offset
-            lam = begin.draw_lam(target, omega, make_key(replicate, 1), 0)
+            lam = begin.draw(target, omega, make_key(replicate, 1), 0)
         put(engine, plan, source, flat(DOCS, states[s])[1], begin, lam, eta)
         eta, end, z = run(engine, begin, priors, make_key(replicate, 2), 3, known)
-        scale = end.scale if len(end.scale) else np.ones(len(eta))
+        scale = point(end.scale) if len(end.scale) else np.ones(len(eta))
         drawn.append(np.hstack([eta, scale[:, None]]))
         counts[index[tuple(z.tolist())]] += 1
     compare(counts, p, np.array(drawn), grid, etas)

@@ -35,6 +35,7 @@ from supertopic.model.responses import Response
 from supertopic.model.seeds import as_seeds
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
+from supertopic.report.evaluate import Evaluation
 from supertopic.report.summary import to_xarray
 from supertopic.report.words import find_phrases, token_stream
 
@@ -89,8 +90,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """The response with the estimator's parameters, not yet fitted."""
 
     @abstractmethod
-    def evaluate(self, X: Any, y: Any = None) -> tuple[np.ndarray, float, str]:
-        """The loss of each held-out document, a score of all of them, and the name of the score."""
+    def evaluate(self, X: Any, y: Any = None) -> Evaluation:
+        """The loss of each held-out document, a score of all of them, its name, and other measures."""
 
     def check_parameters(self) -> None:
         """Raise a ValueError for a parameter that cannot be right."""

@@ -134,7 +134,7 @@ def choose_topics(
         began = time.perf_counter()
         model.fit(X[train], *([] if y is None else [rows_of(y, train)]), **names, **parts[0])
         seconds = time.perf_counter() - began
-        loss, value, score = model.evaluate(X[test], None if y is None else rows_of(y, test), **known)
+        loss, value, score, _ = model.evaluate(X[test], None if y is None else rows_of(y, test), **known)
         losses[int(k)] = loss
         rows.append({
             "n_topics": int(k), "loss": float(loss.mean()), "score": value,

@@ -11,6 +11,7 @@ from supertopic.estimators.docs import documented, documented_fit
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import NoResponse
 from supertopic.report.diagnose import Diagnosis, diagnose_topics
+from supertopic.report.evaluate import Evaluation
 from supertopic.report.topics import complete
 
 
@@ -72,11 +73,12 @@ class LDA(TopicModel):
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, None, feature_names, discount, checkpointing=checkpointing)
 
-    def evaluate(self, X: ArrayLike, y: Any = None) -> tuple[np.ndarray, float, str]:
+    def evaluate(self, X: ArrayLike, y: Any = None) -> Evaluation:
         """The negative log probability of a token in each document, by document completion, and the perplexity."""
         logs, tokens = complete(self._fitted(), self._counts(X), self._settings())
         some = tokens > 0
-        return -logs[some] / tokens[some], float(np.exp(-logs.sum() / tokens.sum())), "perplexity"
+        perplexity = float(np.exp(-logs.sum() / tokens.sum()))
+        return Evaluation(-logs[some] / tokens[some], perplexity, "perplexity", {"perplexity": perplexity})
 
     def diagnose(self, X: ArrayLike | None = None, y: Any = None) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

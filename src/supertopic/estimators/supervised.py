@@ -33,7 +33,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report import summary
 from supertopic.report.diagnose import Diagnosis, diagnose_response
-from supertopic.report.evaluate import known_responses
+from supertopic.report.evaluate import Evaluation, known_responses
 from supertopic.report.explain import Explanation, explain_document
 from supertopic.report.topics import topic_labels, vocabulary_of
 
@@ -176,17 +176,22 @@ class Supervised(TopicModel):
     effects_on = effects_on
     interactions = interactions
 
-    def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> tuple[np.ndarray, float, str]:
-        """The loss of each document, a score of all with known responses, and the name of the score.
+    def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> Evaluation:
+        """How well the responses of documents are predicted.
 
-        The loss of classes and labels is -log p, of the hinge the share of errors, of ratings the squared error in
-        units of the variance, and of counts the negative log density; NaN where y is unknown.
+        Returns
+        -------
+        Evaluation
+            losses, (n_docs,): -log p of classes and labels, the share of errors of the hinge, the squared error of
+            ratings in units of the variance, and the negative log density of counts; NaN where y is unknown. Of all
+            documents with known responses: score and score_name, and figures, a dict of the score and other measures.
         """
         documents = self._new(X, **beside)
         response = documents.posterior.response
         truth = response.truth(y, documents.counts.shape[0])
         known, (losses, expected) = known_responses(truth), documents.losses(truth)
-        return losses, response.score(truth[known], expected[known]), response.score_name
+        figures = response.figures(truth[known], expected[known])
+        return Evaluation(losses, figures[response.score_name], response.score_name, figures)
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

@@ -1,6 +1,6 @@
 """How well known responses are predicted: accuracy, calibration, confusion; errors and coverage of numbers."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,15 @@ from supertopic.model.responses.classes import ClassResponse
 MOST_DOCUMENTS = 5000  # that predictions are evaluated on
 MOST_MARKS = 1000  # in a plot of points
 Z90 = 1.645
+
+
+class Evaluation(NamedTuple):
+    """How well responses are predicted."""
+
+    losses: np.ndarray  # (n_docs,): NaN where the response is unknown
+    score: float
+    score_name: str
+    figures: dict[str, float]  # the score, and other measures
 
 
 def known_responses(truth: np.ndarray) -> np.ndarray:
