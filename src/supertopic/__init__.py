@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from supertopic.estimators.choose import Choice, choose_topics
     from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+    from supertopic.estimators.crowd import SLDACrowdClassifier, SLDACrowdRegressor
     from supertopic.estimators.files import load, save
     from supertopic.estimators.lda import LDA
     from supertopic.estimators.ordinal import SLDAOrdinalClassifier
@@ -36,6 +37,8 @@ __all__ = [
     "ReliabilityDisplay",
     "SLDAClassifier",
     "SLDACountRegressor",
+    "SLDACrowdClassifier",
+    "SLDACrowdRegressor",
     "SLDAOrdinalClassifier",
     "SLDARegressor",
     "Seeds",
@@ -52,6 +55,8 @@ _HOMES = {
     "LDA": "estimators.lda",
     "SLDAClassifier": "estimators.classifiers",
     "SLDAOrdinalClassifier": "estimators.ordinal",
+    "SLDACrowdClassifier": "estimators.crowd",
+    "SLDACrowdRegressor": "estimators.crowd",
     "MedLDAClassifier": "estimators.classifiers",
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",

@@ -6,12 +6,13 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from supertopic.baselines.dawid_skene import DawidSkene, dawid_skene
 from supertopic.baselines.disclda import DiscLDA
 from supertopic.baselines.variational import VariationalMedLDA, VariationalSLDA
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.lda import LDA
 
-__all__ = ["SYSTEMS", "DiscLDA", "VariationalMedLDA", "VariationalSLDA", "paper_system"]
+__all__ = ["SYSTEMS", "DawidSkene", "DiscLDA", "VariationalMedLDA", "VariationalSLDA", "dawid_skene", "paper_system"]
 
 SYSTEMS = (
     "gSLDA", "gSLDA+", "parallel-gSLDA", "parallel-gSLDA+", "vSLDA", "vSLDA+", "vMedLDA", "gMedLDA", "gLDA+SVM",

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.crowd import SLDACrowdClassifier, SLDACrowdRegressor
 from supertopic.estimators.lda import LDA
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
@@ -24,7 +25,16 @@ from supertopic.storage.old_files import modern_parameters, modern_posterior
 FORMAT, OLD_FORMAT = 3, 2
 KINDS: dict[str, type[TopicModel]] = {
     kind.__name__: kind
-    for kind in (LDA, SLDAClassifier, SLDAOrdinalClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
+    for kind in (
+        LDA,
+        SLDAClassifier,
+        SLDAOrdinalClassifier,
+        MedLDAClassifier,
+        SLDARegressor,
+        SLDACountRegressor,
+        SLDACrowdClassifier,
+        SLDACrowdRegressor,
+    )
 }
 OF_TEXTS = ("vectorizer_", "word_vectorizer_")  # of a model that was fitted to texts
 OF_PARTS: dict[str, type[Seeds] | type[Formula]] = {"seeds": Seeds, "formula": Formula}  # parameters with parameters

@@ -110,7 +110,7 @@ def estimate_shrinkage(
             a, known = a[0], offset + a[1] * linear
         omega = known + a * topics + (b * beside if len(beside) else 0.0)
         score = response.log_score if of_mean else response.log_predictive
-        return score(y, omega, v * scales if response.rescaled else scales)
+        return score(y, omega, response.rescale(scales, v) if response.rescaled else scales)
 
     grids = factor_grids(response.rescaled, len(beside) > 0, linear is not None)
     at = {name: grid[0][..., None] * one for name, (grid, _) in grids.items()}
@@ -163,7 +163,7 @@ def estimate_spread(
     logs = []
     for factor in SPREADS:
         omega = known + c * (linear + np.sqrt(factor) * sd * noise)
-        log_p = response.log_predictive(target.y, omega, v * scales if response.rescaled else scales)
+        log_p = response.log_predictive(target.y, omega, response.rescale(scales, v) if response.rescaled else scales)
         weight = target.weight if log_p.shape[1] == target.weight.shape[1] else target.weight.max(axis=1, keepdims=True)
         logs.append(float((weight * log_p).sum()))
     mass = np.exp(np.array(logs) - max(logs)) * SPREAD_PRIOR

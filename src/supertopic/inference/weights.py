@@ -107,7 +107,7 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
         draws = [kind._replace(omega=kind.omega + added) for kind in draws]
     shift = shift_level(of_mean, seen, lengths, draws, earlier_shift(made), made.rng(5))
     matched = match_own(made, of_mean, seen, lengths, draws, level_of(shift))
-    final = (scale * factors.scale if response.rescaled else scale) + matched
+    final = (response.rescale(scale, factors.scale) if response.rescaled else scale) + matched
     terms = [
         topics.centred(centre).scaled(factors.topics),
         *(term.scaled(factors.covariates) for term in with_covariates(made, beside)),

@@ -218,6 +218,10 @@ class Response(ABC):
         """The same response with another value of its own parameter."""
         return self
 
+    def rescale(self, scale: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        """Draws of the own parameter (..., S) with that part multiplied that held-out documents decide on."""
+        return scale * factor
+
     def draw_scale(self, sums: Sums, key: np.uint64) -> "Response":
         """The same response with its own parameter drawn, lam integrated out."""
         return self
