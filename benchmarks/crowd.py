@@ -1,8 +1,8 @@
 """Several raters: `python -m benchmarks.crowd [groups|movies] [--seeds N] [--jobs N] [--labels 2 5] [--out FILE]`.
 
-groups: 20 Newsgroups with five synthetic raters, who are right in 90, 72.5 and 55 % of the documents, in 5 % (the
-adversary, who otherwise says any other class), and who always says the same class. Each document has the answers of 2 or
-of all 5 of them. The test documents have their own classes. movies: 1,500 film reviews with about five ratings each of
+groups: 20 Newsgroups with five synthetic raters. Three are right in 90, 72.5 and 55 % of the documents, an adversary in
+5 %, and say any other class otherwise; the fifth always says the same class. Each document has the answers of 2 or of
+all 5 of them. The test documents have their own classes. movies: 1,500 film reviews with about five ratings each of
 135 people, and test reviews with the critic's own rating. Each fit runs on one thread.
 """
 

@@ -120,7 +120,8 @@ def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
 def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=3000):
     """Start replicates from exact draws, run a few iterations, and compare with the enumeration.
 
-    `more` may have "own", the response's own parameter at a point of the grid of scales, and "drawn", that point again.
+    `more` may have "own", the response's own parameter at a point of the grid of scales, and "drawn", that point again;
+    and "y", the layout of y that the response reads, where the enumeration reads another one.
     """
     own, point = more.get("own", lambda scale: scale), more.get("drawn", lambda scale: scale)
     y, weight = (np.array(a, float).reshape(4, -1) for a in Y[case])
@@ -136,6 +137,7 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
     priors = Priors(alpha, BETA, nu2)
     n_shards = 2 if sampler == "drawn" else 1  # exact for any number of shards
     known = statistics_of(*more["known"]) if "known" in more else None
+    target = target._replace(y=more.get("y", target.y))
     plan, source = plan_of(DOCS, N_WORDS, response, target, priors, sampler, n_shards, device=device)
     counts, drawn = np.zeros(len(p)), []
     engine = ThreadEngine(plan, source, 1, pseudo_counts=more.get("pseudo_counts"))

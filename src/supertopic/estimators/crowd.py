@@ -123,8 +123,8 @@ class SLDACrowdClassifier(FromRaters, TopicClassifier):
 
     Raters may be people of a crowd, coders of a content analysis, or language models. Each has a confusion matrix, the
     probability of each answer given the true class, with a Dirichlet prior that expects two of three answers to be
-    right. The true class of a document is unknown; its topics and words help to find it. Without texts this is the model
-    of Dawid and Skene (1979).
+    right. The true class of a document is unknown; its topics and words help to find it. Without texts this is the
+    model of Dawid and Skene (1979).
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
         self._store(locals())
 
     def make_response(self) -> CrowdGaussian:
-        plain = super().make_response()
+        plain: Any = super().make_response()
         more = {"fixed": plain.fixed, "known_variance": plain.known_variance}
         return CrowdGaussian(plain.c, plain.sigma2, drawn=plain.drawn, **more)
 
@@ -347,7 +347,7 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
             `away`, their difference in standard deviations.
         """
         check_n(n)
-        documents, answers, _ = self._with_answers(X, y, None, beside)
+        _, answers, _ = self._with_answers(X, y, None, beside)
         mean, sd = self.infer_ratings(X, y, return_std=True, **beside)
         expected = mean[answers.doc] + self.bias_[answers.rater]
         value = answers.value.astype(float)

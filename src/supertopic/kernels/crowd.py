@@ -35,8 +35,8 @@ def answer_logs(answers, gold, log_confusion):
 def draw_classes(logs, mass, key, first_doc):
     """Draw how often each class is the true one of each document, (n_docs, L), so that a row sums to its mass.
 
-    The likelihood to a power h is that of m = ceil(h) copies, each to the power h / m, and each with a true class of its
-    own. logs (n_docs, L) are the log probabilities of the classes up to a constant.
+    The likelihood to a power h is that of m = ceil(h) copies, each to the power h / m, and each with a true class of
+    its own. logs (n_docs, L) are the log probabilities of the classes up to a constant.
     """
     n_docs, n_classes = logs.shape
     found, cumulated = np.zeros((n_docs, n_classes)), np.empty(n_classes)
@@ -59,7 +59,7 @@ def draw_classes(logs, mass, key, first_doc):
 
 @kernel
 def count_answers(answers, classes, n_raters):
-    """How often each rater gave each answer about each true class, (n_raters, L, L), from shares or counts of classes."""
+    """How often each rater gave each answer about each true class, (n_raters, L, L); classes may be shares."""
     n_classes = classes.shape[1]
     found = np.zeros((n_raters, n_classes, n_classes))
     for d in range(len(answers)):

@@ -110,7 +110,7 @@ def measure_agreement(answers: Answers, numbers: bool) -> Agreement:
 def krippendorff(parts: np.ndarray, size: np.ndarray, samples: np.ndarray, numbers: bool) -> np.ndarray:
     """alpha for each row of samples (n, n_docs), which say how often each document is there.
 
-    parts (n_docs, m) are the counts of each class, or the sums of numbers and of their squares; size is that of answers.
+    parts (n_docs, m) are the counts of each class, or the sums of numbers and of their squares; size counts answers.
     """
     if numbers:
         observed, n = 2.0 * (size * parts[:, 1] - parts[:, 0] ** 2), samples @ size

@@ -73,6 +73,18 @@ REFERENCES = {
         {"journal": "Journal of the Royal Statistical Society, Series B", "volume": "42", "number": "2",
          "pages": "109--142"},
     ),
+    "dawid1979": Reference(
+        "article", ("Dawid, A. P.", "Skene, A. M."),
+        "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm", 1979,
+        {"journal": "Journal of the Royal Statistical Society, Series C", "volume": "28", "number": "1",
+         "pages": "20--28"},
+    ),
+    "rodrigues2017": Reference(
+        "article", ("Rodrigues, Filipe", "Lourenço, Mariana", "Ribeiro, Bernardete", "Pereira, Francisco C."),
+        "Learning Supervised Topic Models for Classification and Regression from Crowds", 2017,
+        {"journal": "IEEE Transactions on Pattern Analysis and Machine Intelligence", "volume": "39", "number": "12",
+         "pages": "2409--2422", "doi": "10.1109/TPAMI.2017.2648786"},
+    ),
     "zhu2014": Reference(
         "article", ("Zhu, Jun", "Chen, Ning", "Perkins, Hugh", "Zhang, Bo"),
         "Gibbs Max-margin Topic Models with Data Augmentation", 2014,

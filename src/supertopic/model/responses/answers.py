@@ -75,6 +75,23 @@ def as_answers(y: Any, n_docs: int, gold: Any = None, index: Any = None, missing
     return found
 
 
+def read_answers(y: Any, n_docs: int, raters: np.ndarray, missing: Any = None) -> Answers:
+    """Answers for a response, whose raters are those of the first batch, if there are any; y may be None then."""
+    if y is None:
+        none = np.zeros(0, int)
+        return Answers(none, none, none.astype(object), raters, np.full(n_docs, None, object))
+    answers = as_answers(y, n_docs, missing=missing)
+    if len(raters):
+        return answers.with_raters(raters)
+    warn_of_raters(answers)
+    return answers
+
+
+def is_answers(y: Any) -> bool:
+    """Whether y holds answers of raters, and not one true class or rating for each document."""
+    return isinstance(y, Answers) or hasattr(y, "columns") or np.ndim(y) == 2
+
+
 def is_long(y: Any) -> bool:
     """Whether y is a table with a row for each answer."""
     return set(LONG) <= set(map(str, getattr(y, "columns", ())))
@@ -94,9 +111,9 @@ def from_long(y: Any, n_docs: int, index: Any, missing: Any) -> Answers:
         raise ValueError(f"y has answers about the document {docs[doc.index(-1)]!r}; documents are {what}.")
     if is_unknown(raters, None).any():
         raise ValueError("y has an answer whose rater is unknown.")
-    names, own = np.unique(raters.astype(str), return_inverse=True)
-    order = np.argsort(doc, kind="stable")
-    return Answers(np.array(doc, int)[order], own[order], values[order], names.astype(object), no_gold(n_docs))
+    different, own = np.unique(raters.astype(str), return_inverse=True)
+    order = np.lexsort([own, doc])  # as the same answers are in a row for each document
+    return Answers(np.array(doc, int)[order], own[order], values[order], different.astype(object), no_gold(n_docs))
 
 
 def from_wide(y: Any, n_docs: int, missing: Any) -> Answers:

@@ -69,7 +69,7 @@ class KernelResponse(OneLam):
         return 0.0
 
     @property
-    def scalar_form(self) -> ScalarForm:
+    def scalar_form(self) -> ScalarForm | None:
         return ScalarForm(self.formula, self.own)
 
     def own_columns(self, n: int) -> np.ndarray:

@@ -17,9 +17,9 @@ from supertopic.corpus.source import Target, make_target
 from supertopic.kernels.crowd import answer_logs, count_answers, dirichlet_logs, draw_classes
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import LOGISTIC, draw_lams
-from supertopic.model.responses.answers import Answers, as_answers, warn_of_raters
+from supertopic.model.responses.answers import Answers, is_answers, read_answers
 from supertopic.model.responses.augmentation import mean_polya_gamma
-from supertopic.model.responses.base import Encoded, Sums
+from supertopic.model.responses.base import Encoded, ScalarForm, Sums
 from supertopic.model.responses.logistic import Logistic
 from supertopic.model.responses.values import plain_value
 from supertopic.model.state import Quadratic
@@ -56,7 +56,7 @@ class CrowdLogistic(Logistic):
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a logistic response and several raters"
     references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013", "dawid1979", "rodrigues2017")
     burn_in: ClassVar[int] = 40  # weights and true classes settle together
-    rescaled: ClassVar[bool] = False  # type: ignore[assignment]
+    rescaled: ClassVar[bool] = False
 
     @property
     def n_classes(self) -> int:
@@ -81,15 +81,9 @@ class CrowdLogistic(Logistic):
         self, y: Any, weight: np.ndarray, exposure: Any = None, classes: Any = None, sums: np.ndarray | None = None
     ) -> Encoded:
         fitted, n_docs = len(self.classes) > 0, len(weight)
-        if y is None:
-            y = Answers(*np.zeros((3, 0), int), self.raters, np.full(n_docs, None, object))
-        answers = as_answers(y, n_docs, missing=self.missing_label)
-        if fitted:
-            answers = answers.with_raters(self.raters)
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes):
-                raise ValueError(f"classes are {list(self.classes)} since the first batch, got {list(classes)}.")
-        else:
-            warn_of_raters(answers)
+        answers = read_answers(y, n_docs, self.raters, self.missing_label)
+        if fitted and classes is not None and not np.array_equal(np.unique(classes), self.classes):
+            raise ValueError(f"classes are {list(self.classes)} since the first batch, got {list(classes)}.")
         response = self if fitted else replace(self, classes=find_classes(answers, classes), raters=answers.raters)
         n, place = response.n_classes, {value: i for i, value in enumerate(response.classes.tolist())}
         if len(answers.raters) * n * n > MOST_NUMBERS:
@@ -135,10 +129,8 @@ class CrowdLogistic(Logistic):
             factor = np.array([self.class_weight.get(plain_value(value), 1.0) for value in self.classes])
         return share @ factor
 
-    def from_answers(
-        self, codes: np.ndarray, gold: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """The probability of each class (n_docs, L), and confusion matrices, from the answers alone (Dawid and Skene)."""
+    def from_answers(self, codes: np.ndarray, gold: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of each class (n_docs, L), and confusion matrices, from the answers alone."""
         n, n_raters = self.n_classes, len(self.raters)
         prior = np.broadcast_to(self.prior, (n_raters, n, n))
         if len(self.base):
@@ -187,7 +179,7 @@ class CrowdLogistic(Logistic):
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """True classes as columns of 0 and 1; those of answers are the ones that the answers alone make most likely."""
-        if isinstance(y, Answers) or getattr(y, "columns", None) is not None or np.ndim(y) == 2:
+        if is_answers(y):
             target = self.encode(y, np.ones(n_docs)).target
             return np.where(target.weight[:, :1] > 0, self.encoded_truth(target.y), np.nan)
         return super().truth(y, n_docs)
@@ -222,7 +214,7 @@ class CrowdLogistic(Logistic):
         return np.ascontiguousarray(self.c * target.weight[:, 0])
 
     @property
-    def scalar_form(self) -> None:
+    def scalar_form(self) -> ScalarForm | None:
         return None
 
     # likelihood

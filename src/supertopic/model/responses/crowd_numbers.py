@@ -1,8 +1,9 @@
 """Ratings as several raters see them: each rater has a bias and a precision, and the true rating is unknown.
 
-rating of rater r = true rating + bias_r + noise with precision tau_r, and the true rating is N(omega, sigma2). Given the
-raters the true rating is integrated out: with P the sum of the precisions of a document's raters, the mean of their
-ratings less biases, weighted by precision, is N(omega, sigma2 + 1 / P). A gold rating is a true rating that is known.
+The rating of rater r is the true rating plus bias_r plus noise with precision tau_r, and the true rating is
+N(omega, sigma2). Given the raters the true rating is integrated out: with P the sum of the precisions of a document's
+raters, the mean of their ratings less biases, weighted by precision, is N(omega, sigma2 + 1 / P). A gold rating is a
+true rating that is known.
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from scipy.special import gammaln
 from supertopic.corpus.source import Target, make_target
 from supertopic.kernels.draws import gammas, make_key, normals
 from supertopic.kernels.raters import draw_ratings, sum_ratings
-from supertopic.model.responses.answers import Answers, as_answers, warn_of_raters
+from supertopic.model.responses.answers import is_answers, read_answers
 from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE, Encoded, ScalarForm, Sums
 from supertopic.model.responses.crowd import MOST_COPIES
 from supertopic.model.responses.gaussian import Gaussian
@@ -75,13 +76,7 @@ class CrowdGaussian(Gaussian):
         self, y: Any, weight: np.ndarray, exposure: Any = None, classes: Any = None, sums: np.ndarray | None = None
     ) -> Encoded:
         fitted, n_docs = len(self.names) > 0, len(weight)
-        if y is None:
-            y = Answers(*np.zeros((3, 0), int), self.raters, np.full(n_docs, None, object))
-        answers = as_answers(y, n_docs)
-        if fitted:
-            answers = answers.with_raters(self.raters)
-        else:
-            warn_of_raters(answers)
+        answers = read_answers(y, n_docs, self.raters)
         values = check_numbers(answers.value.tolist(), len(answers.value)) if len(answers.value) else np.zeros(0)
         gold = check_numbers([np.nan if value is None else value for value in answers.gold.tolist()], n_docs)
         n_of = np.bincount(answers.rater, minlength=len(answers.raters))
@@ -96,9 +91,10 @@ class CrowdGaussian(Gaussian):
             raise ValueError("y has no ratings (or weights of 0 only); some are needed.")
         if weight.max(initial=0.0) * self.c > MOST_COPIES:
             raise ValueError(f"Weights times c must be at most {MOST_COPIES:g}, got {weight.max() * self.c:g}.")
-        usual = replace(response, bias=np.zeros(len(n_of)), precision=np.ones(len(n_of)))
-        plain = usual.summary(seen).mean
-        response, _, sums = response.standardise(np.where(weight[:, None] > 0, plain, 0.0), weight[:, None], sums)
+        if not fitted or sums is not None:  # else these are no training documents
+            usual = replace(response, bias=np.zeros(len(n_of)), precision=np.ones(len(n_of)))
+            mean = np.where(weight[:, None] > 0, usual.summary(seen).mean, 0.0)
+            response, _, sums = response.standardise(mean, weight[:, None], sums)
         centre, unit = np.asarray(response.centre), np.asarray(response.unit)
         seen = Observed((gold - centre) / unit, seen.raters, np.where(seen.raters >= 0, (ratings - centre) / unit, 0.0))
         if not fitted:
@@ -159,7 +155,7 @@ class CrowdGaussian(Gaussian):
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """True ratings in standard units; those of ratings of raters are their means, weighted by precision."""
-        if isinstance(y, Answers) or getattr(y, "columns", None) is not None or np.ndim(y) == 2:
+        if is_answers(y):
             target = self.encode(y, np.ones(n_docs)).target
             return np.where(target.weight > 0, self.encoded_truth(target.y), np.nan)
         return super().truth(y, n_docs)

@@ -78,7 +78,7 @@ class Gaussian(KernelResponse, NumberResponse):
         sigma2 = (self.rate + squares) / gammas(self.shape + n, key)  # the inverse gamma is conjugate
         return self.with_scale(sigma2.clip(LEAST_SCALE, MOST_SCALE))
 
-    def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "Gaussian":
+    def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> Self:
         if self.fixed:
             return self
         shape = 2.0 + 0.5 * n_docs  # the inverse gamma is conjugate
