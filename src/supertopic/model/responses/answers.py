@@ -112,7 +112,7 @@ def from_long(y: Any, n_docs: int, index: Any, missing: Any) -> Answers:
     if is_unknown(raters, None).any():
         raise ValueError("y has an answer whose rater is unknown.")
     different, own = np.unique(raters.astype(str), return_inverse=True)
-    order = np.lexsort([own, doc])  # as the same answers are in a row for each document
+    order = np.lexsort((own, np.array(doc, int)))  # as the same answers are in a row for each document
     return Answers(np.array(doc, int)[order], own[order], values[order], different.astype(object), no_gold(n_docs))
 
 
