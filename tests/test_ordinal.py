@@ -66,8 +66,11 @@ CASES = [
     ("grades", ordinal(1.0, THREE), log_psi(1.0, THREE), {"covariates": COVARIATE}),
     ("grades and a missing one", ordinal(2.5, [-0.8, 1.1]), log_psi(2.5, [-0.8, 1.1]), {}),
 ]
-FIXED = [(case, response, psi, {"scales": [1.0], "own": lambda s, r=response: r.thresholds,
-                                "drawn": lambda s: np.ones(1)} | more) for case, response, psi, more in CASES]  # fmt: skip
+FIXED = [
+    (case, response, psi, {"scales": [1.0], "own": lambda s, r=response: r.thresholds, "drawn": lambda s: np.ones(1)}
+        | more)
+    for case, response, psi, more in CASES
+]  # fmt: skip
 DRAWN = [
     ("grades and a missing one", ordinal(1.5, [-0.8, 1.1]), log_psi(1.5, [-0.8, 1.1], 1),
         {"scales": GRID, "log_scale": log_prior(GRID, -0.8), "offset": OFFSET,
