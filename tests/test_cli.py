@@ -623,7 +623,11 @@ def test_ordered_classes(command, reviews, tmp_path):
         assert found[f"test_{name}"] < found[f"base_rate_{name}"]
     assert found["test_accuracy"] > found["base_rate_accuracy"] and found["interval"][0] < found["test_accuracy"]
     assert [row["class"] for row in found["test_classes"]] == found["classes"]
-    assert "Logistic regression on tf-idf" in page.read_text(encoding="utf-8")
+    shown = page.read_text(encoding="utf-8")
+    assert "Logistic regression on tf-idf" in shown and "score of higher classes" in shown
+    assert (
+        "happens to the expected grade" in shown and f"score is {found['test_ranked_probability_score']:.3f}" in shown
+    )
     predict = ["predict", model, reviews, "--text", "text"]
     rows = list(csv.DictReader(command(*predict, "--keep", "name").splitlines()))
     names = ["p(bad)", "p(fair)", "p(good)", "p(great)"]

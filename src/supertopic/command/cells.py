@@ -31,8 +31,8 @@ class Column(NamedTuple):
     @property
     def known(self) -> np.ndarray:
         """The documents whose response is known, (n_docs,) bool."""
-        unknown: np.ndarray = is_unknown(self.y, None).reshape(len(self.y), -1).all(axis=1)
-        return ~unknown
+        unknown = is_unknown(self.y, None).reshape(len(self.y), -1)
+        return np.asarray(~unknown.all(axis=1))
 
     @property
     def target(self) -> Any:

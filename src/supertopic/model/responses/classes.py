@@ -38,6 +38,7 @@ class ClassResponse(Response):
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel")
     score_name: ClassVar[str] = "accuracy"
+    effect_on: ClassVar[str] = "score"
     seed_spread: ClassVar[float] = 0.1
 
     @property

@@ -29,6 +29,7 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel", "base", "anchor")
     coins: ClassVar[int] = CUMULATIVE
+    effect_on: ClassVar[str] = "expected grade"
     title: ClassVar[str] = (
         "supervised latent Dirichlet allocation with an ordered response (cumulative logit), an extension of the "
         "logistic model"
@@ -150,6 +151,9 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
     def grade_interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval of the expected grade: lower and upper ends, (n_docs,)."""
         return draw_interval(self.expected(omegas, scales) @ self.grades, level)
+
+    def column_effects(self, change: np.ndarray) -> np.ndarray:
+        return (change @ self.grades)[..., None]
 
     def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
         """Beside the probabilities the expected grade, and the ends of its 90 % interval."""
