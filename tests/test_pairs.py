@@ -1014,6 +1014,7 @@ def answers(model, batch):
             found.append(getattr(model, name)(batch.X, **batch.beside))
     if isinstance(model, SLDAOrdinalClassifier):
         found += [*model.predict_grade_interval(batch.X, **batch.beside), model.predict_grade(batch.X, **batch.beside)]
+        found.append(model.linear_predictor(batch.X, **batch.beside))
     if isinstance(model, SLDARegressor):
         found += model.predict(batch.X, return_std=True, **batch.beside)
     return [*found, model.transform(batch.X)]
