@@ -63,6 +63,7 @@ class Response(ABC):
     score_name: ClassVar[str] = ""  # what `score` returns
     has_probabilities: ClassVar[bool] = False
     title: ClassVar[str] = "supervised latent Dirichlet allocation"  # the name of the model in a paper
+    effect_on: ClassVar[str] = "response"  # what `column_effects` are changes of
     references: ClassVar[tuple[str, ...]] = ()  # of the model, as keys of `report.references`
 
     # y and its columns
@@ -322,6 +323,10 @@ class Response(ABC):
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval of a prediction: lower and upper ends, (n_docs, n_answers)."""
 
+    @abstractmethod
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """Predictions as columns (n_docs,) of a table: "prediction", and numbers that say how sure each is."""
+
     def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The log of the mean density of each y over the draws: (n_docs, R), or (n_docs, 1) for exclusive columns."""
         logs = [self.with_scale(scale).log_density(y, omega) for omega, scale in zip(omegas, scales, strict=True)]
@@ -330,6 +335,11 @@ class Response(ABC):
     def log_score(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How well the predicted mean fits each y, whatever the spread around it."""
         return self.log_predictive(y, omegas, scales)
+
+    def column_effects(self, change: np.ndarray) -> np.ndarray:
+        """Of changes of predictions (..., n_answers) the one that each column of weights is about, (..., R)."""
+        names, columns = list(map(str, self.answers)), enumerate(self.column_names)
+        return change[..., [names.index(name) if name in names else r for r, name in columns]]
 
     def explained(self) -> tuple[list[str], np.ndarray]:
         """The columns of an explanation, and each as a sum of columns of omega: (n_shown, R)."""
