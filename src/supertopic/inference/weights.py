@@ -52,12 +52,7 @@ class PredictionTerms(NamedTuple):
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
-<<<<<<< HEAD
     terms = [topics, *with_covariates(made, beside), intercept(made, scale, made.rate.base)]
-=======
-    terms: list[Term] = [topics, *with_covariates(made, beside)]
-    terms.append(intercept(made, scale, made.rate.base))
->>>>>>> ordinal
     return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, linear={}))
 
 
