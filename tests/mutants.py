@@ -854,7 +854,7 @@ ORDERED = [  # ordered classes and their thresholds
       "ordinal:likelihood"),
     m("kernels/thresholds", "an offset that stays in kappa", "thresholds[j] - offset[d, 0]\n            )\n    return kappa, lam\n\n\n@kernel\ndef mean_coins",
       "thresholds[j]\n            )\n    return kappa, lam\n\n\n@kernel\ndef mean_coins", "ordinal:logistic_model ordinal:exact"),
-    m("kernels/thresholds", "both coins from one stream", "derive(stream, j))", "derive(stream, 0))", "ordinal:exact_c2"),
+    m("kernels/thresholds", "both coins from one stream", "derive(stream, j))", "derive(stream, 0))", "ordinal:moments"),
     m("kernels/thresholds", "sums of classes without weights", "found[n_coins + int(y[d, 0])] += weight[d, 0]",
       "found[n_coins + int(y[d, 0])] += 1.0", "ordinal:drawn_from"),
     m("model/responses/thresholds", "the draw of thresholds without c", "self.c * own[:n] + self.log_prior_of(point)",

@@ -179,6 +179,22 @@ def test_a_draw_depends_on_the_number_of_the_document_only():
     np.testing.assert_array_equal([a[7:] for a in whole], part)
 
 
+def test_draws_have_the_moments_of_independent_coins():
+    """A document of an inner class: lam and kappa are sums over the thresholds below and above it."""
+    n, c, w, offset, omega = 20_000, 2.0, 1.5, 0.6, 0.9
+    response = ordinal(c, THREE)
+    target = make_target(np.full((n, 1), 2.0), np.full((n, 1), w), np.full((n, 1), offset))
+    kappa, lam = (a[:, 0] for a in response.draw(target, np.full((n, 1), omega), make_key(9), 0))
+    h, z = c * w, omega - np.array(THREE[1:])
+    mean = h * np.tanh(z / 2) / (2 * z)
+    variance = h * (np.sinh(z) - z) / (4 * z**3 * np.cosh(z / 2) ** 2)
+    shift = np.array(THREE[1:]) - offset  # one coin shows "above" and the other "below": their halves cancel
+    for found, weight in ((lam, np.ones(2)), (kappa, shift)):
+        spread = (weight**2 * variance).sum()
+        assert abs(found.mean() - weight @ mean) < ERRORS * np.sqrt(spread / n)
+        assert found.var() == pytest.approx(spread, rel=ERRORS * np.sqrt(5.0 / n))
+
+
 class Documents:
     """Sums over documents whose omega is known."""
 
