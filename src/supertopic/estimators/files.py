@@ -14,6 +14,7 @@ from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.lda import LDA
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.estimators.survival import SLDASurvivalRegressor
 from supertopic.model.formula import Formula
 from supertopic.model.seeds import Seeds
 from supertopic.model.terms import expect
@@ -24,7 +25,15 @@ from supertopic.storage.old_files import modern_parameters, modern_posterior
 FORMAT, OLD_FORMAT = 3, 2
 KINDS: dict[str, type[TopicModel]] = {
     kind.__name__: kind
-    for kind in (LDA, SLDAClassifier, SLDAOrdinalClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
+    for kind in (
+        LDA,
+        SLDAClassifier,
+        SLDAOrdinalClassifier,
+        MedLDAClassifier,
+        SLDARegressor,
+        SLDACountRegressor,
+        SLDASurvivalRegressor,
+    )
 }
 OF_TEXTS = ("vectorizer_", "word_vectorizer_")  # of a model that was fitted to texts
 OF_PARTS: dict[str, type[Seeds] | type[Formula]] = {"seeds": Seeds, "formula": Formula}  # parameters with parameters

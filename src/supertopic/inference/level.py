@@ -112,7 +112,7 @@ def match_level(response: Response, target: Target, omega: np.ndarray) -> tuple[
         wanted = response.predictive_offset(response.link((weight * response.level_y(target)).sum(axis=0)))
     known = np.isfinite(wanted) & (weight > 0).any(axis=0) & response.calibrates_mean
     for _ in range(ROUNDS if known.any() else 0):
-        mean = (weight * response.mean(omega + shift).mean(axis=0)).sum(axis=0)
+        mean = (weight * response.mean_of_draws(omega + shift)).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = wanted - response.predictive_offset(response.link(mean))
         step = np.where(known & np.isfinite(step), np.clip(step, -5.0, 5.0), 0.0)

@@ -90,7 +90,7 @@ def make_page(
         "missed": missed_words(posterior, names, 12) if posterior.words else [],
         "evaluation": None if truth is None else evaluate(documents, truth, test, rival),
         "documents": explain_some(documents, texts, truth, names),
-        "numbers": posterior.response.labels is None,
+        "numbers": posterior.response.labels is None and not posterior.response.has_probabilities,
         "scores": not posterior.response.has_probabilities,
     }
     environment = Environment(loader=PackageLoader("supertopic.report"), autoescape=True, trim_blocks=True)
@@ -164,10 +164,7 @@ def describe(documents: NewDocuments, texts: list[str], names: np.ndarray) -> li
     lower, upper = coef, coef
     if len(draws) > 1:
         lower, upper = draw_interval(draws, 0.9)
-        answers = [str(name) for name in posterior.response.answers]
-        change = effects(posterior, 0.1, 0.9)[2]
-        columns = enumerate(posterior.response.column_names)
-        effect = change[:, [answers.index(name) if name in answers else r for r, name in columns]]
+        effect = effects(posterior, 0.1, 0.9)[2][:, [posterior.response.answer_of(r) for r in range(draws.shape[1])]]
     inferred = np.zeros((0, posterior.n_topics))
     if len(texts):
         inferred = mean_topic_shares(posterior, documents.tokens, documents.settings)
@@ -189,16 +186,6 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def true_response(posterior: Posterior, truth: np.ndarray) -> str | None:
-    """The known response of one document, (n,), as a reader knows it; None if it is unknown or there are several."""
-    response = posterior.response
-    if np.isnan(truth).any() or response.kind == "labels":
-        return None
-    if response.labels is not None:
-        return str(response.labels[int(truth.argmax())])
-    return f"{response.offset_in_units(truth)[0]:.4g}" if len(truth) == 1 else None
-
-
 def explain_some(
     documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray
 ) -> list[dict[str, Any]]:
@@ -218,7 +205,7 @@ def explain_some(
         of_topics = explained.topics[:, column]
         found.append({
             "number": int(i), "text": short(texts[i], MOST_LETTERS), "surprising": place < len(chosen),
-            "true": None if truth is None else true_response(documents.posterior, truth[i]),
+            "true": None if truth is None else documents.posterior.response.as_text(truth[i]),
             "column": str(explained.columns[column]),
             "predicted": [[str(name), float(value), float(a), float(b)] for name, value, a, b in sorted(
                 zip(explained.mean_names, explained.mean, *explained.mean_interval, strict=True),

@@ -73,6 +73,16 @@ REFERENCES = {
         {"journal": "Journal of the Royal Statistical Society, Series B", "volume": "42", "number": "2",
          "pages": "109--142"},
     ),
+    "cox1972": Reference(
+        "article", ("Cox, David R.",), "Regression Models and Life-Tables", 1972,
+        {"journal": "Journal of the Royal Statistical Society, Series B", "volume": "34", "number": "2",
+         "pages": "187--220"},
+    ),
+    "singer1993": Reference(
+        "article", ("Singer, Judith D.", "Willett, John B."),
+        "It's About Time: Using Discrete-Time Survival Analysis to Study Duration and the Timing of Events", 1993,
+        {"journal": "Journal of Educational Statistics", "volume": "18", "number": "2", "pages": "155--195"},
+    ),
     "zhu2014": Reference(
         "article", ("Zhu, Jun", "Chen, Ning", "Perkins, Hugh", "Zhang, Bo"),
         "Gibbs Max-margin Topic Models with Data Augmentation", 2014,
