@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ import supertopic
 from supertopic import SLDAClassifier
 from supertopic.command.cells import guess
 from supertopic.command.cli import main
+from supertopic.command.kinds import KINDS, kind_of
 from supertopic.datasets import make_corpus
 
 ROWS = [
@@ -588,3 +590,103 @@ def test_options_are_named_as_they_are(command, tmp_path):
     assert "--test-size is a share from 0 to 1, such as 0.2 for a fifth of the documents, got 20" in command(
         *given, "--test-size", "20", code=1
     )
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """300 short texts with stars from 1 to 4, which rise with a topic, and their names."""
+    corpus = make_corpus(n_docs=300, n_words=60, n_topics=3, eta=[[-5.0, 0.0, 5.0]], random_state=0)
+    latent = corpus.doc_topic @ corpus.eta[0] + np.random.default_rng(0).logistic(size=300)
+    stars = np.digitize(latent, np.quantile(latent, [0.2, 0.5, 0.9]))
+    path = tmp_path_factory.mktemp("reviews") / "reviews.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "stars", "name", "decimal", "lonely"])
+        for row, grade in zip(corpus.X.toarray(), stars.tolist(), strict=True):
+            words = [f"word{chr(97 + w % 26)}{chr(97 + w // 26)}" for w in np.repeat(np.arange(60), row.astype(int))]
+            name = ["bad", "fair", "good", "great"][grade]
+            writer.writerow([" ".join(words), grade + 1, name, f"{grade + 1}.0", 3])
+    return path
+
+
+GRADED = ["--response", "ordinal", "--topics", "3", "--burn-in", "15", "--draws", "5", "--chains", "2"]
+
+
+def test_ordered_classes(command, reviews, tmp_path):
+    model, page = tmp_path / "m", tmp_path / "p.html"
+    fit = ["fit", reviews, "--text", "text", "--label", "name", "-o", model, *GRADED]
+    order = ["--order", "bad,fair, good,great"]
+    found = json.loads(command(*fit, *order, "--test-size", "0.3", "--json", "--report", page))
+    assert found["estimator"] == "SLDAOrdinalClassifier" and found["classes"] == ["bad", "fair", "good", "great"]
+    assert found["base_rate_quadratic_kappa"] == 0 < found["test_quadratic_kappa"]
+    for name in ("log_loss", "mean_absolute_error", "ranked_probability_score"):
+        assert found[f"test_{name}"] < found[f"base_rate_{name}"]
+    assert found["test_accuracy"] > found["base_rate_accuracy"] and found["interval"][0] < found["test_accuracy"]
+    assert [row["class"] for row in found["test_classes"]] == found["classes"]
+    shown = page.read_text(encoding="utf-8")
+    assert "Logistic regression on tf-idf" in shown and "score of higher classes" in shown
+    assert (
+        "happens to the expected grade" in shown and f"score is {found['test_ranked_probability_score']:.3f}" in shown
+    )
+    predict = ["predict", model, reviews, "--text", "text"]
+    rows = list(csv.DictReader(command(*predict, "--keep", "name").splitlines()))
+    names = ["p(bad)", "p(fair)", "p(good)", "p(great)"]
+    assert list(rows[0]) == ["name", "prediction", *names, "grade", "lower", "upper"]
+    for row in rows:
+        p = np.array([float(row[name]) for name in names])
+        assert row["prediction"] == names[p.argmax()][2:-1]
+        assert float(row["grade"]) == pytest.approx(p @ [1, 2, 3, 4], abs=1e-5)
+        assert 1 <= float(row["lower"]) <= float(row["upper"]) <= 4
+    assert "higher" in command("explain", model, "--text", "wordaa wordba wordca")
+    assert "weight" in command("topics", model)
+    command("report", model, reviews, "--text", "text", "--label", "name", "-o", page)
+    update = ["update", model, reviews, "--text", "text", "--label", "name", "-o", model]
+    assert json.loads(command(*update, "--json"))["batches"] == 2
+    assert supertopic.load(model).classes_.tolist() == found["classes"]
+
+
+def test_numbers_have_an_order_of_their_own(command, reviews, tmp_path):
+    """Whole numbers in any type of cell, classes that only the order names, and a class that is new in an update."""
+    model, fit = tmp_path / "m", ["fit", reviews, "--text", "text", "-o", tmp_path / "m", *GRADED, "--json"]
+    found = [json.loads(command(*fit, "--label", column)) for column in ("stars", "decimal")]
+    assert found[0]["classes"] == found[1]["classes"] == [1, 2, 3, 4]
+    assert found[0]["held_out"] == found[1]["held_out"]
+    update = ["update", model, reviews, "--text", "text", "-o", tmp_path / "n", "--json"]
+    assert json.loads(command(*update, "--label", "decimal"))["batches"] == 2
+    assert "knows '1', '2', '3', '4'" in " ".join(command(*update, "--label", "name", code=1).split())
+    skipped = json.loads(command(*update, "--label", "name", "--skip-unknown-classes"))
+    assert skipped["rows_of_unknown_classes"] == 300
+    assert json.loads(command(*fit, "--label", "stars", "--order", "4,3,2.5,2,1"))["classes"] == [4, 3, 2.5, 2, 1]
+    chosen = command("choose", reviews, "--text", "text", "--label", "stars", "--response", "ordinal", "--topics",
+                     "2,3", "--burn-in", "5", "--draws", "4", "--chains", "1")  # fmt: skip
+    assert "supertopic fit" in chosen
+
+
+@pytest.mark.parametrize(
+    ("column", "more", "message"),
+    [
+        ("name", [], "--order gives it, the lowest first"),
+        ("name", ["--order", "bad,fair,good"], "holds 'great', which is not in --order bad,fair,good"),
+        ("stars", ["--order", "1,2,3"], "holds '4', which is not in --order"),
+        ("name", ["--order", "bad,bad"], "two or more different classes"),
+        ("name", ["--order", "bad,,fair,good,great"], "two or more different classes"),
+        ("lonely", [], "one class only (3)"),
+        ("lonely", ["--order", "1,2,3"], "one class only (3)"),
+        ("stars", ["--response", "class", "--order", "1,2,3,4"], "--order does not go with the response 'class'"),
+        ("stars", ["--loss", "hinge"], "--loss hinge does not go with the response 'ordinal'"),
+        ("stars", ["--multiclass", "separate"], "--multiclass separate does not go"),
+        ("text", [], "holds names"),
+    ],
+)
+def test_ordered_classes_that_cannot_be_read(command, reviews, tmp_path, column, more, message):
+    fit = ["fit", reviews, "--text", "text", "--label", column, "-o", tmp_path / "m", *GRADED]
+    assert message in " ".join(command(*fit, *more, code=1).split())
+    assert not (tmp_path / "m").exists()
+
+
+def test_every_kind_of_response_is_known_by_its_fitted_response():
+    fitted = [kind.fitted for kind in KINDS.values()]
+    assert len(set(fitted)) == len(fitted)
+    assert all(kind_of(SimpleNamespace(kind=kind.fitted)) is kind for kind in KINDS.values())
+    with pytest.raises(ValueError, match="knows no responses of the kind 'other'"):
+        kind_of(SimpleNamespace(kind="other"))

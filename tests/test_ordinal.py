@@ -42,13 +42,13 @@ def log_psi(c, thresholds, place=None):
     """c times the log-likelihood; the threshold at a place may be the last axis of the grid."""
 
     def found(y, omega, scale):
-        own = np.broadcast_to(np.array(thresholds, float), (len(omega), len(thresholds))).copy()
-        if place is not None:
-            own[:, place] = np.broadcast_to(scale, (len(omega), 1))[:, 0]
-        above = expit(omega[:, :, None] - own[:, None])  # (G, n_docs, S)
-        ones = np.ones((*above.shape[:2], 1))
-        p = -np.diff(np.concatenate([ones, above, 0 * ones], axis=2), axis=2)
-        return c * np.log(np.take_along_axis(p, y.astype(int)[None, :, None], axis=2)[:, :, 0])
+        logs = []
+        for grade, own in zip(y.astype(int), omega.T, strict=True):
+            ends = [-np.inf, *thresholds, np.inf]
+            if place is not None:
+                ends[place + 1] = scale[:, 0]
+            logs.append(np.log(expit(ends[grade + 1] - own) - expit(ends[grade] - own)))
+        return c * np.array(logs).T
 
     return found
 
@@ -60,14 +60,17 @@ def log_prior(x, below, above=None):
 
 
 THREE = [-0.8, 0.4, 1.9]
-GRID = np.linspace(-0.8, 9.0, 102)[1:]
+GRID = np.linspace(-0.8, 9.0, 46)[1:]
 CASES = [
     ("grades", ordinal(2.0, THREE), log_psi(2.0, THREE), {"offset": OFFSET}),
     ("grades", ordinal(1.0, THREE), log_psi(1.0, THREE), {"covariates": COVARIATE}),
     ("grades and a missing one", ordinal(2.5, [-0.8, 1.1]), log_psi(2.5, [-0.8, 1.1]), {}),
 ]
-FIXED = [(case, response, psi, {"scales": [1.0], "own": lambda s, r=response: r.thresholds,
-                                "drawn": lambda s: np.ones(1)} | more) for case, response, psi, more in CASES]  # fmt: skip
+FIXED = [
+    (case, response, psi, {"scales": [1.0], "own": lambda s, r=response: r.thresholds, "drawn": lambda s: np.ones(1)}
+        | more)
+    for case, response, psi, more in CASES
+]  # fmt: skip
 DRAWN = [
     ("grades and a missing one", ordinal(1.5, [-0.8, 1.1]), log_psi(1.5, [-0.8, 1.1], 1),
         {"scales": GRID, "log_scale": log_prior(GRID, -0.8), "offset": OFFSET,
@@ -75,14 +78,19 @@ DRAWN = [
 ]  # fmt: skip
 
 
+both = pytest.mark.parametrize("sampler", ["collapsed", "drawn"], indirect=True)
+
+
+@both
 @pytest.mark.parametrize(("case", "response", "psi", "more"), FIXED + DRAWN, ids=["c2", "c1", "missing", "drawn"])
 def test_exact_posterior(sampler, monkeypatch, case, response, psi, more):  # noqa: F811
     """The last case draws its upper threshold; the others hold theirs."""
     if len(more["scales"]) == 1:
         monkeypatch.setattr(Ordinal, "drawn", property(lambda self: False))
-    check_exactly(sampler, case, response, psi, ALPHA, more)
+    check_exactly(sampler, case, response, psi, ALPHA, more, n_replicates=2000)
 
 
+@both
 def test_geweke(sampler):  # noqa: F811
     """Draws from the prior have the same moments as a chain that alternates Gibbs steps with new data."""
     alpha, nu2, n_topics, lengths, beta = np.array([0.8, 0.4, 0.6]), 1.5, 3, [4, 1, 7, 3], 0.5
@@ -108,7 +116,7 @@ def test_geweke(sampler):  # noqa: F811
         ])  # fmt: skip
 
     prior, posterior = [], []
-    for _ in range(2500):
+    for _ in range(1800):
         eta = rng.normal(0, np.sqrt(nu2), (1, n_topics))
         upper = fine[min(np.searchsorted(cumulated, rng.random()), len(fine) - 1)]
         response = ordinal(1.0, [-0.5, upper])
@@ -189,27 +197,22 @@ def test_thresholds_are_drawn_from_their_posterior(anchor):
     y[y == 2] = 1.0  # a class without documents
     response, target = ordinal(1.5, THREE, anchor), make_target(y, rng.choice([0.5, 1.0], (12, 1)))
     free = [j for j in range(3) if j != anchor]
-    axis, points, logs = np.linspace(-7, 9, 161), [], []
-    for a in axis:
-        for b in axis:
-            x = np.array(THREE)
-            x[free] = a, b
-            if (np.diff(x) > 0).all():
-                points.append((a, b))
-                p = np.diff(np.concatenate([[0.0], expit(x), [1.0]]))
-                likelihood = [
-                    1.5 * w * log_grade(int(g), o, x)
-                    for g, w, o in zip(y[:, 0], target.weight[:, 0], omega[:, 0], strict=True)
-                ]
-                logs.append(sum(likelihood) + PSEUDO * np.log(p).sum())
-    points, mass = np.array(points), np.exp(np.array(logs) - max(logs))
-    mass /= mass.sum()
+    axis = np.linspace(-7, 9, 161)
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    x = np.tile(THREE, (len(points), 1))
+    x[:, free] = points
+    points, x = (a[(np.diff(x) > 1e-9).all(axis=1)] for a in (points, x))
+    ends = np.hstack([np.full((len(x), 1), -np.inf), x, np.full((len(x), 1), np.inf)])
+    logs = PSEUDO * np.log(np.diff(expit(ends))).sum(axis=1)
+    for g, w, o in zip(y[:, 0].astype(int), target.weight[:, 0], omega[:, 0], strict=True):
+        logs += 1.5 * w * np.log(expit(ends[:, g + 1] - o) - expit(ends[:, g] - o))
+    mass = np.exp(logs - np.logaddexp.reduce(logs))
     draws, now = [], response
-    for i in range(20_000):
+    for i in range(10_000):
         now = now.draw_scale(Documents(target, omega), make_key(2, i))
         draws.append(now.thresholds[free])
     assert now.thresholds[anchor] == THREE[anchor]
-    draws = np.array(draws)[::10]
+    draws = np.array(draws)[::5]
     for power in (1, 2):
         truth = mass @ points**power
         error = (draws**power).std(axis=0) / np.sqrt(len(draws) / 2)
@@ -311,6 +314,16 @@ def test_predictions(model, corpus):
     assert found.figures["mean_absolute_error"] < np.abs(plain.predict(X) - y).mean() + 0.1
 
 
+def test_a_table_of_predictions(model, corpus):
+    X = corpus[0][300:]
+    found = model.predict_table(X)
+    assert list(found) == ["prediction", "p(1)", "p(2)", "p(3)", "p(4)", "grade", "lower", "upper"]
+    np.testing.assert_array_equal(found["prediction"].astype(int), model.predict(X))
+    np.testing.assert_allclose(np.array([found[f"p({i})"] for i in range(1, 5)]).T, model.predict_proba(X))
+    np.testing.assert_allclose(found["grade"], model.predict_grade(X))
+    np.testing.assert_allclose([found["lower"], found["upper"]], model.predict_grade_interval(X))
+
+
 def test_explanations_add_up(model, corpus):
     found = model.explain(corpus[0][300:301])
     total = found.total.sum(axis=0) + sum(found.others.values())
@@ -323,6 +336,10 @@ def test_effects_and_tables(model):
     frame = model.effect_frame()
     assert sorted(frame["column"].unique().tolist()) == [1, 2, 3, 4]
     np.testing.assert_allclose(frame.groupby("topic")["change"].sum(), 0.0, atol=1e-9)
+    change = frame["change"].to_numpy().reshape(3, 4)
+    effect = model.posterior_.response.column_effects(change)
+    np.testing.assert_allclose(effect[:, 0], change @ [1, 2, 3, 4])
+    assert effect[model.coef_[0].argmax(), 0] > 0 > effect[model.coef_[0].argmin(), 0]
     assert "threshold between any two classes" in model.methods_text()
     assert (
         "percentage points" in str(model.summary_table()) and "higher" in model.coefficient_frame()["column"].tolist()

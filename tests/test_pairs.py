@@ -1076,7 +1076,9 @@ def check_jobs(case, batches, model, other, monkeypatch, folder):
     assert_same(two.posterior_, model.posterior_, without=("timings", "cross_fitted"))
     for a, b in zip(answers(model, other), answers(two, other), strict=True):
         assert_same(a, b)
-    (losses, score, *_), (again, same, *_) = (m.evaluate(other.X, other.known_y(), **other.beside) for m in (model, two))
+    (losses, score, *_), (again, same, *_) = (
+        m.evaluate(other.X, other.known_y(), **other.beside) for m in (model, two)
+    )
     assert_same(losses, again)
     assert score == same
 

@@ -1,13 +1,16 @@
 """From the cells of a table to y: what kind of response a column holds, and its values."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.model.responses.values import is_unknown
+
 FEW = 20  # whole numbers with at most this many different values are taken for classes
+SHOWN = 8  # names in a message
 YEARS = 1000, 2100  # what numbers that look like years are between
 # share of the cells that may be different from each other, in a small table and in a large one; above, they are ids
 MOST_DIFFERENT, MOST_OF_MANY, MANY = 0.9, 0.5, 1000
@@ -16,19 +19,25 @@ MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be 
 
 
 class Column(NamedTuple):
-    """A column of the table as a response."""
+    """A column of the table, or several, as a response."""
 
-    response: str  # "class", "labels", "rating" or "count"
-    why: str
-    y: np.ndarray  # (n_docs,), or (n_docs, n_labels)
-    known: np.ndarray  # (n_docs,) bool
-    names: list[str]  # of the labels
-    n_missing: int  # cells with a word that means unknown
+    y: np.ndarray  # (n_docs,), or (n_docs, n)
+    names: Sequence[str] = ()  # of the columns of y, if they have names
+    n_missing: int = 0  # cells with a word that means unknown
+    options: Mapping[str, Any] = {}  # what the estimator has to know of it
+    response: str = ""  # the name of its kind
+    why: str = ""
+
+    @property
+    def known(self) -> np.ndarray:
+        """The documents whose response is known, (n_docs,) bool."""
+        unknown = is_unknown(self.y, None).reshape(len(self.y), -1)
+        return np.asarray(~unknown.all(axis=1))
 
     @property
     def target(self) -> Any:
         """y as estimators take it: labels have names."""
-        return NamedColumns(self.y, self.names) if self.names else self.y
+        return NamedColumns(self.y, list(self.names)) if self.names else self.y
 
 
 @dataclass(frozen=True)
@@ -48,19 +57,10 @@ class NamedColumns:
         return NamedColumns(self.values[rows], self.columns)
 
 
-def read_response(cells: list, response: str, separator: str, missing: Sequence[str] = ("NA",)) -> Column:
-    """The response that is asked for, or with "auto" the one that the cells look like; `missing` words are unknown."""
+def without(cells: list, missing: Sequence[str]) -> tuple[list, int]:
+    """The cells, None where one holds a word that means unknown, and how many do."""
     unknown = [isinstance(cell, str) and cell.strip() in missing for cell in cells]
-    cells = [None if gone else cell for cell, gone in zip(cells, unknown, strict=True)]
-    response, why = guess(cells, separator) if response == "auto" else (str(response), "asked for")
-    names: list[str] = []
-    if response == "labels":
-        y, names = as_labels(cells, separator)
-    elif response == "class":
-        y = as_classes(cells)
-    else:
-        y = as_numbers(cells, "the response", f"--response {response}")
-    return Column(response, why, y, np.array([cell is not None for cell in cells]), names, sum(unknown))
+    return [None if gone else cell for cell, gone in zip(cells, unknown, strict=True)], sum(unknown)
 
 
 def guess(cells: list, separator: str) -> tuple[str, str]:
@@ -146,6 +146,50 @@ def as_classes(cells: list) -> np.ndarray:
     if all(cell is None or (isinstance(cell, str) and WHOLE.fullmatch(cell)) for cell in cells):
         cells = [None if cell is None else int(cell) for cell in cells]
     return np.array(cells, dtype=object)
+
+
+def as_grades(cells: list, order: str | None, label: str) -> tuple[np.ndarray, list[Any]]:
+    """Ordered classes as an object array, None where the cell is empty, and the classes, the lowest first."""
+    if any(isinstance(cell, list) for cell in cells):
+        raise ValueError("The cells are lists; ordered classes are one for each document.")
+    names = [None if cell is None else grade_name(cell) for cell in cells]
+    there = list(dict.fromkeys(name for name in names if name is not None))
+    if order is not None:
+        given = [grade_name(part) for part in order.split(",")]
+        if len(given) < 2 or len(set(given)) < len(given) or "" in given:
+            raise ValueError(
+                "--order lists two or more different classes, the lowest first, with commas between them, got "
+                f"{order!r}."
+            )
+    elif any(as_number(name) is None for name in there):
+        shown = ", ".join(repr(name[:40]) for name in there[:SHOWN])
+        raise ValueError(
+            f"The column {label!r} holds names, whose order is not known: --order gives it, the lowest first. There "
+            f"are {shown}{' ...' if len(there) > SHOWN else '.'}"
+        )
+    else:
+        given = sorted(there, key=float)
+    for row, name in enumerate(names, 1):
+        if name is not None and name not in given:
+            raise ValueError(
+                f"Row {row} of {label!r} holds {name[:40]!r}, which is not in --order {order}. If it means unknown, "
+                "--missing names it."
+            )
+    numbers = all(as_number(name) is not None for name in given)
+    values = {name: as_grade(name) if numbers else name for name in given}
+    return np.array([None if name is None else values[name] for name in names], dtype=object), list(values.values())
+
+
+def grade_name(cell: Any) -> str:
+    """How an ordered class is written, whatever kind of cell it is in: 3 and 3.0 are the same."""
+    number = as_number(cell)
+    return str(cell).strip() if number is None else str(as_grade(number))
+
+
+def as_grade(number: float | str) -> int | float:
+    """A number, as a whole one if it is one."""
+    number = float(number)
+    return int(number) if number == int(number) else number
 
 
 def as_labels(cells: list, separator: str) -> tuple[np.ndarray, list[str]]:

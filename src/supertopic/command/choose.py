@@ -4,16 +4,18 @@ import json
 from typing import Any
 
 from supertopic.command import options as opt
-from supertopic.command.cells import as_whole, read_response
-from supertopic.command.models import make_model, make_vectorizer, make_word_vectorizer
+from supertopic.command.cells import as_whole
+from supertopic.command.kinds import Asked, make_model, read_response
+from supertopic.command.models import make_vectorizer, make_word_vectorizer
 from supertopic.command.steps import Table, out, plain_warnings
 from supertopic.estimators.choose import choose_topics
 
 
 def choose(
     data: opt.Data, text: opt.Text, label: opt.Label, topics: opt.TopicNumbers = "5,10,20,40,80",
-    response: opt.Response = opt.Kind.auto, separator: opt.Separator = ";", words: opt.Words = True,
-    test_size: opt.TestSize = 0.2, burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
+    response: opt.Response = opt.AUTO, order: opt.Grades = None, separator: opt.Separator = ";",
+    words: opt.Words = True, test_size: opt.TestSize = 0.2, burn_in: opt.BurnIn = "20", draws: opt.Draws = 10,
+    chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
     word_ngrams: opt.WordNgrams = 2, token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None,
     seed: opt.Seed = 0, jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
@@ -27,11 +29,12 @@ def choose(
     except ValueError:
         raise ValueError(f"--topics must be whole numbers with commas between them, got {topics!r}.") from None
     table = Table(data)
-    column = read_response(table[label], response, separator)
+    asked = Asked(label, separator, order=order)
+    column = read_response(table.__getitem__, response, asked)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     options: dict[str, Any] = {"n_jobs": jobs, "words": direct}
     options["vectorizer"] = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
-    model = make_model(column.response, "logistic", "shared", False, None, options)
+    model = make_model(column, asked, options)
     with plain_warnings():
         found = choose_topics(
             model, table.texts(text), column.y, numbers, test_size=test_size, burn_in=as_whole(burn_in),

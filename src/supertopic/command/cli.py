@@ -19,7 +19,8 @@ import supertopic
 from supertopic.command import options as opt
 from supertopic.command.choose import choose
 from supertopic.command.fit import fit
-from supertopic.command.models import known_response, need_response, read_beside
+from supertopic.command.kinds import Asked, kind_of
+from supertopic.command.models import need_response, read_beside
 from supertopic.command.predict import explain, predict
 from supertopic.command.show import show_model, topic_table
 from supertopic.command.steps import Table, err, load, note, out, use_utf8, write_page
@@ -103,7 +104,7 @@ def report(
     table, response, y = Table(data), need_response(estimator).posterior_.response, None
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
     if label:
-        y, n_strange = known_response(response, table[label], label, ";", skip_unknown=True)
+        y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label))
         if n_strange:
             note(f"{n_strange:,} rows have a class that the model does not know; they are not evaluated.")
     title = title or f"{model.stem}: {data.stem}"

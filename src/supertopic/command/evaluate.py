@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, log_loss, precision_recall_fscore_support, r2_score
 from sklearn.pipeline import make_pipeline
 
-from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.evaluate import wilson
 
 RESAMPLES = 500
@@ -21,16 +20,9 @@ def class_scores(model: Any, X: Any, beside: dict[str, Any]) -> np.ndarray:
     return verb(X, **beside).reshape(len(X), -1)
 
 
-def evaluate_model(model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]) -> dict[str, Any]:
-    """Figures for held-out documents; the base rate is that of the known training responses."""
-    response = model.posterior_.response
-    if isinstance(response, ClassResponse):
-        return evaluate_classes(response, class_scores(model, X, beside), y, train_y)
-    return evaluate_numbers(model.predict(X, **beside), y, train_y)
-
-
-def evaluate_classes(response: ClassResponse, scores: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:
-    """Accuracy of classes or F1 of labels, log-loss, and figures for each class."""
+def evaluate_classes(model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]) -> dict[str, Any]:
+    """Accuracy of classes or F1 of labels, log-loss, and figures for each class; and the same for the base rate."""
+    response, scores = model.posterior_.response, class_scores(model, X, beside)
     labels, classes = response.multilabel, response.classes
     truth = y.astype(bool) if labels else y[:, None] == classes  # (n_docs, n_classes)
     base = np.mean(train_y if labels else train_y[:, None] == classes, axis=0)
@@ -54,6 +46,17 @@ def evaluate_classes(response: ClassResponse, scores: np.ndarray, y: np.ndarray,
     rows = zip(response.labels, *(figure.tolist() for figure in figures), strict=True)
     keys = ("class", "precision", "recall", "f1", "documents")
     return facts | {"test_classes": [dict(zip(keys, row, strict=True)) for row in rows]}
+
+
+def evaluate_grades(model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]) -> dict[str, Any]:
+    """The same for ordered classes, and how far predictions are away in their order."""
+    response, facts = model.posterior_.response, evaluate_classes(model, X, y, train_y, beside)
+    truth = response.truth(y, len(y))
+    base = np.tile(response.truth(train_y, len(train_y)).mean(axis=0), (len(y), 1))
+    found = {"test": model.evaluate(X, y, **beside).figures, "base_rate": response.figures(truth, base)}
+    for name in ("quadratic_kappa", "mean_absolute_error", "ranked_probability_score"):
+        facts |= {f"{whose}_{name}": figures[name] for whose, figures in found.items()}
+    return facts | {"test_classes": facts.pop("test_classes")}
 
 
 def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:

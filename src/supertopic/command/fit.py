@@ -11,9 +11,10 @@ from rich.markup import escape
 from sklearn.model_selection import train_test_split
 
 from supertopic.command import options as opt
-from supertopic.command.cells import Column, as_number, as_whole, read_response
-from supertopic.command.evaluate import evaluate_logistic, evaluate_model
-from supertopic.command.models import formula_columns, make_model, make_vectorizer, make_word_vectorizer, read_priors
+from supertopic.command.cells import Column, as_number, as_whole
+from supertopic.command.evaluate import evaluate_logistic
+from supertopic.command.kinds import KINDS, Asked, ResponseKind, make_model, read_response, response_columns
+from supertopic.command.models import formula_columns, make_vectorizer, make_word_vectorizer, read_priors
 from supertopic.command.show import MISSED, class_table, show_facts, show_model
 from supertopic.command.steps import err, note, out, plain_warnings, read_numbers, save_somewhere, write_page
 from supertopic.command.texts import ManyFiles, OneTable, is_many, open_texts
@@ -24,7 +25,7 @@ from supertopic.report.summary import describe_covariates, describe_topics, miss
 
 def fit(
     context: typer.Context, data: opt.Data, text: opt.Text, label: opt.Label, output: opt.ModelFile,
-    response: opt.Response = opt.Kind.auto, n_topics: opt.NTopics = 20, c: opt.C = None,
+    response: opt.Response = opt.AUTO, order: opt.Grades = None, n_topics: opt.NTopics = 20, c: opt.C = None,
     loss: opt.Loss = opt.LossName.logistic, multiclass: opt.Multiclass = opt.MulticlassName.shared,
     balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
     weight: opt.Weight = None, exposure: opt.Exposure = None, covariate: opt.Covariate = None,
@@ -56,9 +57,11 @@ def fit(
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     columns = covariate or ([] if formula is None else formula_columns(formula))
-    names = [label, *filter(None, (weight, exposure, groups)), *columns]
+    unknown = ["NA"] if missing is None else missing
+    asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order)
+    names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups)), *columns]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
-    column = read_response(source.cells(label), response, separator, ["NA"] if missing is None else missing)
+    column = read_response(source.cells, response, asked)
     beside = read_numbers(source.cells, weight, exposure, {name: name for name in columns}, groups=groups)
     documents = Documents(source, column, beside, *split(column, test_size, seed))
     share = as_number(held_out)
@@ -70,7 +73,7 @@ def fit(
         "n_jobs": jobs, "device": str(device), "engine": engine, "verbose": err.is_terminal and not as_json,
     }  # fmt: skip
     options |= read_priors(seeds, seed_strength, prior, prior_weights, discount) | ({} if c is None else {"c": c})
-    model = make_model(column.response, loss, multiclass, balanced, exposure, options)
+    model = make_model(column, asked, options)
     if not as_json:
         show_column(column, missing is None)
     facts = learn(model, documents, checkpoint)
@@ -91,6 +94,10 @@ class Documents(NamedTuple):
     train: np.ndarray
     test: np.ndarray  # may be empty
 
+    @property
+    def kind(self) -> ResponseKind:
+        return KINDS[self.column.response]
+
     def known_beside(self, rows: np.ndarray) -> dict[str, Any]:
         """The numbers that predictions of some documents need."""
         return {name: values[rows] for name, values in self.beside.items() if name != "sample_weight"}
@@ -99,14 +106,14 @@ class Documents(NamedTuple):
         """How well the test documents are predicted."""
         X, known = self.source.texts[self.test], self.train[self.column.known[self.train]]
         y = self.column.y
-        return evaluate_model(model, X, y[self.test], y[known], self.known_beside(self.test))
+        return self.kind.evaluate(model, X, y[self.test], y[known], self.known_beside(self.test))
 
     def write_page(self, model: Supervised, path: Path, title: str) -> None:
         """The page of the test documents, or of all documents if there are none."""
         tested, rival, texts = len(self.test) > 0, None, self.source.texts
         rows = self.test if tested else self.train
         y = self.column.y[rows]
-        if tested and self.column.response == "class":
+        if tested and self.kind.one_class:
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
             y = np.where(np.isin(y, classes), y, None)
@@ -120,7 +127,7 @@ def split(column: Column, share: float, seed: int) -> tuple[np.ndarray, np.ndarr
     if not share:
         return everything, np.zeros(0, int)
     known = np.flatnonzero(column.known)
-    classes = column.y[known].astype(str) if column.response == "class" else None
+    classes = column.y[known].astype(str) if KINDS[column.response].one_class else None
     if classes is not None:
         sizes, n_test = np.unique(classes, return_counts=True)[1], round(share * len(known))
         classes = classes if sizes.min() >= 2 and len(sizes) <= min(n_test, len(known) - n_test) else None

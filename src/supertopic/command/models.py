@@ -1,48 +1,20 @@
-"""The estimator and the vectorizer that the options ask for, and columns as a fitted model needs them."""
+"""The vectorizers and priors that the options ask for, and columns as a fitted model needs them."""
 
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic.command.cells import as_number, as_numbers, indicators, split_labels
+from supertopic.command.cells import as_number
 from supertopic.command.steps import Table, load, read_numbers
 from supertopic.corpus.frames import NUMBER
 from supertopic.estimators.base import TopicModel
-from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
-from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.texts import ANY_WORD, NOT_IN_TOPICS, TOPIC_WORD
 from supertopic.model.formula import Formula
 from supertopic.model.priors import Prior
-from supertopic.model.responses import NegativeBinomial, Response
+from supertopic.model.responses import NegativeBinomial
 from supertopic.model.seeds import Seeds
-
-MISSING = ("", "NA")  # cells of a class that are unknown
-MANY = 8  # classes that a message names
-
-
-def make_model(
-    response: str, loss: str, multiclass: str, balanced: bool, exposure: str | None, options: dict[str, Any]
-) -> Supervised:
-    """The estimator for a response; options that it cannot use are refused."""
-    classes = response in ("class", "labels")
-    for wrong, name in (
-        (loss == "hinge" and not classes, "--loss hinge"),
-        (multiclass != "shared" and (not classes or loss == "hinge"), f"--multiclass {multiclass}"),
-        (multiclass == "stick_breaking" and response != "class", f"--multiclass {multiclass}"),
-        (balanced and not classes, "--balanced"),
-        (exposure is not None and response != "count", "--exposure"),
-    ):
-        if wrong:
-            raise ValueError(f"{name} does not go with the response {str(response)!r} and the loss {str(loss)!r}.")
-    if not classes:
-        return SLDARegressor(**options) if response == "rating" else SLDACountRegressor(**options)
-    options = options | {"class_weight": "balanced" if balanced else None}
-    if loss == "hinge":
-        return MedLDAClassifier(**options)
-    return SLDAClassifier(multiclass=str(multiclass), **options)
 
 
 def make_word_vectorizer(min_df: int, ngrams: int, token_pattern: str) -> CountVectorizer:
@@ -141,30 +113,3 @@ def with_names(kinds: dict[str, str], given: list[str]) -> dict[str, str]:
             f"--covariate is given {len(given)} times, but the model has {len(kinds)} covariates: {names}."
         )
     return dict(zip(kinds, given, strict=True))
-
-
-def known_response(
-    response: Response, cells: list[Any], label: str, separator: str, skip_unknown: bool
-) -> tuple[np.ndarray, int]:
-    """The cells as y of a fitted response, and the number of rows with a class that it does not have.
-
-    Such rows are refused, or their response is unknown if they are to be skipped.
-    """
-    if response.labels is None:
-        return as_numbers(cells, label, "the response"), 0
-    known, multilabel = {str(value): value for value in response.labels}, response.kind == "labels"
-    if multilabel:
-        rows = [split_labels(cell, separator) for cell in cells]
-    else:
-        rows = [None if cell is None or str(cell) in MISSING else {str(cell)} for cell in cells]
-    strange = [row - known.keys() for row in rows if row and row - known.keys()]
-    if strange and not skip_unknown:
-        more = f" and {len(known) - MANY} more" if len(known) > MANY else ""
-        raise ValueError(
-            f"{len(strange):,} of {len(cells):,} rows have a class that the model does not know, such as "
-            f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(known)[:MANY]))}{more}. --skip-unknown-classes "
-            "uses their texts alone. To add a class, fit documents of all classes with --prior and this model."
-        )
-    if multilabel:
-        return indicators(rows, known), len(strange)
-    return np.array([known.get(min(row)) if row else None for row in rows], dtype=object), len(strange)

@@ -6,10 +6,12 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from supertopic.command.kinds import KINDS
 from supertopic.command.steps import check_place, check_share
 from supertopic.estimators.texts import TOPIC_WORD
 
-Kind = StrEnum("Kind", ["auto", "class", "labels", "rating", "count"])
+Kind = StrEnum("Kind", ["auto", *KINDS])  # type: ignore[misc]
+AUTO = Kind("auto")
 LossName = StrEnum("LossName", ["logistic", "hinge"])
 MulticlassName = StrEnum("MulticlassName", ["shared", "separate", "stick_breaking"])
 PriorityName = StrEnum("PriorityName", ["prediction", "topics"])
@@ -18,8 +20,9 @@ DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
 WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
 TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
-RESPONSE = "What the response is: class, labels, rating or count; auto looks at the column."
+RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
+GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers need no order."
 LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, which is max-margin."
 MULTICLASS = "For three classes or more: shared or separate topics, or stick_breaking."
 SEEDS = "A table of seed words for topics, with the columns topic and word, and optionally class."
@@ -38,6 +41,7 @@ SkipUnknown = Annotated[
     bool, Option("--skip-unknown-classes", help="Learn from the text alone where the model does not know the class.")
 ]
 Response = Annotated[Kind, Option(metavar="KIND", help=RESPONSE)]
+Grades = Annotated[str | None, Option("--order", help=GRADES)]
 Separator = Annotated[str, Option(help="What separates the labels in one cell.")]
 Missing = Annotated[list[str] | None, Option(help=MISSING, show_default="NA")]
 Weight = Annotated[str | None, Option(help="The column with the weight of each document.")]

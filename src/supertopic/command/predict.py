@@ -12,7 +12,6 @@ import numpy as np
 from rich.markup import escape
 
 from supertopic.command import options as opt
-from supertopic.command.evaluate import class_scores
 from supertopic.command.models import covariate_kinds, need_response, read_beside, with_names
 from supertopic.command.steps import Table, check_place, load, note, out
 from supertopic.command.texts import is_many
@@ -20,7 +19,6 @@ from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
 from supertopic.estimators.base import TopicModel
-from supertopic.model.responses.classes import ClassResponse
 
 Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last the predictions; and numbers
 
@@ -32,8 +30,9 @@ def predict(
 ) -> None:  # fmt: skip
     """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
 
-    Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ratings with a standard
-    deviation, counts with the ends of a 90 % interval.
+    Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ordered classes also
+    with the expected grade and the ends of its 90 % interval, ratings with a standard deviation, counts with the ends
+    of a 90 % interval.
     """
     many = is_many(data)
     if many and output is None:
@@ -49,7 +48,8 @@ def predict(
         beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
         X = table.texts(text)
         note_empty(estimator, X, path)
-        predicted, numbers = answers(estimator, X, beside)
+        numbers = need_response(estimator).predict_table(X, **beside)
+        predicted = numbers.pop("prediction").tolist()
         if shares:
             numbers |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
         for name in kept:
@@ -76,25 +76,6 @@ def note_empty(model: TopicModel, texts: np.ndarray, path: Path) -> None:
             f"{n_empty:,} of {len(texts):,} texts of {escape(str(path))} have no word that the model knows; they get "
             "the prediction of an empty text."
         )
-
-
-def answers(model: Any, X: Any, beside: dict[str, Any]) -> tuple[list[Any], dict[str, np.ndarray]]:
-    """The predictions, and columns of numbers that say how sure they are."""
-    response = need_response(model).posterior_.response
-    if response.kind == "rating":
-        mean, std = model.predict(X, return_std=True, **beside)
-        return mean.tolist(), {"std": std}
-    if response.kind == "count":
-        lower, upper = model.predict_interval(X, 0.9, **beside)
-        return model.predict(X, **beside).tolist(), {"lower": lower, "upper": upper}
-    assert isinstance(response, ClassResponse)
-    scores, names = class_scores(model, X, beside), response.labels
-    chosen, what = response.chosen(scores), "p" if response.has_probabilities else "score"
-    if response.multilabel:
-        predicted = [[names[i] for i in np.flatnonzero(row)] for row in chosen]
-    else:
-        predicted = [names[i] for i in chosen]
-    return predicted, {f"{what}({name})": column for name, column in zip(response.answers, scores.T, strict=True)}
 
 
 def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: Path | None, as_json: bool) -> None:

@@ -3,7 +3,8 @@
 import json
 
 from supertopic.command import options as opt
-from supertopic.command.models import known_response, read_beside
+from supertopic.command.kinds import Asked, kind_of
+from supertopic.command.models import read_beside
 from supertopic.command.predict import count_empty
 from supertopic.command.show import show_facts
 from supertopic.command.steps import Table, err, load, plain_warnings, save_somewhere
@@ -25,7 +26,9 @@ def update(
     beside = read_beside(estimator, model, table, exposure, covariate, weight, groups)
     y, n_strange = None, 0
     if label:
-        y, n_strange = known_response(response, table[label], label, separator, skip_unknown_classes)
+        y, n_strange = kind_of(response).known(
+            response, table.__getitem__, Asked(label, separator), skip_unknown_classes
+        )
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     texts = table.texts(text)
     with plain_warnings():

@@ -143,6 +143,25 @@ class Supervised(TopicModel):
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The interval of each prediction: lower and upper ends."""
 
+    def predict_table(self, X: ArrayLike, **beside: Any) -> dict[str, np.ndarray]:
+        """Predictions as columns of a table, which say how sure each is: pandas.DataFrame takes them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_words), or texts
+            Documents.
+        **beside
+            covariates, exposure, features and groups of the documents, as for `predict`.
+
+        Returns
+        -------
+        dict
+            "prediction", and columns beside it. Classes and labels have the probability of each, or its score
+            (MedLDAClassifier); ordered classes also the expected "grade" and the ends of its 90 % interval; ratings
+            have a standard deviation, "std"; counts the ends of a 90 % interval, "lower" and "upper".
+        """
+        return self._new(X, **beside).predictions()
+
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
         exposure: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,

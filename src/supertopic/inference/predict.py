@@ -136,7 +136,7 @@ class NewDocuments(SampledDocuments):
         return total
 
     def summarise(self, summary: Summary) -> Any:
-        """What follows from draws of omega: an array, or a tuple of some, over the documents.
+        """What follows from draws of omega: an array, or a tuple or a dict of some, over the documents.
 
         `summary` gets omega (n_draws, n_docs, R) of all chains, in which shares of topics are drawn as the weights are,
         so that it contains what is unknown of a document; the response's own parameter (n_draws, S); and which
@@ -152,6 +152,8 @@ class NewDocuments(SampledDocuments):
         found = each(lambda i: work(parts[i]), len(parts), n_threads, threading.Event())
         if isinstance(found[0], tuple):
             return tuple(map(np.concatenate, zip(*found, strict=True)))
+        if isinstance(found[0], dict):
+            return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
         return np.concatenate(found)
 
     def expected(self) -> np.ndarray:
@@ -163,6 +165,11 @@ class NewDocuments(SampledDocuments):
         """The interval of each prediction: lower and upper ends, (n_docs, n_answers)."""
         response = self.posterior.response.plain()
         return self.summarise(lambda omegas, scales, _: response.interval(omegas, scales, level))
+
+    def predictions(self) -> dict[str, np.ndarray]:
+        """Predictions as columns of a table, (n_docs,) each."""
+        response = self.posterior.response.plain()
+        return self.summarise(lambda omegas, scales, _: response.predictions(omegas, scales))
 
     def doubt(self) -> np.ndarray:
         """How unsure each prediction is, (n_docs,)."""

@@ -52,7 +52,7 @@ class PredictionTerms(NamedTuple):
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
     """The chains' own weights, and the base rate as the level."""
     topics, beside, scale = made.raw
-    terms = [topics, *with_covariates(made, beside)]
+    terms: list[Term] = [topics, *with_covariates(made, beside)]
     terms.append(intercept(made, scale, made.rate.base))
     return PredictionTerms(tuple(terms), scale, {"documents": 0}, carry_over(made, scale, linear={}))
 

@@ -4,8 +4,8 @@ Coin j shows whether omega is above threshold j, with probability sigmoid(omega 
 has, and what they show, depends on its response:
 
 - CUMULATIVE (ordered classes, y is the number of the class): P(class > j) = sigmoid(omega - threshold_j). The
-  probability of an inner class factorises, sigmoid(a) - sigmoid(b) = sigmoid(a) sigmoid(-b) (1 - exp(b - a)): a document
-  has the coins at both ends of its class, and a factor that depends on their distance, but not on omega.
+  probability of an inner class factorises, sigmoid(a) - sigmoid(b) = sigmoid(a) sigmoid(-b) (1 - exp(b - a)): a
+  document has the coins at both ends of its class, and a factor that depends on their distance, but not on omega.
 - SEQUENTIAL (time, y is the number of periods that passed, plus 1/2 if the event came in the next one): a document has
   the coin of each period that it lived to see, and only the event is "above".
 

@@ -47,7 +47,18 @@ def evaluate(
     assert isinstance(response, ClassResponse)
     if response.multilabel or not response.has_probabilities:
         return found | {"accuracy": float(response.right(truth, expected).all(axis=1).mean()), "kind": "score"}
+    found["figures"] = more_figures(response, truth, expected)
     return found | evaluate_classes(expected, truth.argmax(axis=1), [str(name) for name in response.labels])
+
+
+def more_figures(response: ClassResponse, truth: np.ndarray, expected: np.ndarray) -> dict[str, tuple[float, float]]:
+    """Measures that only some responses have, such as ordered classes, beside those of the base rate."""
+    base = response.figures(truth, np.broadcast_to(truth.mean(axis=0), expected.shape))
+    return {
+        name.replace("_", " "): (value, base[name])
+        for name, value in response.figures(truth, expected).items()
+        if name not in ("accuracy", "log_loss")
+    }
 
 
 def evaluate_classes(p: np.ndarray, truth: np.ndarray, names: list[str]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def make_page(
         "evaluation": None if truth is None else evaluate(documents, truth, test, rival),
         "documents": explain_some(documents, texts, truth, names),
         "numbers": posterior.response.labels is None and not posterior.response.has_probabilities,
-        "scores": not posterior.response.has_probabilities,
+        "effect_on": posterior.response.effect_on,
     }
     environment = Environment(loader=PackageLoader("supertopic.report"), autoescape=True, trim_blocks=True)
     environment.filters["signed"] = lambda x: f"{x:+.2f}"
@@ -164,7 +164,7 @@ def describe(documents: NewDocuments, texts: list[str], names: np.ndarray) -> li
     lower, upper = coef, coef
     if len(draws) > 1:
         lower, upper = draw_interval(draws, 0.9)
-        effect = effects(posterior, 0.1, 0.9)[2][:, [posterior.response.answer_of(r) for r in range(draws.shape[1])]]
+        effect = posterior.response.column_effects(effects(posterior, 0.1, 0.9)[2])
     inferred = np.zeros((0, posterior.n_topics))
     if len(texts):
         inferred = mean_topic_shares(posterior, documents.tokens, documents.settings)

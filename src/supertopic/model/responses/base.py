@@ -318,6 +318,10 @@ class Response(Display):
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The interval of a prediction: lower and upper ends, (n_docs, n_answers)."""
 
+    @abstractmethod
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """Predictions as columns (n_docs,) of a table: "prediction", and numbers that say how sure each is."""
+
     def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The log of the mean density of each y over the draws: (n_docs, R), or (n_docs, 1) for exclusive columns."""
         logs = [self.with_scale(scale).log_density(y, omega) for omega, scale in zip(omegas, scales, strict=True)]

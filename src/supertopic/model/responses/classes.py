@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from supertopic.corpus.source import Target, make_target
-from supertopic.model.responses.averages import draw_interval
+from supertopic.model.responses.averages import average, draw_interval
 from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.responses.values import MOST, check_columns, is_unknown, plain_value, without_na
 
@@ -38,6 +38,7 @@ class ClassResponse(Response):
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel")
     score_name: ClassVar[str] = "accuracy"
+    effect_on: ClassVar[str] = "score"
     seed_spread: ClassVar[float] = 0.1
 
     @property
@@ -242,6 +243,16 @@ class ClassResponse(Response):
 
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         return draw_interval(self.expected(omegas, scales), level)
+
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """The class, or a list of labels, and the probability (or the score) of each."""
+        scores, names = average(self.expected(omegas, scales)), self.labels
+        chosen, what = self.chosen(scores), "p" if self.has_probabilities else "score"
+        found = np.empty(len(chosen), object)  # a row of labels is a cell, too
+        for d, own in enumerate(chosen):
+            found[d] = [names[i] for i in np.flatnonzero(own)] if self.multilabel else names[own]
+        columns = zip(self.answers, scores.T, strict=True)
+        return {"prediction": found} | {f"{what}({name})": column for name, column in columns}
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """Columns of 0 and 1, one for each class or label; NaN where y is unknown."""

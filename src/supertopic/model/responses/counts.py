@@ -162,6 +162,12 @@ class NegativeBinomial(KernelResponse, NumberResponse):
             self, shape=np.where(carried, shape, self.shape), rate=np.where(carried, shape / mean, self.rate)
         )
 
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """The mean, and the ends of the 90 % interval of a new count."""
+        lower, upper = self.interval(omegas, scales, 0.9)
+        mean = average(self.expected(omegas, scales))
+        return self.named({"prediction": mean, "lower": lower, "upper": upper})
+
     def draw_scale(self, sums: Sums, key: np.uint64) -> "NegativeBinomial":
         if not self.drawn:
             return self

@@ -1,7 +1,7 @@
 """How a response is shown to readers: in tables, in texts, beside a document."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from supertopic.model.responses.values import without_na
 
 class Display(ABC):
     """What tables and texts show of a response; numbers are shown as they are."""
+
+    effect_on: ClassVar[str] = "response"  # what `column_effects` are changes of
 
     @property
     @abstractmethod
@@ -25,10 +27,10 @@ class Display(ABC):
         """A constant of omega (..., R) in the units of y."""
         return offset
 
-    def answer_of(self, r: int) -> int:
-        """The number of the answer that a column of weights is about."""
-        answers, name = [str(answer) for answer in self.answers], self.column_names[r]
-        return answers.index(name) if name in answers else r
+    def column_effects(self, change: np.ndarray) -> np.ndarray:
+        """Of changes of predictions (..., n_answers) the one that each column of weights is about, (..., R)."""
+        names, columns = list(map(str, self.answers)), enumerate(self.column_names)
+        return change[..., [names.index(name) if name in names else r for r, name in columns]]
 
     def predicted(self, expected: np.ndarray) -> list[Any]:
         """What a reader is shown of predictions (n_docs, n_answers), an entry for each document."""

@@ -43,4 +43,4 @@ class NoResponse(OneLam):
     def refuse(self, *_: Any) -> Any:
         raise AttributeError("The model has no response that topics could explain or predict.")
 
-    expected = interval = truth = draw_losses = loss = score = surprise = doubt = refuse  # type: ignore[assignment]
+    expected = interval = predictions = truth = draw_losses = loss = score = surprise = doubt = refuse  # type: ignore[assignment]

@@ -157,6 +157,21 @@ class NumberResponse(Response):
         centre = average(means)
         return self.unit * np.sqrt(average([(mean - centre) ** 2 for mean in means]) + inside)
 
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """The mean, and the standard deviation of a new number."""
+        mean = average(self.expected(omegas, scales))
+        return self.named({"prediction": mean, "std": self.standard_deviation(omegas, scales)})
+
+    def named(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays (n_docs, R) as columns of a table, which name the numbers if there are several."""
+        if not self.multioutput:
+            return {what: values[:, 0] for what, values in columns.items()}
+        return {
+            f"{what}({name})": values[:, r]
+            for what, values in columns.items()
+            for r, name in enumerate(self.column_names)
+        }
+
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """y in standard units, (n_docs, R)."""
         values = check_numbers(y, n_docs).reshape(n_docs, -1)

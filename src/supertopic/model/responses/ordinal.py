@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from supertopic.corpus.source import Target, make_target
 from supertopic.kernels.thresholds import CUMULATIVE
-from supertopic.model.responses.averages import draw_interval
+from supertopic.model.responses.averages import average, draw_interval
 from supertopic.model.responses.base import Encoded
 from supertopic.model.responses.classes import MANY
 from supertopic.model.responses.probabilities import ProbabilityResponse
@@ -29,6 +29,7 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel", "base", "anchor")
     coins: ClassVar[int] = CUMULATIVE
+    effect_on: ClassVar[str] = "expected grade"
     title: ClassVar[str] = (
         "supervised latent Dirichlet allocation with an ordered response (cumulative logit), an extension of the "
         "logistic model"
@@ -151,6 +152,15 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
         """The interval of the expected grade: lower and upper ends, (n_docs,)."""
         return draw_interval(self.expected(omegas, scales) @ self.grades, level)
 
+    def column_effects(self, change: np.ndarray) -> np.ndarray:
+        return (change @ self.grades)[..., None]
+
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """Beside the probabilities the expected grade, and the ends of its 90 % interval."""
+        found = super().predictions(omegas, scales)
+        lower, upper = self.grade_interval(omegas, scales, 0.9)
+        return found | {"grade": average(self.expected(omegas, scales)) @ self.grades, "lower": lower, "upper": upper}
+
     def figures(self, truth: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         is_class, said = truth.argmax(axis=1), self.median(expected)
         labels = np.arange(len(self.classes))
@@ -192,8 +202,8 @@ def find_order(y: Any, given: Any, response: Ordinal) -> np.ndarray:
     if any(isinstance(value, str) for value in known):
         shown = ", ".join(map(repr, sorted(set(map(str, known)))[:MANY]))
         raise ValueError(
-            f"y holds the names {shown}, whose order is not known: pass order=[...] with the lowest first, or an ordered "
-            "pandas category."
+            f"y holds the names {shown}, whose order is not known: pass order=[...] with the lowest first, or an "
+            "ordered pandas category."
         )
     if any(not isinstance(value, int | float) for value in known):
         raise ValueError(f"y must hold numbers, names or an ordered category, got {type(known[0]).__name__}.")

@@ -13,6 +13,7 @@ class ProbabilityResponse(ClassResponse):
     """Classes or labels whose `expected` are probabilities."""
 
     has_probabilities: ClassVar[bool] = True
+    effect_on: ClassVar[str] = "probability"
 
     def chosen(self, expected: np.ndarray) -> np.ndarray:
         return (expected > 0.5).astype(int) if self.multilabel else expected.argmax(axis=1)

@@ -48,6 +48,7 @@ class TimeResponse(Response):
 
     learned: ClassVar[tuple[str, ...]] = ("edges", "life", "censor_times", "censor_survival")
     score_name: ClassVar[str] = "concordance"
+    effect_on: ClassVar[str] = "probability"
     has_probabilities: ClassVar[bool] = True
     most_periods: ClassVar[int] = AUTO_PERIODS
 
@@ -142,6 +143,13 @@ class TimeResponse(Response):
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         return draw_interval(self.expected(omegas, scales), level)
 
+    def predictions(self, omegas: np.ndarray, scales: np.ndarray) -> dict[str, np.ndarray]:
+        """The median time, the ends of the 90 % interval of a new time, the risk, and survival at a few times."""
+        curve = average(self.expected(omegas, scales))
+        lower, median, upper = (self.time_at(curve, level) for level in (0.95, 0.5, 0.05))
+        found = {"prediction": median, "lower": lower, "upper": upper, "risk": self.risk(curve)}
+        return found | {f"p(beyond {self.edges[i]:.4g})": curve[:, i] for i in self.shown}
+
     def time_at(self, curve: np.ndarray, level: float) -> np.ndarray:
         """When survival (n_docs, S) has fallen to a level, (n_docs,), linear inside periods; infinite if it has not."""
         first = (curve > level).sum(axis=1)  # curves fall
@@ -233,8 +241,9 @@ class TimeResponse(Response):
     def table_answers(self) -> tuple[list[int], list[str], str]:
         return self.shown, [f"survival beyond {self.edges[i]:.4g}" for i in self.shown], "percentage points"
 
-    def answer_of(self, r: int) -> int:
-        return self.shown[len(self.shown) // 2] if len(self.column_names) == 1 else r
+    def column_effects(self, change: np.ndarray) -> np.ndarray:
+        """Weights of all periods are shown by their effect on survival of half of the periods."""
+        return change[..., self.shown[len(self.shown) // 2], None] if len(self.column_names) == 1 else change
 
     def how(self, shared: str) -> str:
         n, events = len(self.edges), self.life[1].sum()

@@ -172,7 +172,8 @@ class ThresholdResponse(Response):
 
         c is 1. All thresholds are found, the anchor too, by Newton's method.
         """
-        plain, mass = replace(self, c=1.0, carried=None), np.zeros(len(self.base) + 1)
+        plain = replace(self, c=1.0, carried=None)
+        mass: np.ndarray = np.zeros(len(self.base) + 1)
         if self.coins == CUMULATIVE:
             mass = np.bincount(y[:, 0].astype(int), weight[:, 0], len(mass))
 

@@ -1,0 +1,257 @@
+"""The kinds of responses that the command knows: how cells become y, which estimator they need, how it is tested.
+
+A new kind is a class here and a place in `KINDS`. What `predict` writes is the response's own: see
+`Response.predictions`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from supertopic.command.cells import (
+    Column,
+    as_classes,
+    as_grades,
+    as_labels,
+    as_numbers,
+    grade_name,
+    guess,
+    indicators,
+    split_labels,
+    without,
+)
+from supertopic.command.evaluate import evaluate_classes, evaluate_grades, evaluate_numbers
+from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.ordinal import SLDAOrdinalClassifier
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.estimators.supervised import Supervised
+from supertopic.model.responses import Response
+
+MISSING = ("", "NA")  # cells of a class that are unknown to a fitted model
+MANY = 8  # classes that a message names
+ALWAYS = ("label", "separator", "missing")  # options that go with every kind
+Cells = Callable[[str], list[Any]]  # the cells of a column by its name
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that are about the response."""
+
+    label: str
+    separator: str = ";"
+    missing: Sequence[str] = ("NA",)  # words that are unknown
+    loss: str = "logistic"
+    multiclass: str = "shared"
+    balanced: bool = False
+    exposure: str | None = None
+    order: str | None = None
+
+    def special(self) -> dict[str, str]:
+        """The options that go with some kinds only and are not at their defaults; and how a message names each."""
+        found = {}
+        for option in fields(self):
+            value, names_it = getattr(self, option.name), option.name in ("loss", "multiclass")
+            if option.name not in ALWAYS and value != option.default:
+                found[option.name] = f"--{option.name}" + (f" {value}" if names_it else "")
+        return found
+
+
+class ResponseKind(ABC):
+    """A kind of response."""
+
+    name: ClassVar[str]  # --response
+    fitted: ClassVar[str]  # `kind` of the fitted response
+    options: ClassVar[frozenset[str]] = frozenset()  # those of `Asked` that go with it
+    one_class: ClassVar[bool] = False  # whether a document has one class: tests are stratified, and have a rival
+
+    def columns(self, asked: Asked) -> list[str]:
+        """The columns of the table that it reads."""
+        return [asked.label]
+
+    @abstractmethod
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        """The response of each row."""
+
+    def wrong_options(self, asked: Asked) -> list[str]:
+        """The options that do not go with it."""
+        return [shown for name, shown in asked.special().items() if name not in self.options]
+
+    @abstractmethod
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        """The estimator; `options` are those that all estimators have, and those of the column."""
+
+    @abstractmethod
+    def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
+        """The cells as y of a fitted response, and the number of rows with a class that it does not have.
+
+        Such rows are refused, or their response is unknown if they are to be skipped.
+        """
+
+    @abstractmethod
+    def evaluate(
+        self, model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Figures for test documents; the base rate is that of the known training responses."""
+
+
+class Numbers(ResponseKind):
+    """What ratings and counts have in common."""
+
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        found, n_missing = without(cells(asked.label), asked.missing)
+        return Column(as_numbers(found, "the response", f"--response {self.name}"), n_missing=n_missing)
+
+    def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
+        return as_numbers(cells(asked.label), asked.label, "the response"), 0
+
+    def evaluate(
+        self, model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]
+    ) -> dict[str, Any]:
+        return evaluate_numbers(model.predict(X, **beside), y, train_y)
+
+
+class Ratings(Numbers):
+    name = fitted = "rating"
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        return SLDARegressor(**options)
+
+
+class Counts(Numbers):
+    name = fitted = "count"
+    options = frozenset({"exposure"})
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        return SLDACountRegressor(**options)
+
+
+class Classes(ResponseKind):
+    name = fitted = "class"
+    options = frozenset({"loss", "multiclass", "balanced"})
+    one_class = True
+
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        found, n_missing = without(cells(asked.label), asked.missing)
+        return Column(as_classes(found), n_missing=n_missing)
+
+    def wrong_options(self, asked: Asked) -> list[str]:
+        less = {"multiclass"} if asked.loss == "hinge" else set()
+        return [shown for name, shown in asked.special().items() if name not in self.options - less]
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        options = options | {"class_weight": "balanced" if asked.balanced else None}
+        if asked.loss == "hinge":
+            return MedLDAClassifier(**options)
+        return SLDAClassifier(multiclass=str(asked.multiclass), **options)
+
+    def sets(self, cells: list[Any], asked: Asked) -> list[set[str] | None]:
+        """The names in each cell, None where it is empty."""
+        return [None if cell is None or str(cell) in MISSING else {str(cell)} for cell in cells]
+
+    def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
+        rows, names = self.sets(cells(asked.label), asked), self.names(response)
+        strange = [row - names.keys() for row in rows if row and row - names.keys()]
+        if strange and not skip:
+            more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
+            raise ValueError(
+                f"{len(strange):,} of {len(rows):,} rows have a class that the model does not know, such as "
+                f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(names)[:MANY]))}{more}. "
+                "--skip-unknown-classes uses their texts alone. To add a class, fit documents of all classes with "
+                "--prior and this model."
+            )
+        return self.as_y(rows, names), len(strange)
+
+    def names(self, response: Response) -> dict[str, Any]:
+        """The classes of a fitted response by what a cell holds."""
+        return {str(value): value for value in response.labels or ()}
+
+    def as_y(self, rows: list[set[str] | None], names: dict[str, Any]) -> np.ndarray:
+        """The sets of names as y."""
+        return np.array([names.get(min(row)) if row else None for row in rows], dtype=object)
+
+    def evaluate(
+        self, model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]
+    ) -> dict[str, Any]:
+        return evaluate_classes(model, X, y, train_y, beside)
+
+
+class Labels(Classes):
+    name = fitted = "labels"
+    one_class = False
+
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        found, n_missing = without(cells(asked.label), asked.missing)
+        y, names = as_labels(found, asked.separator)
+        return Column(y, names, n_missing=n_missing)
+
+    def wrong_options(self, asked: Asked) -> list[str]:
+        sticks = [f"--multiclass {asked.multiclass}"] if asked.multiclass == "stick_breaking" else []
+        return super().wrong_options(asked) or sticks
+
+    def sets(self, cells: list[Any], asked: Asked) -> list[set[str] | None]:
+        return [split_labels(cell, asked.separator) for cell in cells]
+
+    def as_y(self, rows: list[set[str] | None], names: dict[str, Any]) -> np.ndarray:
+        return indicators(rows, names)
+
+
+class Ordered(Classes):
+    """Ordered classes: numbers, or names with --order."""
+
+    name, fitted = "ordinal", "grade"
+    options = frozenset({"balanced", "order"})
+
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        found, n_missing = without(cells(asked.label), asked.missing)
+        y, order = as_grades(found, asked.order, asked.label)
+        # all rows know the classes, so that one which is in test documents alone has a place
+        return Column(y, n_missing=n_missing, options={"order": order} if len(order) > 1 else {})
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        return SLDAOrdinalClassifier(**options, class_weight="balanced" if asked.balanced else None)
+
+    def sets(self, cells: list[Any], asked: Asked) -> list[set[str] | None]:
+        return [None if cell is None or str(cell).strip() in MISSING else {grade_name(cell)} for cell in cells]
+
+    def names(self, response: Response) -> dict[str, Any]:
+        return {grade_name(value): value for value in response.labels or ()}
+
+    def evaluate(
+        self, model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]
+    ) -> dict[str, Any]:
+        return evaluate_grades(model, X, y, train_y, beside)
+
+
+KINDS: dict[str, ResponseKind] = {kind.name: kind for kind in (Classes(), Labels(), Ordered(), Ratings(), Counts())}
+
+
+def kind_of(response: Response) -> ResponseKind:
+    """The kind of a fitted response."""
+    for kind in KINDS.values():
+        if kind.fitted == response.kind:
+            return kind
+    raise ValueError(f"The command knows no responses of the kind {response.kind!r}.")
+
+
+def response_columns(response: str, asked: Asked) -> list[str]:
+    """The columns of the table that a kind of response, or "auto", reads."""
+    return [asked.label] if response == "auto" else KINDS[response].columns(asked)
+
+
+def read_response(cells: Cells, response: str, asked: Asked) -> Column:
+    """The response that is asked for, or with "auto" the one that the cells look like."""
+    why = "asked for"
+    if response == "auto":
+        response, why = guess(without(cells(asked.label), asked.missing)[0], asked.separator)
+    return KINDS[response].read(cells, asked)._replace(response=str(response), why=why)
+
+
+def make_model(column: Column, asked: Asked, options: dict[str, Any]) -> Supervised:
+    """The estimator for a response; options that it cannot use are refused."""
+    kind = KINDS[column.response]
+    for option in kind.wrong_options(asked):
+        raise ValueError(f"{option} does not go with the response {kind.name!r} and the loss {str(asked.loss)!r}.")
+    return kind.make(asked, options | dict(column.options))
