@@ -185,13 +185,20 @@ class Folds:
                         here = there
         return tuple(PENALTIES[place] for place in here)
 
-    def added(self, penalties: tuple[float, ...]) -> np.ndarray:
-        """omega of each document from other folds, NaN in folds that are not held out, (n_docs, R)."""
+    def added(self, penalties: tuple[float, ...], whole: list[np.ndarray]) -> np.ndarray:
+        """omega of each document from other folds, NaN in folds that are not held out, (n_docs, R).
+
+        If the response has thresholds that follow omega, each fold has a level of its own; it is moved to that of the
+        weights `whole`, which come from all documents.
+        """
         self.loss(penalties)
         found = np.full(self.problem.target.weight.shape, np.nan)
         centres = self.problem.offset - self.problem.target.offset
         for fold, omega in zip(self.folds, self.known[penalties][1], strict=True):
             found[fold.held] = omega + centres[fold.held]
+            if self.problem.response.level_follows:
+                own = sum_parts(self.problem.parts, self.problem.rows[fold.held], whole)
+                found[fold.held] += (own - found[fold.held]).mean(axis=0)
         return found
 
     def variance(self, penalties: tuple[float, ...], theta: list[np.ndarray], rows: np.ndarray) -> float:
@@ -281,7 +288,6 @@ def learn_beside(
     if judge is not None and first and len(held_out.rows):
         penalties, solution = shrink_more(ridge, solution, penalties, parts, held_out, judge)
     theta, added = ridge.theta(solution), np.full(seen.target.weight.shape, np.nan)
-    added[known] = folds.added(penalties)
     variance = folds.variance(penalties, theta, held_out.rows) / share
     of_held_out = [part.x[held_out.rows] @ (own + part.centre) for part, own in zip(parts, theta, strict=True)]
     rows = held_out.rows if len(held_out.rows) else problem.rows
@@ -294,6 +300,7 @@ def learn_beside(
         penalty if part.past is None else part.past.penalty for part, penalty in zip(parts, penalties, strict=True)
     ]
     full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]
+    added[known] = folds.added(penalties, full)
     precisions, variances = spread(problem, ridge, solution, priors)
     scale = variance / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)
     variances = [scale * own for own in variances]

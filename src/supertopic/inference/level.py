@@ -139,7 +139,10 @@ def shift_level(
         draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
         here = select_target(target, some)
         parts = sum(kind.share * (kind.omega - here.offset) for kind in draws)
-        mean, known = weighted_mean(parts, here.weight) * response.calibrates_mean, here.weight.sum(axis=0)
+        centred = (
+            response.calibrates_mean or response.level_follows
+        )  # thresholds are relative to documents without words
+        mean, known = weighted_mean(parts, here.weight) * centred, here.weight.sum(axis=0)
         shift, found = match_level(response, here, sample_omegas(draws, rng))
         now, past = known * found, OLD_LEVEL * weight
         bent = (past * bent + now * (shift + mean)) / np.maximum(past + now, 1e-300)

@@ -184,6 +184,7 @@ class Response(Display):
         """The response of the regression whose weights are reported, with intervals of the right coverage."""
         return self.plain()
 
+    level_follows: ClassVar[bool] = False  # whether `cost` adds to omega the constant that fits best
     needs_newton: ClassVar[bool] = False  # given lam, draws of eta hardly move: regressions need Newton steps
 
     # the response's own parameter, S numbers

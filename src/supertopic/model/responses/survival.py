@@ -206,7 +206,9 @@ class TimeResponse(Response):
 
     def loss(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The negative log-probability of what was seen of each document in the periods."""
-        return np.log(len(omegas)) - np.logaddexp.reduce(self.log_densities(truth, omegas, scales), axis=0)
+        logs = self.log_densities(truth, omegas, scales)
+        found = np.log(len(omegas)) - np.logaddexp.reduce(np.nan_to_num(logs), axis=0)
+        return np.where(np.isnan(logs[0]), np.nan, found)
 
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         return concordance(Times(*truth.T), self.risk(expected))

@@ -50,6 +50,7 @@ class ThresholdResponse(Response):
     coins: ClassVar[int]  # which coins a document has
     burn_in: ClassVar[int] = 40  # weights and thresholds settle together
     calibrates_mean: ClassVar[bool] = False  # thresholds are matched instead
+    level_follows: ClassVar[bool] = True
 
     @property
     def pseudo(self) -> tuple[float, float]:
