@@ -153,7 +153,7 @@ SAMPLING = [
       "- 100.0 * self.rate * n.r for n in new]", "definitions posterior"),
     m("model/responses/counts", "the dispersion's prior without the log's slope", "[self.shape * np.log(n.r)",
       "[(self.shape - 1.0) * np.log(n.r)", "definitions posterior"),
-    m("model/responses/counts", "a slice without its height", "here + np.log(uniforms(len(x), make_key(key, 0)))",
+    m("model/responses/slices", "a slice without its height", "here + np.log(uniforms(len(x), make_key(key, 0)))",
       "here", "definitions posterior responses"),
     m("model/responses/logistic", "classes are not exclusive", "if not self.exclusive:\n            return super().log_predictive",
       "if True:\n            return super().log_predictive", "honesty"),
@@ -183,7 +183,7 @@ SAMPLING = [
       "draw_weights(engine, plan.response, NU2_PREDICTION", "calibration honesty definitions"),
     m("sampling/chain", "one draw too few is kept", "kept, key = self.iteration > self.burn_in,",
       "kept, key = self.iteration > self.burn_in + 1,", "settling estimators definitions honesty"),
-    m("inference/calibration", "no burn-in", "if i >= thin * BURN_IN and", "if i >= 0 and", "calibration honesty estimators"),
+    m("inference/calibration", "no burn-in", "if i >= burn_in and", "if i >= 0 and", "calibration honesty estimators"),
     m("inference/calibration", "the prior of eta instead", "draw_eta(add(statistics, known), nu2,", "draw_eta(add(statistics, known), 1.0,", "calibration"),
     m("inference/calibration", "the response's parameter is not drawn",
       "response = response.draw_scale(engine, make_key(key, i, SCALE))", "pass", "definitions responses honesty"),
@@ -204,7 +204,7 @@ SAMPLING = [
       "contract posterior"),
     m("sampling/shard", "covariates in the sweep forgotten", "kappa=quadratic.kappa - quadratic.lam * beside",
       "kappa=quadratic.kappa", "contract posterior"),
-    m("sampling/shard", "the offset's sign", "slope - self.target.offset", "slope + self.target.offset", "contract posterior"),
+    m("model/responses/augmentation", "the offset's sign", "slope - target.offset", "slope + target.offset", "contract posterior"),
     m("sampling/shard", "shares divided by all sweeps", "np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)",
       "np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps)", "contract calibration"),
     m("sampling/counts", "smooth without beta", "(smooth * unit + priors.beta * share.sum())", "(smooth * unit)", "contract"),
@@ -212,7 +212,7 @@ SAMPLING = [
       "contract"),
     m("sampling/counts", "mass without beta", "mass, alpha = self.tokens + self.plan.n_words * priors.beta,",
       "mass, alpha = self.tokens + priors.beta,", "contract posterior"),
-    m("model/responses/counts", "a slice that is too high", "height = here + np.log(uniforms(len(x), make_key(key, 0)))",
+    m("model/responses/slices", "a slice that is too high", "height = here + np.log(uniforms(len(x), make_key(key, 0)))",
       "height = here - 0.5", "responses definitions"),
     m("model/responses/hinge", "the start of the hinge without its margin", "self.c * target.weight / np.maximum(np.abs(zeta), 1e-6)",
       "self.c * target.weight", "responses"),
@@ -271,16 +271,16 @@ ABOVE = [
       "    if True:\n        eta =", "reported honesty"),
     m("inference/level", "empties without their mean", "+ few * mean) /",
       "+ few * 0.0) /", "honesty"),
-    m("model/responses/logistic", "sigmoids in place of the softmax", "return softmax(omega, axis=-1)\n\n",
-      "return expit(omega) / expit(omega).sum(axis=-1, keepdims=True)\n\n", "definitions"),
+    m("model/responses/logistic", "sigmoids in place of the softmax", "        return softmax(omega, axis=-1)\n",
+      "        return expit(omega) / expit(omega).sum(axis=-1, keepdims=True)\n", "definitions"),
     m("model/responses/logistic", "a stick too many", "np.cumprod(expit(-omega), axis=-1)",
       "np.cumprod(expit(-omega) ** 2, axis=-1)", "definitions responses"),
     m("model/responses/classes", "sticks beyond the class", "(index[:, None] >= stick)",
       "(index[:, None] >= 0 * stick)", "definitions"),
     m("model/responses/classes", "balanced on one side only", "n / np.maximum(2 * (n - yes), 1))",
       "1.0)", "definitions"),
-    m("inference/predict", "the probability of the mean omega", "lambda omegas, *_: average(response.expected(omegas))",
-      "lambda omegas, *_: response.expected(omegas.mean(axis=0))", "definitions"),
+    m("inference/predict", "the probability of the mean omega", "lambda omegas, scales, _: average(response.expected(omegas, scales)))",
+      "lambda omegas, scales, _: response.expected(omegas.mean(axis=0)))", "definitions"),
     m("model/responses/logistic", "log-odds where classes exclude each other", "return log_expit(offset) if self.exclusive else offset",
       "return offset", "levels"),
     m("model/responses/classes", "tiny classes may be held out", "size[place.ravel()] >= LEAST_OF_A_CLASS",
@@ -470,8 +470,8 @@ LEVELS = [  # offsets, levels, what batches carry over
     m(
         "inference/weights",
         "predictions without their level",
-        "intercept(made, made.rate.base + level_of(shift))",
-        "intercept(made, made.rate.base)",
+        "intercept(made, final, made.rate.base + level_of(shift))",
+        "intercept(made, final, made.rate.base)",
         "levels:rare definitions:enumeration",
     ),
     m(
@@ -678,7 +678,7 @@ BESIDE = [  # words and features beside topics
     m("inference/weights", "the level forgets the factor of words", "(linear * c if kind else 0.0)", "(linear if kind else 0.0)", "pairs"),
     m("inference/voices", "a share of the variance alone", "float(np.vdot(part, total)) / whole", "float(np.vdot(part, part)) / whole", "words"),
     m("inference/voices", "orders that are not equally likely", "math.factorial(n) * math.factorial(len(others) - n) / math.factorial(len(names))", "1.0 / 2 ** len(others)", "words"),
-    m("inference/voices", "documents of unknown classes count", 'every = np.any if response.kind == "class" else np.all', "every = np.any", "words pairs"),
+    m("model/responses/classes", "documents of unknown classes count", "every = np.all if self.multilabel else np.any", "every = np.any", "words pairs"),
     m("model/linear", "squares of weights, not of rows", "sd = np.sqrt(times(x, self.variance, squared=True))", "sd = np.sqrt(times(x, self.variance))", "words pairs"),
     m("model/linear", "what is unknown is in the first word", "sd**2 / np.maximum(whole**2, 1e-300) * away[:, None]", "0.0 * away[:, None]", "words pairs explain"),
     m("model/linear", "parts that are not drawn apart", "found += noise * sd +", "found +=", "words"),
@@ -745,7 +745,7 @@ CARD = [  # noticed in Numba's simulator
 PAPER = [  # tables and text for a paper; some tests read files that a copy does not have, so that words choose others
     m("report/summary", "effects of standardised covariates", "draws if term is None else draws / term.columns.scale)\n\n\ndef changes", "draws)\n\n\ndef changes", "tables:covariates"),
     m("report/summary", "changes from 0 in place of the base rate", "expected(base + more.swapaxes(1, 2)) - before", "expected(more.swapaxes(1, 2)) - before", "tables:effects"),
-    m("report/tables", "the first of two classes", "shown[-1:] if len(response.column_names) == 1", "shown[:1] if len(response.column_names) == 1", "tables:effects"),
+    m("report/tables", "the first of two classes", "shown[-1:] if len(shown) == 2", "shown[:1] if len(shown) == 2", "tables:effects"),
     m("report/tables", "the effects on the first answers", "draws[:, :, -len(answers) :]", "draws[:, :, : len(answers)]", "tables:effects"),
     m("report/tables", "one side's probability", "np.maximum((draws > 0).mean(axis=0), (draws < 0).mean(axis=0))", "(draws > 0).mean(axis=0)", "tables:covariates"),
     m("report/tables", "all topics in spite of min_chains", "if chains[k] >= min_chains", "if chains[k] >= 1", "tables:few"),
@@ -803,7 +803,7 @@ COLUMNS = [
 CROSSED = [  # cross-fitting
     m("inference/chains", "chains that see their fold", "np.where(own[:, None], 0.0, target.weight)", "target.weight", "reported:fold"),
     m("inference/start", "a start that sees the fold", "corpus = self.seen_by(chain)", "corpus = self.seen_by(-1)", "reported:fold"),
-    m("inference/held_out", "folds that do not know the responses", "order = docs[np.lexsort([rng.random(len(docs)), *target.y[docs].T])]\n        n_folds", "order = docs\n        n_folds", "reported:folds"),
+    m("inference/held_out", "folds that do not know the responses", "order = docs[np.lexsort([rng.random(len(docs)), *strata[docs].T])]", "order = docs", "reported:folds"),
     m("inference/held_out", "half of the responses are hidden", "max(n_chains, LEAST_FOLDS)", "n_chains", "reported:folds"),
     m("inference/calibration", "predictions without the responses of the fold", "    engine.reweigh(unseen.weight)\n", "", "reported:use_all"),
     m("inference/reported", "shares in the order of each chain", "shares.append(run.weights.shares[:, order[chain]])", "shares.append(run.weights.shares)", "reported:common"),
@@ -815,7 +815,6 @@ CROSSED = [  # cross-fitting
     m("inference/reported", "chains in the common order", "np.argsort(posterior.order[:, places], axis=1)", "posterior.order[:, places] - places.start", "reported:later"),
     m("inference/reported", "columns of single chains are fixed", "precisions.append(P[np.ix_(keep, keep)] - cross @ solved[:, :-1])", "precisions.append(P[np.ix_(keep, keep)])", "reported:integrated"),
     m("inference/reported", "the same prior for all", "NU2_REPORTED = 25.0", "NU2_REPORTED = 2.5", "reported:definition"),
-    m("sampling/shard", "kappa of the old weights", "own(weight, np.float64)), None", "own(weight, np.float64)), self.response", "contract:reweigh"),
 ]  # fmt: skip
 AFTER = [
     m("inference/effects", "levels of groups are weights", "found.append(weights - (weights @ usual)[..., None])", "found.append(weights)", "effects:hold_groups"),
@@ -848,6 +847,43 @@ GROUPS = [
     m("kernels/moments", "negative covariates are left out", "if covariates[d, p - n_topics] != 0.0:", "if covariates[d, p - n_topics] > 0.0:", "contract:augment responses"),
     m("estimators/placebo", "placebo fits without groups", '{"groups": groups} if posterior.groups else {}', "{}", "groups:placebo"),
 ]  # fmt: skip
+ORDERED = [  # ordered classes and their thresholds
+    m("kernels/thresholds", "an inner class without its upper threshold", "return min(int(y), n_coins - 1)",
+      "return max(int(y) - 1, 0)", "ordinal:likelihood"),
+    m("kernels/thresholds", "the coin at the class's upper end shows the other side", "return j < int(y) if kind", "return j <= int(y) if kind",
+      "ordinal:likelihood"),
+    m("kernels/thresholds", "an offset that stays in kappa", "thresholds[j] - offset[d, 0]\n            )\n    return kappa, lam\n\n\n@kernel\ndef mean_coins",
+      "thresholds[j]\n            )\n    return kappa, lam\n\n\n@kernel\ndef mean_coins", "ordinal:logistic_model ordinal:exact"),
+    m("kernels/thresholds", "both coins from one stream", "derive(stream, j))", "derive(stream, 0))", "ordinal:exact_c2"),
+    m("kernels/thresholds", "sums of classes without weights", "found[n_coins + int(y[d, 0])] += weight[d, 0]",
+      "found[n_coins + int(y[d, 0])] += 1.0", "ordinal:drawn_from"),
+    m("model/responses/thresholds", "the draw of thresholds without c", "self.c * own[:n] + self.log_prior_of(point)",
+      "own[:n] + self.log_prior_of(point)", "ordinal:drawn_from"),
+    m("model/responses/thresholds", "gaps without c", "gaps = self.gaps(point, self.c * own[n:])", "gaps = self.gaps(point, own[n:])",
+      "ordinal:drawn_from"),
+    m("model/responses/thresholds", "gaps without pseudo-documents", "(PSEUDO if self.carried is None else 0.0)", "0.0", "ordinal:drawn_from"),
+    m("model/responses/thresholds", "a gap counts for its lower threshold alone", "np.append(0.0, gaps) + np.append(gaps, 0.0)",
+      "np.append(gaps, 0.0)", "ordinal:drawn_from"),
+    m("model/responses/thresholds", "the anchor is drawn, too", "            free = free & (np.arange(n) != self.anchor)\n", "",
+      "ordinal:drawn_from ordinal:exact_drawn"),
+    m("model/responses/thresholds", "a Newton step without the gaps' slope", "slope + self.pull(x, mass))", "slope)", "ordinal:best_thresholds"),
+    m("model/responses/thresholds", "pseudo-documents all below", "PSEUDO * np.arange(n, 0.0, -1.0)", "PSEUDO * np.ones(n)",
+      "ordinal:match pairs:ordinal"),
+    m("model/responses/thresholds", "earlier documents are forgotten by thresholds", "earlier = n_past / max", "earlier = 0.0 * n_past / max", "ordinal:match"),
+    m("model/responses/thresholds", "documents of weight 0 are matched", "np.repeat(target.weight, len(place), axis=1), y > place",
+      "np.repeat(np.ones_like(target.weight), len(place), axis=1), y > place", "pairs:ordinal"),
+    m("model/responses/thresholds", "an empty document as sure as omega 0", "sd = SPREADS[np.argmin(", "sd = 0.0 * SPREADS[np.argmin(", "ordinal:match"),
+    m("model/responses/ordinal", "the most probable class in place of the median", "return (np.cumsum(p, axis=1) < 0.5).sum(axis=1)",
+      "return p.argmax(axis=1)", "ordinal:predictions"),
+    m("model/responses/ordinal", "the score not divided by the thresholds", ".mean() / (len(self.classes) - 1)", ".mean()", "ordinal:predictions"),
+    m("model/responses/ordinal", "balanced classes by all documents", "factor[seen] = compute_class_weight(given, classes=seen, y=known)",
+      "factor[seen] = compute_class_weight(given, classes=seen, y=np.maximum(index, 0))", "pairs:ordinal"),
+    m("model/responses/ordinal", "effects on the lowest class", "return (change @ self.grades)[..., None]", "return change[..., :1]", "ordinal:effects"),
+    m("command/evaluate", "the base rate of the test grades", "base = np.tile(response.truth(train_y, len(train_y)).mean(axis=0), (len(y), 1))",
+      "base = np.tile(truth.mean(axis=0), (len(y), 1))", "cli:ordered_classes"),
+    m("command/cells", "grades in the order of the rows", "given = sorted(there, key=float)", "given = there", "cli:numbers_order"),
+    m("inference/weights", "thresholds of the chains", "if response.rescaled else scale) + matched", "if response.rescaled else scale)", "pairs:ordinal"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -862,6 +898,7 @@ MUTANTS = (
     + EFFECTS
     + AFTER
     + GROUPS
+    + ORDERED
     + CARD
 )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, load
+from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDAOrdinalClassifier, SLDARegressor, load
 from supertopic.datasets import make_corpus
 
 pytestmark = pytest.mark.ray
@@ -54,6 +54,7 @@ MODELS = {
     "separate": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"multiclass": "separate"}),
     "ratings": (SLDARegressor, CORPUS.doc_topic @ [1.0, 2.0, 4.0], {"sampler": "drawn"}),
     "counts": (SLDACountRegressor, np.rint(CORPUS.doc_topic @ [1.0, 5.0, 20.0]), {"optimize_priors": True}),
+    "grades": (SLDAOrdinalClassifier, np.digitize(CORPUS.doc_topic @ [1.0, 2.0, 4.0], [1.6, 2.2, 3.2]), {}),
     "topics": (LDA, None, {"sampler": "collapsed"}),
     "seeds": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"seeds": [[3, 7], [5]], "optimize_priors": True}),
 }
@@ -68,7 +69,7 @@ def test_the_model_is_that_of_threads(name, ray_cluster):
     if y is not None:
         np.testing.assert_array_equal(model.predict(CORPUS.X[:50]), other.predict(CORPUS.X[:50]))
     assert other.timings_["exchange"] >= 0
-    if name in ("seeds", "ratings"):  # and a batch more
+    if name in ("seeds", "ratings", "grades"):  # and a batch more
         same(model.partial_fit(CORPUS.X[:90], y[:90]), other.partial_fit(CORPUS.X[:90], y[:90]))
 
 

@@ -17,7 +17,7 @@ from supertopic.corpus.source import make_target
 from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
-from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, Ordinal
 from supertopic.model.state import Priors, Statistics, fixed_topics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
@@ -70,11 +70,13 @@ SAMPLERS = ["collapsed", "delayed", "drawn"]
 N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
 PRIORS = Priors(np.array([0.3, 0.2, 0.5, 0.1, 0.4]), BETA, 1.5)
 LENGTHS = [7, 1, 0, 30, 12, 3, 25, 9, 0, 14, 2]
+THRESHOLDS = np.array([-1.2, 0.3, 1.1])
 RESPONSES = {
     "logistic": Logistic(3.0),
     "hinge": Hinge(2.0, 1.5),
     "Gaussian": Gaussian(2.0, np.array([0.5, 2.0])),
     "negative binomial": NegativeBinomial(1.5, np.array([0.7, 3.0])),
+    "ordinal": Ordinal(1.5, classes=np.arange(4), base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1),
 }
 KEY = make_key(11, 3)
 
@@ -87,12 +89,13 @@ class Problem:
         self.docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in LENGTHS]
         self.z = [rng.integers(0, N_TOPICS, n).tolist() for n in LENGTHS]
         n_docs, self.response = len(LENGTHS), RESPONSES[kind]
-        y = rng.integers(0, 2, (n_docs, N_COLUMNS)).astype(float)
-        if kind not in ("logistic", "hinge"):
+        n_columns = 1 if kind == "ordinal" else N_COLUMNS
+        y = rng.integers(0, 4 if kind == "ordinal" else 2, (n_docs, n_columns)).astype(float)
+        if kind not in ("logistic", "hinge", "ordinal"):
             y *= 3.0
-        weight = rng.choice([0.0, 1.0, 2.5], (n_docs, N_COLUMNS))
+        weight = rng.choice([0.0, 1.0, 2.5], (n_docs, n_columns))
         self.target = make_target(y, weight, rng.normal(size=(n_docs, 1)), rng.normal(size=(n_docs, 1)))
-        self.eta = rng.normal(size=(N_COLUMNS, N_TOPICS + 1))
+        self.eta = rng.normal(size=(n_columns, N_TOPICS + 1))
         n_shards = 1 if sampler == "collapsed" else 4
         self.on_device = "device" in engine
         device = {"device": "cuda"} if self.on_device else {}
@@ -101,10 +104,10 @@ class Problem:
         self.plan, source = plan_of(self.docs, N_WORDS, self.response, self.target, PRIORS, sampler, n_shards, **device)
         if kind in ("hinge", "Gaussian") and n_shards == 4:  # statistics of two shards in one sum
             self.plan = self.plan._replace(groups=(slice(0, 2), slice(2, 4)))
-        self.lam = self.response.draw_lam(self.target, self.omega(), make_key(1), 0)
+        self.quadratic = self.response.draw(self.target, self.omega(), make_key(1), 0)
         cls, n_threads = ENGINES[engine]
         flat_z = [k for topics in self.z for k in topics]
-        self.engine = engine_of(self.plan, source, flat_z, self.response, self.lam, self.eta, n_threads, cls)
+        self.engine = engine_of(self.plan, source, flat_z, self.response, self.quadratic, self.eta, n_threads, cls)
 
     @property
     def x(self):
@@ -187,12 +190,12 @@ def test_sweep(engine, sampler):
     if problem.on_device and sampler == "drawn":
         there = Problem(sampler=sampler).phi(make_key(KEY, TOPICS))
         np.testing.assert_allclose(phi, there, rtol=1e-4)
-    kappa = problem.lam * 0.0 + problem.response.kappa(problem.target)[0]
-    known = problem.target.offset + problem.target.covariates @ problem.eta[:, N_TOPICS:].T
+    kappa, lam = problem.quadratic
+    known = problem.target.covariates @ problem.eta[:, N_TOPICS:].T
     streams = document_streams(make_key(KEY, SWEEP), 0, len(LENGTHS))
     expected = naive.sweep(
         problem.docs, problem.z, None if sampler == "drawn" else count, phi, problem.eta[:, :N_TOPICS],
-        kappa - problem.lam * known, problem.lam, PRIORS.alpha, BETA, streams, sampler == "collapsed",
+        kappa - lam * known, lam, PRIORS.alpha, BETA, streams, sampler == "collapsed",
         device_order(1) if problem.on_device else naive.eight_lanes,
     )  # fmt: skip
     engine.sweep(problem.eta, PRIORS, KEY, True)
@@ -232,10 +235,8 @@ def test_augment_and_statistics(engine, kind):
     response, target, x = problem.response, problem.target, problem.x
     statistics = problem.engine.augment(response, KEY)
     lam = lam_of(problem.engine)
-    drawn = response.draw_lam(target, problem.omegas(), make_key(KEY, LAMBDA), 0)
+    kappa, drawn = response.draw(target, problem.omegas(), make_key(KEY, LAMBDA), 0)
     np.testing.assert_allclose(lam, drawn, rtol=1e-9 if problem.on_device else 0)
-    constant, slope = response.kappa(target)
-    kappa = constant + (slope - target.offset) * lam
     np.testing.assert_allclose(statistics.shift, x.T @ kappa, atol=1e-10)
     precision = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(N_TOPICS + 1)]
     np.testing.assert_allclose(statistics.precision, precision, atol=1e-10)
@@ -250,8 +251,11 @@ def test_sums(engine, kind):
     others = [problem.response, problem.response.plain()]
     expected = [other.c * (target.weight * other.log_density(target.y, omega)).sum(axis=0) for other in others]
     np.testing.assert_allclose(engine.log_likelihoods(others), expected)
+    own = [other.own_sums(target, omega, KEY, 0) for other in others]
+    np.testing.assert_allclose(engine.own_sums(others, KEY), own)
     squares = (target.weight * (target.y - omega) ** 2).sum(axis=0)
-    np.testing.assert_allclose(engine.residuals(), [target.weight.sum(axis=0), squares])
+    if kind != "ordinal":  # whose y is not beside omega
+        np.testing.assert_allclose(engine.residuals(), [target.weight.sum(axis=0), squares])
     assert engine.log_documents(PRIORS.alpha) == pytest.approx(naive.log_documents(problem.z, PRIORS.alpha))
     n = np.array([np.bincount(topics, minlength=N_TOPICS) for topics in problem.z if topics])
     grown = (digamma(n + PRIORS.alpha) - digamma(PRIORS.alpha)).sum(axis=0)
@@ -272,10 +276,9 @@ def test_reweigh(engine, kind):
     problem.engine.reweigh(weight)
     target = problem.target = problem.target._replace(weight=weight)
     problem.engine.restart(problem.response)
-    lam = problem.response.start_lam(target)
+    kappa, lam = problem.response.start(target)
     np.testing.assert_allclose(lam_of(problem.engine), lam, rtol=1e-12)
-    constant, slope = problem.response.kappa(target)
-    expected = problem.x.T @ (constant + (slope - target.offset) * lam)
+    expected = problem.x.T @ kappa
     np.testing.assert_allclose(problem.engine.statistics().shift, expected, atol=1e-10)
     density = problem.response.log_density(target.y, problem.omega())
     expected = problem.response.c * (weight * density).sum(axis=0)
@@ -324,7 +327,7 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
     if (
         DEVICE == "simulator"
         and "device" in engine
-        and (sampler == "drawn") == (kind in ("hinge", "negative binomial"))
+        and (sampler == "drawn") == (kind in ("hinge", "negative binomial", "ordinal"))
     ):
         pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)

@@ -63,7 +63,14 @@ def make_texts(n, seed):
 @pytest.fixture
 def quick(monkeypatch):
     """Estimators that are fast unless a page says otherwise, and a small corpus in place of the embedded one."""
-    for kind in ("SLDAClassifier", "MedLDAClassifier", "SLDARegressor", "SLDACountRegressor", "LDA"):
+    for kind in (
+        "SLDAClassifier",
+        "MedLDAClassifier",
+        "SLDAOrdinalClassifier",
+        "SLDARegressor",
+        "SLDACountRegressor",
+        "LDA",
+    ):
         init = getattr(supertopic, kind).__init__
         monkeypatch.setattr(
             init, "__kwdefaults__", init.__kwdefaults__ | {k: QUICK[k] for k in QUICK if k != "n_topics"}

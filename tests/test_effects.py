@@ -11,7 +11,16 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    load,
+    save,
+)
 from supertopic.corpus.source import Target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
@@ -35,6 +44,7 @@ KINDS = {
     "hinge": (MedLDAClassifier, lambda c: c.doc_topic.argmax(axis=1)),
     "rating": (SLDARegressor, lambda c: 10 + c.doc_topic @ [1.0, 2.0, 4.0]),
     "ratings": (SLDARegressor, lambda c: pandas.DataFrame(c.doc_topic[:, :2], columns=["price", "taste"])),
+    "grades": (SLDAOrdinalClassifier, lambda c: np.digitize(c.doc_topic @ [1.0, 2.0, 4.0], [1.6, 2.2, 3.2])),
     "counts": (SLDACountRegressor, lambda c: np.rint(c.doc_topic @ [1.0, 5.0, 20.0])),
 }
 

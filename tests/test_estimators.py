@@ -21,12 +21,21 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    load,
+    save,
+)
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import predict
-from supertopic.model.responses import Logistic, NegativeBinomial
+from supertopic.model.responses import Logistic, NegativeBinomial, Ordinal
 from supertopic.report.topics import word_scores
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import make_plan
@@ -72,6 +81,22 @@ class RoundedRegressor(Rounding, SLDARegressor):
     pass
 
 
+class SortedGrades(Ordinal):
+    """scikit-learn's checks know no order of names: theirs is that of the alphabet."""
+
+    def encode(self, y, weight, exposure=None, classes=None, sums=None):
+        values = np.ravel(y).tolist()
+        if classes is None and not len(self.classes) and all(isinstance(value, str) for value in values):
+            classes = np.unique(values)
+        return super().encode(y, weight, exposure, classes, sums)
+
+
+class RoundedOrdinal(Rounding, SLDAOrdinalClassifier):
+    def make_response(self):
+        response = super().make_response()
+        return SortedGrades(response.c, class_weight=response.class_weight, order=response.order)
+
+
 class RoundedNumbers(NegativeBinomial):
     def _check(self, y, weight):
         response, values, weights = super()._check(y, weight)
@@ -89,6 +114,7 @@ class RoundedCounts(Rounding, SLDACountRegressor):
         RoundedLDA(3, burn_in=20, n_draws=5),
         RoundedSLDA(3, burn_in=40, n_draws=5, n_chains=2),
         RoundedMedLDA(3, burn_in=10, n_draws=5, n_chains=1),
+        RoundedOrdinal(3, burn_in=40, n_draws=5, n_chains=2),
         RoundedRegressor(3, burn_in=10, n_draws=5, n_chains=1),
         RoundedCounts(3, burn_in=10, n_draws=5, n_chains=1),
     ],
@@ -542,7 +568,9 @@ def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
     assert (again != answers[0]).any()
 
 
-@pytest.mark.parametrize("kind", [LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor])
+@pytest.mark.parametrize(
+    "kind", [LDA, SLDAClassifier, MedLDAClassifier, SLDAOrdinalClassifier, SLDARegressor, SLDACountRegressor]
+)
 def test_every_parameter_and_attribute_is_documented(corpus, kind):
     """help() shows all of them; nothing says "as in"."""
     text = kind.__doc__

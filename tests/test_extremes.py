@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import gammaincinv
 
-from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDAOrdinalClassifier, SLDARegressor
 from supertopic.inference.held_out import describe_held_out
 from supertopic.inference.shrinkage import FACTORS, Shrinkage
 from supertopic.kernels.draws import make_key, polya_gammas
@@ -55,7 +55,9 @@ def test_polya_gamma_draws_of_small_shapes(h):
     assert ours.mean() == pytest.approx(h / 4.0, abs=4.0 * np.sqrt(h / 24.0 / n))
 
 
-@pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor])
+@pytest.mark.parametrize(
+    "kind", [SLDAClassifier, MedLDAClassifier, SLDAOrdinalClassifier, SLDARegressor, SLDACountRegressor]
+)
 def test_unknown_responses_are_left_out_of_a_diagnosis(kind):
     X, y = corpus(0)
     model = kind(**SHORT).fit(X, y)

@@ -10,7 +10,16 @@ from scipy.stats import chi2, halfcauchy, multivariate_normal
 
 import naive
 from small import plan_of
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    load,
+    save,
+)
 from supertopic.command.cli import main
 from supertopic.corpus.source import Target
 from supertopic.datasets import make_corpus
@@ -180,7 +189,7 @@ def test_new_groups_get_the_population(corpus):
     np.testing.assert_array_equal(one, model.predict(X, groups=groups)[3:4])  # alone and among others
 
 
-@pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDACountRegressor])
+@pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDACountRegressor, SLDAOrdinalClassifier])
 @pytest.mark.parametrize("form", ["plain", "separate", "stick_breaking", "labels"])
 def test_every_response(corpus, kind, form, tmp_path):
     if form != "plain" and kind is not SLDAClassifier:
@@ -192,6 +201,8 @@ def test_every_response(corpus, kind, form, tmp_path):
         y = np.column_stack([corpus.label, 1 - corpus.label, corpus.rating > 0]).astype(int)
     elif kind is SLDACountRegressor:
         y = np.random.default_rng(0).poisson(np.exp(corpus.omega / 3))
+    elif kind is SLDAOrdinalClassifier:
+        y = np.digitize(corpus.omega, [-1.0, 0.3, 2.0])
     model = kind(3, **more, **RUN).fit(corpus.X, y, groups=corpus.groups)
     frame = model.group_frame()
     assert len(frame) == 9 * len(model.posterior_.response.column_names) and np.isfinite(frame["mean"]).all()

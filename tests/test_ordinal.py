@@ -297,7 +297,7 @@ def test_predictions(model, corpus):
     assert (model.predict(X) == p.argmax(axis=1) + 1).all()
     low, high = model.predict_interval(X, 0.5)
     assert (low <= high).all() and low.shape == p.shape
-    order = np.argsort(model.decision_function(X))
+    order = np.argsort(model.linear_predictor(X))
     assert (np.diff(model.predict_grade(X)[order]) > -0.05).all()
     assert model.threshold_draws_.shape == (2, 10, 3) and (np.diff(model.thresholds_) > 0).all()
     found = model.evaluate(X, y)
@@ -329,7 +329,7 @@ def test_explanations_add_up(model, corpus):
     total = found.total.sum(axis=0) + sum(found.others.values())
     np.testing.assert_allclose(total, found.omega)
     np.testing.assert_allclose(found.mean, model.predict_proba(corpus[0][300:301])[0])
-    np.testing.assert_allclose(found.omega[0], model.decision_function(corpus[0][300:301])[0])
+    np.testing.assert_allclose(found.omega[0], model.linear_predictor(corpus[0][300:301])[0])
 
 
 def test_effects_and_tables(model):
@@ -406,6 +406,7 @@ def test_orders(corpus):
         ([1, 2] * 30, {"order": [1, 1]}, "two or more different classes"),
         ([1, 2] * 30, {"order": "ab"}, "two or more different classes"),
         (np.arange(300).tolist(), {}, "at most 100"),
+        ([{}, {"a": 1}] * 30, {}, "must hold numbers, names or an ordered category"),
         (["a", 1] * 30, {}, "whose order is not known"),
     ],
 )

@@ -18,6 +18,7 @@ from supertopic import (
     ReliabilityDisplay,
     SLDAClassifier,
     SLDACountRegressor,
+    SLDAOrdinalClassifier,
     SLDARegressor,
     TopicDisplay,
     TraceDisplay,
@@ -46,6 +47,7 @@ MODELS = {
     "labels": (SLDAClassifier, (CORPUS.doc_topic > 0.3).astype(int), {}),
     "hinge": (MedLDAClassifier, THREE, {}),
     "rating": (SLDARegressor, CORPUS.doc_topic @ [1.0, 2.0, 4.0, 0.0], {}),
+    "grades": (SLDAOrdinalClassifier, np.digitize(CORPUS.doc_topic @ [1.0, 2.0, 4.0, 0.0], [1.0, 1.8, 2.6]), {}),
     "count": (SLDACountRegressor, np.rint(CORPUS.doc_topic @ [1.0, 5.0, 20.0, 2.0]), {"words": False}),
 }
 

@@ -11,12 +11,23 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from scipy.stats import norm, rankdata
 from sklearn.metrics import r2_score
 
-from supertopic import MedLDAClassifier, Prior, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic import (
+    MedLDAClassifier,
+    Prior,
+    Seeds,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    load,
+    save,
+)
 from supertopic.inference import beside as beside_room
-from supertopic.inference import calibration as calibration_room
 from supertopic.inference import fit as fit_room
 from supertopic.inference import linear as linear_room
 from supertopic.inference import reported as reported_room
@@ -24,15 +35,18 @@ from supertopic.inference import weights as weights_room
 from supertopic.inference.level import sample_omegas
 from supertopic.inference.shrinkage import FACTORS, SCALES, USUAL
 from supertopic.model.linear import FeatureWeights, WordWeights
+from supertopic.model.responses import Response
+from supertopic.model.responses.thresholds import ThresholdResponse
 from supertopic.model.terms import CovariateWeights, Intercept, TopicWeights
 from supertopic.sampling.chain import Chain
 
 K, V, N_DRAWS, BURN_IN = 3, 25, 3, 3
 SWEEPS = {"collapsed": 4, "delayed": 6, "drawn": 9}  # fewer draws of topics than of weights, as many, and more
 WORDS = np.array([f"w{i}" for i in range(V)], dtype=object)
-CLASSES = {"binary": ["a", "b"], "classes": ["a", "b", "c"], "labels": ["p", "o", "q"], "hinge": ["a", "b", "c"]}
+CLASSES = {"binary": ["a", "b"], "classes": ["a", "b", "c"], "labels": ["p", "o", "q"], "hinge": ["a", "b", "c"],
+           "ordinal": ["a", "b", "c", "d"]}  # fmt: skip
 FEATURES = {
-    "response": ("binary", "classes", "labels", "hinge", "rating", "ratings", "counts"),
+    "response": ("binary", "classes", "labels", "hinge", "rating", "ratings", "counts", "ordinal"),
     "multiclass": ("shared", "separate", "stick_breaking"),
     "covariates": (False, True),
     "weights": (False, True),
@@ -97,7 +111,7 @@ class Case:
 
     @property
     def n_columns(self):
-        return {"binary": 1, "rating": 1, "counts": 1, "ratings": 2}.get(self.response, 3 - self.sticks)
+        return {"binary": 1, "rating": 1, "counts": 1, "ratings": 2, "ordinal": 1}.get(self.response, 3 - self.sticks)
 
     @property
     def n_sets(self):
@@ -171,6 +185,9 @@ class Batch:
     def labels(self, effect, rng):
         return (effect > [0.0, -0.5, 0.6]).astype(float)
 
+    def ordinal(self, effect, rng):
+        return np.array(["a", "b", "c", "d"], object)[np.digitize(effect[:, 0], [-0.8, 0.3, 2.4])]  # "d" is rare
+
     def rating(self, effect, rng):
         return 3.0 + 2.0 * effect[:, 0]
 
@@ -207,7 +224,7 @@ class Batch:
         y, weight = self.y, self.weight if self.case.weights else np.ones(len(self.y))
         known = ~self.unknown if self.case.unknown else np.ones(self.y.shape, bool)
         known = known.reshape(len(y), -1) & (weight > 0)[:, None]
-        if self.case.response not in ("binary", "classes", "hinge"):
+        if self.case.response not in ("binary", "classes", "hinge", "ordinal"):
             y, weight = np.where(known, y.reshape(known.shape), 0.0), known * weight[:, None]
             if self.case.balanced:  # having a label and not having it have the same sum
                 n, yes = known.sum(axis=0), y.sum(axis=0)
@@ -220,6 +237,9 @@ class Batch:
             weight = weight * [known.sum() / (there * sizes[label]) if sizes[label] else 0.0 for label in y]
         if self.case.response == "binary":
             return known * (y == "b")[:, None] * 1.0, known * weight[:, None]
+        if self.case.response == "ordinal":
+            place = {name: float(i) for i, name in enumerate(names)}
+            return known * np.array([[place[label]] for label in y]), known * weight[:, None]
         columns = np.array([[label == name for name in names] for label in y]) * known * 1.0
         weights = np.repeat(known * weight[:, None], 3, axis=1)
         if self.case.sticks:  # a or later; b or later
@@ -238,11 +258,19 @@ class Batch:
 
 def estimator(case, unit=1.0, **more):
     """The estimator of a case; `unit` is that of ratings."""
-    kinds = {"hinge": MedLDAClassifier, "rating": SLDARegressor, "ratings": SLDARegressor, "counts": SLDACountRegressor}
+    kinds = {
+        "hinge": MedLDAClassifier,
+        "ordinal": SLDAOrdinalClassifier,
+        "rating": SLDARegressor,
+        "ratings": SLDARegressor,
+        "counts": SLDACountRegressor,
+    }
     kind = kinds.get(case.response, SLDAClassifier)
     if kind is SLDAClassifier:
         more = {"multiclass": case.multiclass} | more
     names = CLASSES.get(case.response, ["x", "y"])
+    if case.response == "ordinal":
+        more = {"order": names} | more
     if case.balanced:
         more = {"class_weight": "balanced"} | more
     if case.known == "seeds":
@@ -357,7 +385,7 @@ class Recorder:
         self.calls = {}
         rooms = {
             fit_room: ("find_base_rate", "chain_priors", "split_corpus", "run_chains"),
-            weights_room: ("estimate_shrinkage", "shift_level"),
+            weights_room: ("estimate_shrinkage", "shift_level", "match_own"),
             linear_room: ("learn_beside", "estimate_shrinkage"),
         }
         for room, names in rooms.items():
@@ -403,7 +431,7 @@ class Rates:
             )
         )
         few = 5.0 * (given[-1][1] * given[-1][2]).max(axis=0)
-        self.mean = y / n
+        self.mean, self.thresholds = y / n, base_thresholds(batches[0])
         self.empty_mean = (y_empty + few * self.mean) / (n_empty + few)
         self.empty_documents = 5.0 + n_empty / (few / 5.0)
 
@@ -411,10 +439,25 @@ class Rates:
         """The offset of regressions, in the user's units."""
         if self.case.response in ("rating", "ratings"):
             return mean
+        if self.case.response == "ordinal":  # whose thresholds have the mean number of the class
+
+            def more(omega, mean):
+                return expit(omega - self.thresholds).sum() - mean
+
+            numbers = np.atleast_2d(mean)[:, 0]
+            found = np.array([[brentq(more, -40, 40, (number,), 1e-12)] for number in numbers])
+            return found.reshape(np.shape(mean))
         return np.log(mean) if self.case.response == "counts" else np.log(mean / (1.0 - mean))
 
     def predictive(self, mean):
         return np.log(mean) if self.case.exclusive else self.link(mean)
+
+
+def base_thresholds(batch):
+    """Thresholds that give a document with omega = 0 the base rates, half a pseudo-document of each class included."""
+    y, weight = batch.columns
+    sizes = [weight[y == g].sum() + 0.5 for g in range(4)]
+    return -logit(1.0 - np.cumsum(sizes)[:-1] / sum(sizes))
 
 
 def units(case, batches):
@@ -527,11 +570,12 @@ def check_carried(case, batches, rates, theirs, place, chain, found):
 def check_pull(case, batches, mask, place, found):
     """The prior means of seeded topics, and how firm they are."""
     pulls = {"binary": [1], "classes": [0, 1, 0], "labels": [0, 1, 0], "hinge": [0, 1, 0]}.get(case.response)
-    pulls = [-1, 1] if case.sticks else pulls
+    pulls = [-1, 1] if case.sticks else [-1 / 3] if case.response == "ordinal" else pulls
     unit = np.broadcast_to(units(case, batches)[1], (case.n_columns,))
     y, weight = batches[-1].columns
-    column = 0 if case.response == "binary" else 1
-    belief = 1.0 / (1.0 + np.sum(((weight > 0) & (y == 1))[~mask], axis=0)[column]) if pulls else 1.0
+    column, yes = 0 if case.response == "binary" else 1, ((weight > 0) & (y == 1))[~mask]
+    support = 0.5 * (weight > 0)[~mask].sum() if case.response == "ordinal" else yes.sum(axis=0)[column % len(yes[0])]
+    belief = 1.0 / (1.0 + support) if pulls else 1.0
     for i, r in enumerate(range(case.n_columns) if case.n_sets == 1 else [place]):
         training, prediction = (6.0 * pulls[r], 40.0 * pulls[r]) if pulls else (0.8 / unit[r], 0.8 / unit[r])
         training, prediction = belief * training, belief * prediction
@@ -608,7 +652,9 @@ class Made:
 def check_factors(case, model, made, alone, beside):
     """Factors are quantiles of their posteriors; without held-out documents they are the usual ones."""
     posterior, n = model.posterior_, case.n_chains * N_DRAWS
-    scales = posterior.scale / made.scale if made.scale.size else np.ones((*made.topics.shape[:2], 0))
+    scales = np.ones((*made.topics.shape[:2], 0))
+    if made.scale.size and case.response != "ordinal":  # thresholds are moved: see `check_thresholds`
+        scales = posterior.scale / made.scale
     if alone is None:
         usual = (1.0, 1.0) if case.topics_first else USUAL
         close(made.topics, usual[0] if case.linear else 1.0)
@@ -685,7 +731,7 @@ def check_level(case, batches, model, previous, made, mask, given, found, added,
     close(level, bent + away / np.where(n > 0, n, 1.0))
     some = np.isfinite(sum(kind.omega for kind in draws)).all(axis=1) & (weight[~mask] > 0).any(axis=1)
     some &= ~batches[-1].empty[~mask]
-    if case.response == "hinge" or some.sum() < 5:  # a hinge has no mean to be right on
+    if case.response in ("hinge", "ordinal") or some.sum() < 5:  # a hinge has no mean to be right on
         return
     w, target = weight[~mask][some], given["target"].y[some]
     mean = (w * sum(kind.share * (kind.omega - offset)[some] for kind in draws)).sum(axis=0) / w.sum(axis=0)
@@ -699,6 +745,32 @@ def check_level(case, batches, model, previous, made, mask, given, found, added,
     wanted = (w * target).sum(axis=0) / w.sum(axis=0)
     known = (wanted > 0) & (wanted < 1) if case.response in CLASSES else wanted == wanted
     np.testing.assert_allclose(predicted[known], wanted[known], atol=1e-3)
+
+
+def check_thresholds(case, batches, model, previous, made, mask, given, found):
+    """All draws of a threshold are moved by a number, with which as many documents as were seen are above it."""
+    close(model.threshold_draws_, made.scale + found)
+    assert (np.diff(model.threshold_draws_, axis=2) > 0).all()
+    y, weight = batches[-1].columns
+    target, draws = given["seen"], given["draws"]
+    some = np.isfinite(sum(kind.omega for kind in draws)).all(axis=1) & (weight[~mask] > 0).any(axis=1)
+    some &= ~batches[-1].empty[~mask]
+    draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
+    y, weight, omega = y[~mask][some], weight[~mask][some], sample_omegas(draws, given["made"].rng(6)) + given["level"]
+    close(target.y[some], y)
+
+    def above(x):
+        """The weight of documents that are predicted to be above each threshold."""
+        return (weight * expit(omega - x).mean(axis=0)).sum(axis=0)
+
+    drawn, earlier = made.scale.mean(axis=(0, 1)), 0.0
+    before = drawn
+    if previous is not None:
+        before = drawn + previous.carryover.scale_shift
+        earlier = DISCOUNT * previous.carryover.sums[4].max() / weight.sum()
+    wanted = (weight * (y > np.arange(3))).sum(axis=0) + earlier * above(before)
+    x, pseudo = before + found - (before - drawn), 0.5 * np.arange(3, 0, -1)  # half a pseudo-document in each class
+    np.testing.assert_allclose((1.0 + earlier) * above(x) + 2.0 * expit(-x), wanted + pseudo, atol=1e-6)
 
 
 def check_held_out(case, batches, model, mask, alone):
@@ -840,6 +912,8 @@ def check_fit(case, batches, recorder, previous, model):
     check_level(
         case, batches, model, previous, made, split.mask, given, found, added, alone[0]["draws"] if alone else None
     )
+    if case.response == "ordinal":
+        check_thresholds(case, batches, model, previous, made, split.mask, *last["match_own"])
     check_shares(case, batches, model, priors)
 
 
@@ -910,13 +984,18 @@ def naive_omega(case, batches, model, batch):
     return omega
 
 
-def naive_expected(case, batches, omega):
+def naive_expected(case, batches, omega, scale):
     """The prediction of each draw, in the user's units."""
     centre, unit = units(case, batches)
     if case.response in ("rating", "ratings"):
         return centre + unit * omega
     if case.response in ("hinge", "counts"):
         return omega if case.response == "hinge" else np.exp(omega)
+    if case.response == "ordinal":
+        n_pairs = len(omega) // case.n_chains
+        own = scale[:, np.arange(n_pairs) % N_DRAWS].reshape(len(omega), 1, -1)
+        ends = np.full((len(omega), 1, 1), np.inf)
+        return np.diff(expit(np.concatenate([-ends, own, ends], axis=2) - omega), axis=2)
     p = 1.0 / (1.0 + np.exp(-omega))
     if case.response == "labels":
         return p
@@ -933,6 +1012,9 @@ def answers(model, batch):
     for name in ("predict_proba", "decision_function"):
         if hasattr(model, name):
             found.append(getattr(model, name)(batch.X, **batch.beside))
+    if isinstance(model, SLDAOrdinalClassifier):
+        found += [*model.predict_grade_interval(batch.X, **batch.beside), model.predict_grade(batch.X, **batch.beside)]
+        found.append(model.linear_predictor(batch.X, **batch.beside))
     if isinstance(model, SLDARegressor):
         found += model.predict(batch.X, return_std=True, **batch.beside)
     return [*found, model.transform(batch.X)]
@@ -941,7 +1023,7 @@ def answers(model, batch):
 def check_predictions(case, batches, model, batch):
     documents, omega = model._new(batch.X, **batch.beside), naive_omega(case, batches, model, batch)
     np.testing.assert_allclose(documents.omega(), omega, rtol=1e-5, atol=1e-5)  # counts of topics are float32
-    mean, found = naive_expected(case, batches, omega).mean(axis=0), answers(model, batch)
+    mean, found = naive_expected(case, batches, omega, model.posterior_.scale).mean(axis=0), answers(model, batch)
     np.testing.assert_allclose(documents.expected(), mean, rtol=1e-4, atol=1e-5)
     expected = documents.expected()
     if case.response == "labels":
@@ -1034,7 +1116,7 @@ def check_units(case, batches, model, other, monkeypatch, folder):
         close(answers(moved, other)[-2], 4.0 * answers(model, other)[-2])
         return
     if case.response in CLASSES and case.response != "labels" and case.known != "seeds":
-        names = {"a": 3, "b": 5, "c": 8}
+        names = {"a": 3, "b": 5, "c": 8, "d": 9}
         for batch in changed:
             batch.known_y = lambda batch=batch: np.array(
                 [names.get(label) for label in Batch.known_y(batch)], object if case.unknown else None
@@ -1046,12 +1128,14 @@ def check_units(case, batches, model, other, monkeypatch, folder):
         with monkeypatch.context() as patch:
             patch.setitem(CLASSES, case.response, [names[name] for name in CLASSES[case.response]])
             renamed = run(case, changed, estimator(case, **more))
-        assert_same(renamed.posterior_, model.posterior_, without=("timings", "classes", "cross_fitted"))
+        assert_same(renamed.posterior_, model.posterior_, without=("timings", "classes", "order", "cross_fitted"))
         assert renamed.classes_.tolist() == [names[name] for name in model.classes_]
 
 
 def check_c_and_weights(case, batches, model, other, monkeypatch, folder):
-    """Half the c and twice the weights are the same chain."""
+    """Half the c and twice the weights are the same chain; not with pseudo-documents, whose weight is 1."""
+    if case.response == "ordinal":
+        return
     changed = copy.deepcopy(batches)
     for batch in changed:
         batch.weight = 2.0 * (batch.weight if case.weights else np.ones(len(batch.y)))
@@ -1092,7 +1176,7 @@ def check_evaluation(case, batches, model, batch):
     assert np.isnan(losses[~known.any(axis=1)]).all() and np.isfinite(losses[rows]).all()
     if case.response in ("rating", "ratings"):
         close(losses[rows], ((expected - y) ** 2 / model.posterior_.response.unit**2).mean(axis=1)[rows])
-    elif case.response in ("binary", "classes"):
+    elif case.response in ("binary", "classes", "ordinal"):
         names = CLASSES[case.response]
         close(losses[rows], [-np.log(expected[d, names.index(batch.y[d])]) for d in np.flatnonzero(rows)])
     elif case.response == "labels":
@@ -1226,7 +1310,8 @@ WAYS = (check_jobs, check_weight_0, check_units, check_c_and_weights, check_unca
 @pytest.fixture(autouse=True)
 def quicker(monkeypatch):
     monkeypatch.setattr(reported_room, "LEAST_DRAWS", 6)
-    monkeypatch.setattr(calibration_room, "BURN_IN", 2)
+    for kind in (Response, ThresholdResponse):
+        monkeypatch.setattr(kind, "burn_in", 2)
     monkeypatch.setattr(beside_room, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
     monkeypatch.setattr(beside_room, "FIRST", 2)
 

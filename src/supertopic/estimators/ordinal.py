@@ -125,11 +125,11 @@ class SLDAOrdinalClassifier(TopicClassifier):
         check_level(level)
         return self._new(X, covariates, features=features, groups=groups).interval(level)
 
-    def decision_function(
+    def linear_predictor(
         self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The mean of omega over all draws, (n_docs,): the larger, the higher the class."""
+        """The mean of omega over all draws, (n_docs,): the larger, the higher the class; `thresholds_` divide it."""
         documents = self._new(X, covariates, features=features, groups=groups)
         return documents.summarise(lambda omegas, *_: omegas.mean(axis=0)[:, 0])
 

@@ -206,7 +206,9 @@ def find_order(y: Any, given: Any, response: Ordinal) -> np.ndarray:
             "ordered pandas category."
         )
     if any(not isinstance(value, int | float) for value in known):
-        raise ValueError(f"y must hold numbers, names or an ordered category, got {type(known[0]).__name__}.")
+        raise ValueError(
+            f"Unknown label type: y must hold numbers, names or an ordered category, got {type(known[0]).__name__}."
+        )
     return check_size(sorted(set(known))) if known else np.zeros(0, object)
 
 
@@ -214,8 +216,8 @@ def check_size(order: list[Any]) -> np.ndarray:
     """The classes as an array."""
     if len(order) > MOST_CLASSES:
         raise ValueError(
-            f"y has {len(order)} different values; ordered classes are at most {MOST_CLASSES}. SLDARegressor takes any "
-            "numbers."
+            f"y looks continuous: it has {len(order)} different values; ordered classes are at most {MOST_CLASSES}. "
+            "SLDARegressor takes any numbers."
         )
     text = any(isinstance(value, str) for value in order)
     return np.array(order, dtype=object if text else None)
