@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, column_or_1d
 
 from supertopic.model.responses.values import is_unknown, plain_value, without_na
 
@@ -98,7 +98,7 @@ def read_times(y: Any, n_docs: int) -> Times:
     else:
         values = numbers_of(y, "y")
         if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
+            values = column_or_1d(values, warn=True)
         if values.ndim > 2 or (values.ndim == 2 and values.shape[1] != 2):
             raise ValueError(
                 f"y must be a column of times, or two columns: times and events; got shape {values.shape}."
@@ -149,14 +149,16 @@ def choose_edges(periods: Any, times: np.ndarray, most: int) -> np.ndarray:
             raise ValueError(f"Events are in {n_periods} of the periods; they must be in two or more of them.")
         return given
     n = int(np.clip(len(times) // AUTO_EVENTS, 2, most)) if given is None else given
-    edges = np.unique(np.quantile(times, (np.arange(n) + 1) / n, method="inverted_cdf"))
-    edges = edges[edges > 0]
-    earlier = times[(times > 0) & (times < edges.max(initial=0.0))]
+    edges, above = np.unique(np.quantile(times, (np.arange(n) + 1) / n, method="inverted_cdf")), times[times > 0]
+    if edges[0] == 0 and len(above):  # many events are at once: these are a period
+        edges[0] = 0.5 * above.min()
+    earlier = above[above < edges[0]]
     if len(edges) == 1 and len(earlier):  # nearly all events are at one time
         edges = np.append(earlier.max(), edges)
     if len(edges) < 2:
         raise ValueError(
-            f"Events came at {len(edges)} different times above 0; at least two are needed to cut time into periods."
+            f"Events came at one time only, in n_samples = {len(times)} documents; at least two different times are "
+            "needed to cut time into periods."
         )
     return edges
 
