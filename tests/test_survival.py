@@ -788,6 +788,46 @@ def test_the_reported_level_rests_on_all_periods():
     np.testing.assert_allclose(expit(-prepared.base), response.life[1] / response.life[0], atol=0.01)
 
 
+def test_reported_weights_are_without_the_excess(model, monkeypatch, corpus):
+    """Weights of all topics are shifted by what thresholds have in common."""
+    if len(model.coef_) > 1:
+        pytest.skip("there are no thresholds")
+    X, time, event, _ = (part[:500] for part in corpus)
+    monkeypatch.setattr(SharedHazards, "excess", 0.0)
+    plain = SLDASurvivalRegressor(**RUN).fit(X, time, event=event)
+    apart = plain.coef_draws_ - model.coef_draws_
+    np.testing.assert_allclose(apart, np.broadcast_to(apart[:, :, :1], apart.shape), atol=1e-9)
+    assert apart[:, 0, 0].std() > 0.03  # that of the threshold that is held
+    assert plain.coef_draws_.mean(axis=2).std() > 1.05 * model.coef_draws_.mean(axis=2).std()
+
+
+def test_folds_of_words_share_a_level(corpus):
+    """Each fold has thresholds of its own; what words add is moved to the level of the weights from all documents."""
+    from supertopic.inference.beside import Part, Seen, learn_beside, sum_parts
+    from supertopic.sampling.pool import Pool
+
+    X, time, event, _ = (part[:300] for part in corpus)
+    encoded = SharedHazards(1.0).encode(np.column_stack([time, event]), np.ones((300,)))
+    x = X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1)).reshape(-1, 1)).tocsr()
+    seen, nobody = Seen(np.arange(300), encoded.target), make_target(np.zeros((0, 1)), np.zeros((0, 1)))
+    part = Part(x)
+    found = learn_beside([part], seen, Seen(np.zeros(0, int), nobody), encoded.response, Pool(1))
+    known = encoded.target.weight[:, 0] > 0
+    whole = sum_parts([part], np.flatnonzero(known), found.theta)
+    assert found.added[known].std() > 0.3
+    np.testing.assert_allclose(found.added[known].mean(), whole.mean(), atol=1e-6)
+
+
+def test_who_is_censored_at_once_says_nothing(corpus):
+    encoded = by_period(1.0).encode([[0.1, 0], [0.9, 0], [1.5, 1], [np.nan, 1]], np.ones(4))
+    assert (encoded.target.weight > 0).any(axis=1).tolist() == [False, True, True, False]
+    encoded = shared(1.0, TWO).encode([[0.1, 0], [0.9, 0], [1.5, 1], [np.nan, 1]], np.ones(4))
+    assert encoded.target.weight[:, 0].tolist() == [0.0, 1.0, 1.0, 0.0] and encoded.target.y[:, 0].tolist()[1:3] == [
+        1,
+        1.5,
+    ]
+
+
 def test_random_times_follow_the_model():
     """Times drawn from the curve have its frequencies, by a chi-square."""
     rng, response = np.random.default_rng(4), shared(1.0, THREE)

@@ -158,7 +158,9 @@ class Supervised(TopicModel):
         dict
             "prediction", and columns beside it. Classes and labels have the probability of each, or its score
             (MedLDAClassifier); ordered classes also the expected "grade" and the ends of its 90 % interval; ratings
-            have a standard deviation, "std"; counts the ends of a 90 % interval, "lower" and "upper".
+            have a standard deviation, "std"; counts the ends of a 90 % interval, "lower" and "upper". The prediction
+            of times is the median; they also have the ends of the 90 % interval of a new time, the "risk", and the
+            probabilities to live beyond three times.
         """
         return self._new(X, **beside).predictions()
 
