@@ -885,6 +885,142 @@ ORDERED = [  # ordered classes and their thresholds
     m("command/cells", "grades in the order of the rows", "given = sorted(there, key=float)", "given = there", "cli:numbers_order"),
     m("inference/weights", "thresholds of the chains", "if response.rescaled else scale) + matched", "if response.rescaled else scale)", "pairs:ordinal"),
 ]  # fmt: skip
+TIMED = [  # times until an event
+    m(
+        "kernels/thresholds",
+        "the period of the event is not seen",
+        "return int(y) if y > math.floor(y) else int(y) - 1",
+        "return int(y) - 1",
+        "survival:likelihood",
+    ),
+    m(
+        "kernels/thresholds",
+        "the event is in the period before",
+        "else j == int(y)",
+        "else j == int(y) - 1",
+        "survival:likelihood",
+    ),
+    m(
+        "kernels/concordance",
+        "documents censored at the time of an event are not compared",
+        "if event[i] == (turn == 1):",
+        "if turn == 1:",
+        "survival:concordance",
+    ),
+    m(
+        "kernels/concordance",
+        "equal risks count as concordant",
+        "while at > 0:",
+        "at += 1\n                    while at > 0:",
+        "survival:concordance",
+    ),
+    m(
+        "model/responses/times",
+        "an event at an edge is in the next period",
+        "np.searchsorted(edges, time), len(edges)",
+        'np.searchsorted(edges, time, side="right"), len(edges)',
+        "survival:shows",
+    ),
+    m(
+        "model/responses/times",
+        "who is censored in a period has survived it",
+        "time - starts[place] >= ends[place] - time",
+        "time >= starts[place]",
+        "survival:shows survival:half",
+    ),
+    m(
+        "model/responses/times",
+        "who is censored in a period was not in it",
+        "time - starts[place] >= ends[place] - time",
+        "time >= ends[place]",
+        "survival:shows survival:half",
+    ),
+    m("model/responses/censoring", "censoring comes before events", "[::-1] - ended", "[::-1]", "survival:kaplan"),
+    m(
+        "model/responses/censoring",
+        "an event has the weight of its time, not of the time before",
+        "own, later = censoring.before",
+        "own, later = censoring.after",
+        "survival:brier",
+    ),
+    m(
+        "model/responses/censoring",
+        "Uno's weights not squared",
+        "np.maximum(seen, LEAST_SEEN) ** 2",
+        "np.maximum(seen, LEAST_SEEN)",
+        "survival:concordance",
+    ),
+    m(
+        "model/responses/survival",
+        "the median between the wrong edges",
+        "(before - level) / np.maximum",
+        "(level - after) / np.maximum",
+        "survival:predictions",
+    ),
+    m(
+        "model/responses/survival",
+        "who was censored at once counts as known",
+        "weight = weight * (known & (passed > 0))",
+        "weight = weight * known",
+        "survival:once",
+    ),
+    m(
+        "model/responses/survival",
+        "surprise on one side only",
+        "2.0 * np.minimum(later, 1.0 - later)",
+        "later",
+        "survival:surprise",
+    ),
+    m(
+        "model/responses/hazards",
+        "copies that died stay",
+        "alive, alive_before = alive * expit(found[j] - omega)",
+        "alive, alive_before = alive",
+        "survival:average",
+    ),
+    m(
+        "model/responses/hazards",
+        "columns of those that died stay",
+        "alive = np.cumprod(1.0 - p, axis=-1) / np.maximum(1.0 - p, TINY)",
+        "alive = np.ones_like(p)",
+        "survival:average",
+    ),
+    m(
+        "model/responses/hazards",
+        "periods that were not lived to see count",
+        "np.where(y == 0.5, 0.0, self.log_density(y, omega))",
+        "self.log_density(y, omega)",
+        "survival:likelihood",
+    ),
+    m(
+        "model/responses/hazards",
+        "the prior of half a survivor",
+        "return PSEUDO_EVENTS * max(at_risk - events, TINY) / max(events, TINY), PSEUDO_EVENTS",
+        "return PSEUDO_EVENTS, PSEUDO_EVENTS",
+        "survival:drawn_from",
+    ),
+    m(
+        "model/responses/hazards",
+        "the mean threshold without its weights",
+        "float(events @ (self.thresholds - self.base) / events.sum())",
+        "float((self.thresholds - self.base).mean())",
+        "survival:level_rests",
+    ),
+    m(
+        "model/responses/thresholds",
+        "each fold of words has a level of its own",
+        "level_follows: ClassVar[bool] = True",
+        "level_follows: ClassVar[bool] = False",
+        "survival:predictions survival:folds",
+    ),
+    m(
+        "inference/reported",
+        "the held threshold shifts reported weights",
+        "draw.response.excess for draw",
+        "0.0 * draw.response.excess for draw",
+        "survival:excess",
+    ),
+]
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -900,6 +1036,7 @@ MUTANTS = (
     + AFTER
     + GROUPS
     + ORDERED
+    + TIMED
     + CARD
 )
 

@@ -690,3 +690,68 @@ def test_every_kind_of_response_is_known_by_its_fitted_response():
     assert all(kind_of(SimpleNamespace(kind=kind.fitted)) is kind for kind in KINDS.values())
     with pytest.raises(ValueError, match="knows no responses of the kind 'other'"):
         kind_of(SimpleNamespace(kind="other"))
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    """300 short texts with days until an event, which come sooner with a topic; 30 % are censored."""
+    corpus = make_corpus(n_docs=300, n_words=60, n_topics=3, eta=[[-4.0, 0.0, 4.0]], random_state=0)
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("visits") / "visits.csv"
+    days, seen = rng.exponential(20.0 * np.exp(-corpus.doc_topic @ corpus.eta[0])), rng.exponential(60.0, 300)
+    rows = zip(corpus.X.toarray(), np.minimum(days, seen), days <= seen, strict=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "days", "left", "word", "team"])
+        for i, (row, time, event) in enumerate(rows):
+            words = [f"word{chr(97 + w % 26)}{chr(97 + w // 26)}" for w in np.repeat(np.arange(60), row.astype(int))]
+            writer.writerow([" ".join(words), "" if i == 7 else f"{time:.3f}", int(event), bool(event), "abc"[i % 3]])
+    return path
+
+
+TIMED = ["--response", "time", "--topics", "3", "--burn-in", "15", "--draws", "5", "--chains", "2"]
+
+
+def test_times(command, visits, tmp_path):
+    model, page = tmp_path / "m", tmp_path / "p.html"
+    fit = ["fit", visits, "--text", "text", "--label", "days", "-o", model, *TIMED]
+    found = json.loads(command(*fit, "--event", "left", "--test-size", "0.3", "--json", "--report", page))
+    assert found["estimator"] == "SLDASurvivalRegressor" and found["test_documents"] == 90 > found["test_events"] > 40
+    assert found["test_concordance"] > 0.7 and found["interval"][0] < found["test_concordance"] < found["interval"][1]
+    assert found["test_integrated_brier_score"] < found["base_rate_integrated_brier_score"]
+    assert "beyond" in page.read_text(encoding="utf-8")
+    predict = ["predict", model, visits, "--text", "text"]
+    rows, table = list(csv.DictReader(command(*predict).splitlines())), supertopic.load(model)
+    assert list(rows[0])[:4] == ["prediction", "lower", "upper", "risk"] and list(rows[0])[4].startswith("p(beyond ")
+    texts = [row["text"] for row in csv.DictReader(visits.read_text().splitlines())]
+    np.testing.assert_allclose([float(row["prediction"]) for row in rows], table.predict(texts), rtol=1e-5)
+    np.testing.assert_allclose([float(row["risk"]) for row in rows], table.predict_risk(texts), atol=1e-6)
+    assert any(row["upper"] == "inf" for row in rows)
+    lines = [json.loads(line, parse_constant=pytest.fail) for line in command(*predict, "--json").splitlines()]
+    assert any(line["upper"] is None for line in lines)  # JSON has no infinity
+    assert "sooner" in command("explain", model, "--text", "wordaa wordba wordca")
+    known = ["--text", "text", "--label", "days", "--event", "word"]
+    command("report", model, visits, *known, "-o", page)
+    update = ["update", model, visits, *known, "-o", model, "--json"]
+    assert json.loads(command(*update))["batches"] == 2
+    chosen = command("choose", visits, *known, "--response", "time", "--topics", "2,3", "--burn-in", "5", "--draws",
+                     "4", "--chains", "1")  # fmt: skip
+    assert "concordance" in chosen
+    assert json.loads(command(*fit, "--json"))["unlabelled"] == 1  # all events came
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--label", "days", "--event", "days"], "--event needs 1 or true where the event came"),
+        (["--label", "team"], "which is not a number; --response time needs numbers"),
+        (["--label", "days", "--event", "nothing"], "nothing"),
+        (
+            ["--label", "days", "--response", "rating", "--event", "left"],
+            "--event does not go with the response 'rating'",
+        ),
+        (["--label", "days", "--balanced"], "--balanced does not go with the response 'time'"),
+    ],
+)
+def test_times_that_cannot_be_read(command, visits, tmp_path, more, message):
+    fit = ["fit", visits, "--text", "text", "-o", tmp_path / "m", *TIMED]
+    assert message in " ".join(command(*fit, *more, code=1).split())

@@ -12,11 +12,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDAOrdinalClassifier, SLDARegressor, load
+from supertopic import (
+    LDA,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+    load,
+)
 from supertopic.datasets import make_corpus
 
 pytestmark = pytest.mark.ray
 CORPUS = make_corpus(n_docs=600, n_topics=3, random_state=0)
+TIMES = np.random.default_rng(0).exponential(np.exp(-2.0 * CORPUS.doc_topic @ [0.0, 1.0, 2.0]))
+TIMES = np.column_stack([np.minimum(TIMES, 0.5), TIMES <= 0.5])
 RUN = {"n_topics": 5, "n_chains": 1, "burn_in": 8, "n_draws": 4, "random_state": 0, "sampler": "delayed"}
 SHARD = 4_000  # tokens: several shards, so that both workers have some
 
@@ -55,6 +65,8 @@ MODELS = {
     "ratings": (SLDARegressor, CORPUS.doc_topic @ [1.0, 2.0, 4.0], {"sampler": "drawn"}),
     "counts": (SLDACountRegressor, np.rint(CORPUS.doc_topic @ [1.0, 5.0, 20.0]), {"optimize_priors": True}),
     "grades": (SLDAOrdinalClassifier, np.digitize(CORPUS.doc_topic @ [1.0, 2.0, 4.0], [1.6, 2.2, 3.2]), {}),
+    "times": (SLDASurvivalRegressor, TIMES, {}),
+    "periods": (SLDASurvivalRegressor, TIMES, {"effects": "by_period"}),
     "topics": (LDA, None, {"sampler": "collapsed"}),
     "seeds": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"seeds": [[3, 7], [5]], "optimize_priors": True}),
 }
@@ -69,7 +81,7 @@ def test_the_model_is_that_of_threads(name, ray_cluster):
     if y is not None:
         np.testing.assert_array_equal(model.predict(CORPUS.X[:50]), other.predict(CORPUS.X[:50]))
     assert other.timings_["exchange"] >= 0
-    if name in ("seeds", "ratings", "grades"):  # and a batch more
+    if name in ("seeds", "ratings", "grades", "times", "periods"):  # and a batch more
         same(model.partial_fit(CORPUS.X[:90], y[:90]), other.partial_fit(CORPUS.X[:90], y[:90]))
 
 

@@ -17,7 +17,15 @@ from supertopic.corpus.source import make_target
 from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
-from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, Ordinal
+from supertopic.model.responses import (
+    Gaussian,
+    Hinge,
+    Logistic,
+    NegativeBinomial,
+    Ordinal,
+    PeriodHazards,
+    SharedHazards,
+)
 from supertopic.model.state import Priors, Statistics, fixed_topics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
@@ -70,13 +78,16 @@ SAMPLERS = ["collapsed", "delayed", "drawn"]
 N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
 PRIORS = Priors(np.array([0.3, 0.2, 0.5, 0.1, 0.4]), BETA, 1.5)
 LENGTHS = [7, 1, 0, 30, 12, 3, 25, 9, 0, 14, 2]
-THRESHOLDS = np.array([-1.2, 0.3, 1.1])
+THRESHOLDS, LIFE = np.array([-1.2, 0.3, 1.1]), np.array([[9.0, 6.0, 3.0], [3.0, 2.0, 1.0]])
+ONE_COLUMN = ("ordinal", "times")  # whose y is not beside omega
 RESPONSES = {
     "logistic": Logistic(3.0),
     "hinge": Hinge(2.0, 1.5),
     "Gaussian": Gaussian(2.0, np.array([0.5, 2.0])),
     "negative binomial": NegativeBinomial(1.5, np.array([0.7, 3.0])),
     "ordinal": Ordinal(1.5, classes=np.arange(4), base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1),
+    "times": SharedHazards(1.5, edges=np.arange(1.0, 4), life=LIFE, base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1),
+    "periods": PeriodHazards(1.5, edges=np.arange(1.0, 3), life=LIFE[:, :2]),
 }
 KEY = make_key(11, 3)
 
@@ -89,9 +100,11 @@ class Problem:
         self.docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in LENGTHS]
         self.z = [rng.integers(0, N_TOPICS, n).tolist() for n in LENGTHS]
         n_docs, self.response = len(LENGTHS), RESPONSES[kind]
-        n_columns = 1 if kind == "ordinal" else N_COLUMNS
-        y = rng.integers(0, 4 if kind == "ordinal" else 2, (n_docs, n_columns)).astype(float)
-        if kind not in ("logistic", "hinge", "ordinal"):
+        n_columns = 1 if kind in ONE_COLUMN else N_COLUMNS
+        y = rng.integers(0, 4 if kind in ONE_COLUMN else 2, (n_docs, n_columns)).astype(float)
+        if kind == "times":
+            y += 0.5 * ((y < 3) & (rng.random(y.shape) < 0.6))
+        elif kind not in ("logistic", "hinge", "ordinal", "periods"):
             y *= 3.0
         weight = rng.choice([0.0, 1.0, 2.5], (n_docs, n_columns))
         self.target = make_target(y, weight, rng.normal(size=(n_docs, 1)), rng.normal(size=(n_docs, 1)))
@@ -254,7 +267,7 @@ def test_sums(engine, kind):
     own = [other.own_sums(target, omega, KEY, 0) for other in others]
     np.testing.assert_allclose(engine.own_sums(others, KEY), own)
     squares = (target.weight * (target.y - omega) ** 2).sum(axis=0)
-    if kind != "ordinal":  # whose y is not beside omega
+    if kind not in ONE_COLUMN:
         np.testing.assert_allclose(engine.residuals(), [target.weight.sum(axis=0), squares])
     assert engine.log_documents(PRIORS.alpha) == pytest.approx(naive.log_documents(problem.z, PRIORS.alpha))
     n = np.array([np.bincount(topics, minlength=N_TOPICS) for topics in problem.z if topics])
@@ -327,7 +340,7 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
     if (
         DEVICE == "simulator"
         and "device" in engine
-        and (sampler == "drawn") == (kind in ("hinge", "negative binomial", "ordinal"))
+        and (sampler == "drawn") == (kind in ("hinge", "negative binomial", "ordinal", "periods"))
     ):
         pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)

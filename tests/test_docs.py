@@ -69,6 +69,7 @@ def quick(monkeypatch):
         "SLDAOrdinalClassifier",
         "SLDARegressor",
         "SLDACountRegressor",
+        "SLDASurvivalRegressor",
         "LDA",
     ):
         init = getattr(supertopic, kind).__init__

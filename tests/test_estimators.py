@@ -28,6 +28,7 @@ from supertopic import (
     SLDACountRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
+    SLDASurvivalRegressor,
     load,
     save,
 )
@@ -109,6 +110,10 @@ class RoundedCounts(Rounding, SLDACountRegressor):
         return RoundedNumbers(response.c, response.r, drawn=response.drawn, fixed=response.fixed)
 
 
+class RoundedTimes(Rounding, SLDASurvivalRegressor):
+    pass
+
+
 @parametrize_with_checks(
     [
         RoundedLDA(3, burn_in=20, n_draws=5),
@@ -117,6 +122,7 @@ class RoundedCounts(Rounding, SLDACountRegressor):
         RoundedOrdinal(3, burn_in=40, n_draws=5, n_chains=2),
         RoundedRegressor(3, burn_in=10, n_draws=5, n_chains=1),
         RoundedCounts(3, burn_in=10, n_draws=5, n_chains=1),
+        RoundedTimes(3, burn_in=10, n_draws=5, n_chains=1),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "a weight multiplies c, a repeated document also its words",
@@ -569,7 +575,16 @@ def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", [LDA, SLDAClassifier, MedLDAClassifier, SLDAOrdinalClassifier, SLDARegressor, SLDACountRegressor]
+    "kind",
+    [
+        LDA,
+        SLDAClassifier,
+        MedLDAClassifier,
+        SLDAOrdinalClassifier,
+        SLDARegressor,
+        SLDACountRegressor,
+        SLDASurvivalRegressor,
+    ],
 )
 def test_every_parameter_and_attribute_is_documented(corpus, kind):
     """help() shows all of them; nothing says "as in"."""

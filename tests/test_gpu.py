@@ -13,7 +13,15 @@ from test_posterior import CASES, check_exactly
 
 import naive
 from small import DEVICE, engine_of, plan_of, z_of
-from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDAOrdinalClassifier, SLDARegressor
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+)
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key
@@ -80,6 +88,11 @@ MODELS = {
     "max-margin": (MedLDAClassifier, lambda corpus: corpus.doc_topic.argmax(axis=1)),
     "ratings": (SLDARegressor, lambda corpus: corpus.doc_topic @ [1.0, 2.0, 4.0]),
     "grades": (SLDAOrdinalClassifier, lambda corpus: np.digitize(corpus.doc_topic @ [1.0, 2.0, 4.0], [1.6, 2.2, 3.2])),
+    "times": (SLDASurvivalRegressor, lambda corpus: np.exp(corpus.doc_topic @ [1.0, 2.0, 4.0])),
+    "periods": (
+        lambda **run: SLDASurvivalRegressor(effects="by_period", **run),
+        lambda corpus: np.exp(corpus.doc_topic @ [1.0, 2.0, 4.0]),
+    ),
     "counts": (SLDACountRegressor, lambda corpus: np.rint(corpus.doc_topic @ [1.0, 5.0, 20.0])),
 }
 

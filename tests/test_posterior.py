@@ -65,6 +65,9 @@ Y = {  # a binary column; two columns, one of them constant; an unknown label
     "real": ([[1.3], [-0.4], [2.0], [0.2]], [[1], [0.5], [1], [2]]),
     "counts": ([[4], [0], [2], [1]], [[1], [1], [0], [1.5]]),
     "grades": ([[1], [0], [2], [3]], [[1], [0.5], [1], [1]]),
+    "times": ([[1.5], [0.5], [1], [2]], [[1], [0.5], [1], [1]]),  # periods passed, and a half where the event came
+    "times and a missing one": ([[1.5], [0.5], [1], [0]], [[1], [2], [1], [0]]),
+    "periods": ([[0, 1], [1, 0.5], [0, 0.5], [0, 0]], [[1, 1], [0.5, 0], [1, 0], [1, 1]]),
     "grades and a missing one": ([[1], [2], [0], [0]], [[1], [1], [0], [2]]),
 }
 OFFSET = np.array([[0.5], [-0.3], [1.0], [0.2]])

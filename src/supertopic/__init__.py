@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from supertopic.estimators.ordinal import SLDAOrdinalClassifier
     from supertopic.estimators.registration import Registration
     from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+    from supertopic.estimators.survival import SLDASurvivalRegressor
     from supertopic.model.formula import Formula
     from supertopic.model.priors import Prior
     from supertopic.model.seeds import Seeds
@@ -41,6 +42,7 @@ __all__ = [
     "SLDACrowdRegressor",
     "SLDAOrdinalClassifier",
     "SLDARegressor",
+    "SLDASurvivalRegressor",
     "Seeds",
     "TopicDisplay",
     "TraceDisplay",
@@ -60,6 +62,7 @@ _HOMES = {
     "MedLDAClassifier": "estimators.classifiers",
     "SLDARegressor": "estimators.regressors",
     "SLDACountRegressor": "estimators.regressors",
+    "SLDASurvivalRegressor": "estimators.survival",
     "Registration": "estimators.registration",
     "Choice": "estimators.choose",
     "choose_topics": "estimators.choose",

@@ -46,5 +46,5 @@ def dawid_skene(y: Any, gold: ArrayLike | None = None, n_docs: int | None = None
     answers = as_answers(y, n_docs, gold)
     encoded = CrowdLogistic(1.0).encode(answers, np.ones(n_docs))
     response: Any = encoded.response
-    share = response.observed(encoded.target.y).share
+    share = response.seen(encoded.target.y).share
     return DawidSkene(response.classes, share, response.raters, response.base)

@@ -11,6 +11,7 @@ from supertopic.model.responses.values import is_unknown
 
 FEW = 20  # whole numbers with at most this many different values are taken for classes
 SHOWN = 8  # names in a message
+TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 YEARS = 1000, 2100  # what numbers that look like years are between
 # share of the cells that may be different from each other, in a small table and in a large one; above, they are ids
 MOST_DIFFERENT, MOST_OF_MANY, MANY = 0.9, 0.5, 1000
@@ -136,6 +137,22 @@ def as_numbers(cells: list, column: str, option: str) -> np.ndarray:
                     f"Row {i + 1} of {column} holds {str(cell)[:40]!r}, which is not a number; {option} needs numbers."
                 )
             y[i] = number
+    return y
+
+
+def as_events(cells: list, column: str) -> np.ndarray:
+    """1 where the cell says that the event came, 0 where it says that it did not, NaN where it is empty."""
+    y = np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        if cell is not None:
+            word = str(cell).strip().lower()
+            number = as_number(cell)
+            if word not in TRUTH and number not in (0, 1):
+                raise ValueError(
+                    f"Row {i + 1} of {column!r} holds {str(cell)[:40]!r}; --event needs 1 or true where the event "
+                    "came, and 0 or false where the document is censored."
+                )
+            y[i] = TRUTH.get(word, number)
     return y
 
 

@@ -13,9 +13,9 @@ from supertopic.estimators.choose import choose_topics
 
 def choose(
     data: opt.Data, text: opt.Text, label: opt.Label, topics: opt.TopicNumbers = "5,10,20,40,80",
-    response: opt.Response = opt.AUTO, order: opt.Grades = None, separator: opt.Separator = ";",
-    words: opt.Words = True, test_size: opt.TestSize = 0.2, burn_in: opt.BurnIn = "20", draws: opt.Draws = 10,
-    chains: opt.Chains = 2,
+    response: opt.Response = opt.AUTO, order: opt.Grades = None, event: opt.Event = None,
+    separator: opt.Separator = ";", words: opt.Words = True, test_size: opt.TestSize = 0.2,
+    burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
     word_ngrams: opt.WordNgrams = 2, token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None,
     seed: opt.Seed = 0, jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
@@ -29,7 +29,7 @@ def choose(
     except ValueError:
         raise ValueError(f"--topics must be whole numbers with commas between them, got {topics!r}.") from None
     table = Table(data)
-    asked = Asked(label, separator, order=order)
+    asked = Asked(label, separator, order=order, event=event)
     column = read_response(table.__getitem__, response, asked)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     options: dict[str, Any] = {"n_jobs": jobs, "words": direct}

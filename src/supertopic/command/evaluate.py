@@ -59,6 +59,25 @@ def evaluate_grades(model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, besi
     return facts | {"test_classes": facts.pop("test_classes")}
 
 
+def evaluate_times(model: Any, X: Any, y: np.ndarray, beside: dict[str, Any]) -> dict[str, Any]:
+    """Concordance and Brier scores; the base rate is that of the life table of the training documents."""
+    response, curve = model.posterior_.response, model.predict_survival_function(X, **beside)
+    truth = response.truth(y, len(y))
+
+    def concordance(docs: Any) -> float:
+        return response.score(truth[docs], curve[docs])
+
+    at_risk, events = response.life
+    base = np.tile(np.cumprod(1.0 - events / np.maximum(at_risk, 1e-300)), (len(y), 1))
+    own, of_base = response.figures(truth, curve), response.figures(truth, base)
+    facts: dict[str, Any] = {"test_documents": len(y), "test_events": int((truth[:, 1] > 0).sum())}
+    facts |= {"test_concordance": own["concordance"], "interval": resampled(concordance, len(y))}
+    facts["test_uno_concordance"] = own["uno_concordance"]
+    for whose, figures in (("test", own), ("base_rate", of_base)):
+        facts[f"{whose}_integrated_brier_score"] = figures["integrated_brier_score"]
+    return facts
+
+
 def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:
     """R2 and the mean absolute error."""
 

@@ -25,7 +25,8 @@ from supertopic.report.summary import describe_covariates, describe_topics, miss
 
 def fit(
     context: typer.Context, data: opt.Data, text: opt.Text, label: opt.Label, output: opt.ModelFile,
-    response: opt.Response = opt.AUTO, order: opt.Grades = None, n_topics: opt.NTopics = 20, c: opt.C = None,
+    response: opt.Response = opt.AUTO, order: opt.Grades = None, event: opt.Event = None, n_topics: opt.NTopics = 20,
+    c: opt.C = None,
     loss: opt.Loss = opt.LossName.logistic, multiclass: opt.Multiclass = opt.MulticlassName.shared,
     balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
     weight: opt.Weight = None, exposure: opt.Exposure = None, covariate: opt.Covariate = None,
@@ -58,7 +59,7 @@ def fit(
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     columns = covariate or ([] if formula is None else formula_columns(formula))
     unknown = ["NA"] if missing is None else missing
-    asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order)
+    asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order, event)
     names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups)), *columns]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells, response, asked)

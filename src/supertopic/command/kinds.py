@@ -14,6 +14,7 @@ import numpy as np
 from supertopic.command.cells import (
     Column,
     as_classes,
+    as_events,
     as_grades,
     as_labels,
     as_numbers,
@@ -23,11 +24,12 @@ from supertopic.command.cells import (
     split_labels,
     without,
 )
-from supertopic.command.evaluate import evaluate_classes, evaluate_grades, evaluate_numbers
+from supertopic.command.evaluate import evaluate_classes, evaluate_grades, evaluate_numbers, evaluate_times
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
+from supertopic.estimators.survival import SLDASurvivalRegressor
 from supertopic.model.responses import Response
 
 MISSING = ("", "NA")  # cells of a class that are unknown to a fitted model
@@ -48,6 +50,7 @@ class Asked:
     balanced: bool = False
     exposure: str | None = None
     order: str | None = None
+    event: str | None = None
 
     def special(self) -> dict[str, str]:
         """The options that go with some kinds only and are not at their defaults; and how a message names each."""
@@ -126,6 +129,39 @@ class Counts(Numbers):
 
     def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
         return SLDACountRegressor(**options)
+
+
+class Times(ResponseKind):
+    """Times until an event: two columns, of which the second may be left out if all events came."""
+
+    name = fitted = "time"
+    options = frozenset({"event"})
+
+    def columns(self, asked: Asked) -> list[str]:
+        return [asked.label, *([asked.event] if asked.event else [])]
+
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        found, n_missing = without(cells(asked.label), asked.missing)
+        time = as_numbers(found, asked.label, "--response time")
+        if (time < 0).any():
+            row = int((time < 0).argmax())
+            raise ValueError(f"Row {row + 1} of {asked.label!r} holds {time[row]:g}; times are 0 or more.")
+        event = np.ones(len(time))
+        if asked.event:
+            event = as_events(without(cells(asked.event), asked.missing)[0], asked.event)
+        y = np.column_stack([time, event])
+        return Column(np.where(np.isnan(y).any(axis=1, keepdims=True), np.nan, y), n_missing=n_missing)
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        return SLDASurvivalRegressor(**options)
+
+    def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
+        return self.read(cells, asked).y, 0
+
+    def evaluate(
+        self, model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]
+    ) -> dict[str, Any]:
+        return evaluate_times(model, X, y, beside)
 
 
 class Classes(ResponseKind):
@@ -225,7 +261,9 @@ class Ordered(Classes):
         return evaluate_grades(model, X, y, train_y, beside)
 
 
-KINDS: dict[str, ResponseKind] = {kind.name: kind for kind in (Classes(), Labels(), Ordered(), Ratings(), Counts())}
+KINDS: dict[str, ResponseKind] = {
+    kind.name: kind for kind in (Classes(), Labels(), Ordered(), Ratings(), Counts(), Times())
+}
 
 
 def kind_of(response: Response) -> ResponseKind:

@@ -23,6 +23,7 @@ TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard inp
 RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
 GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers need no order."
+EVENT = "For time: the column with 1 where the event came, and 0 where the document is censored."
 LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, which is max-margin."
 MULTICLASS = "For three classes or more: shared or separate topics, or stick_breaking."
 SEEDS = "A table of seed words for topics, with the columns topic and word, and optionally class."
@@ -42,6 +43,7 @@ SkipUnknown = Annotated[
 ]
 Response = Annotated[Kind, Option(metavar="KIND", help=RESPONSE)]
 Grades = Annotated[str | None, Option("--order", help=GRADES)]
+Event = Annotated[str | None, Option(help=EVENT)]
 Separator = Annotated[str, Option(help="What separates the labels in one cell.")]
 Missing = Annotated[list[str] | None, Option(help=MISSING, show_default="NA")]
 Weight = Annotated[str | None, Option(help="The column with the weight of each document.")]

@@ -21,6 +21,7 @@ from supertopic.corpus.tables import write_parquet
 from supertopic.estimators.base import TopicModel
 
 Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last the predictions; and numbers
+ENDLESS = (float("inf"), float("-inf"))  # a time that most documents do not reach; JSON has no such number
 
 
 def predict(
@@ -32,7 +33,7 @@ def predict(
 
     Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ordered classes also
     with the expected grade and the ends of its 90 % interval, ratings with a standard deviation, counts with the ends
-    of a 90 % interval.
+    of a 90 % interval, and times with their median, its 90 % interval, the risk and survival at three times.
     """
     many = is_many(data)
     if many and output is None:
@@ -85,7 +86,8 @@ def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: P
     with place as file:
         if as_json:
             for row in zip(*cells.values(), *values, strict=True):
-                file.write(json.dumps(dict(zip(names, row, strict=True)), default=str) + "\n")
+                found = {name: None if cell in ENDLESS else cell for name, cell in zip(names, row, strict=True)}
+                file.write(json.dumps(found, default=str) + "\n")
             return
         writer = csv.writer(file)
         writer.writerow(names)

@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.texts import are_texts
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
-from supertopic.model.responses.base import Response
-from supertopic.model.responses.classes import ClassResponse
-from supertopic.model.responses.values import without_na
 from supertopic.report import topics as topics_report
 
 
@@ -62,8 +59,9 @@ def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any
     pandas.DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted
         and observed; and score, by which documents are sorted. The score is the probability of the observed class or
-        of all observed labels, the distance of a number from its prediction in standard deviations, or how far a
-        score of `MedLDAClassifier` is on the wrong side.
+        of all observed labels, the distance of a number from its prediction in standard deviations, how far a score
+        of `MedLDAClassifier` is on the wrong side, or the probability of an event as early or as late. A censored time
+        is shown as "beyond" it.
     """
     check_n(n)
     documents = self._new(X, **beside)
@@ -74,7 +72,7 @@ def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any
     score = np.where(np.isfinite(surprise[rows]), surprise[rows], np.nan)
     score = np.exp(-score) if response.has_probabilities else score
     return document_frame(
-        X, rows, predicted=predicted(documents, rows), observed=observed(response, truth, y, rows), score=score
+        X, rows, predicted=predicted(documents, rows), observed=response.observed(truth, y, rows), score=score
     )
 
 
@@ -95,8 +93,9 @@ def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
     pandas.DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
         and score, by which documents are sorted. The score is the probability of the predicted class, the mean
-        distance of the labels' probabilities from a half, the width of the 90 % interval of a number, or for
-        `MedLDAClassifier` how far apart the two best scores are.
+        distance of the labels' probabilities from a half, the width of the 90 % interval of a number, for
+        `MedLDAClassifier` how far apart the two best scores are, or for times the variance of being alive, averaged
+        over the periods.
     """
     check_n(n)
     documents = self._new(X, **beside)
@@ -122,35 +121,7 @@ def document_frame(X: Any, rows: np.ndarray, **columns: Any) -> Any:
 
 
 def predicted(documents: NewDocuments, rows: np.ndarray) -> list[Any]:
-    """What is predicted for some documents: a class, the labels, a number or several."""
+    """What is predicted for some documents: a class, the labels, a number or several, a median time."""
     response = documents.posterior.response
     expected = documents.part(rows).expected() if len(rows) else np.zeros((0, len(response.answers)))
-    if not isinstance(response, ClassResponse):
-        return numbers(expected)
-    chosen = response.chosen(expected)
-    return named(response, chosen) if response.multilabel else response.classes[chosen].tolist()
-
-
-def observed(response: Response, truth: np.ndarray, y: Any, rows: np.ndarray) -> list[Any]:
-    """The responses of some documents; None or NaN where they are unknown."""
-    if not isinstance(response, ClassResponse):
-        return numbers(np.asarray(without_na(y), dtype=float).reshape(len(truth), -1)[rows])
-    own = truth[rows]
-    if response.multilabel:
-        return named(response, own)
-    unknown, place = np.isnan(own).any(axis=1), np.nan_to_num(own).argmax(axis=1)
-    return [None if gone else label for gone, label in zip(unknown, response.classes[place].tolist(), strict=True)]
-
-
-def named(response: ClassResponse, labels: np.ndarray) -> list[Any]:
-    """The names of the labels that each document has; None where none of them is known."""
-    names = response.classes.tolist()
-    return [
-        None if np.isnan(row).all() else tuple(name for name, has in zip(names, row, strict=True) if has == 1)
-        for row in labels
-    ]
-
-
-def numbers(values: np.ndarray) -> list[Any]:
-    """One number for each document, or a tuple of several."""
-    return values[:, 0].tolist() if values.shape[1] == 1 else list(map(tuple, values.tolist()))
+    return response.predicted(expected)

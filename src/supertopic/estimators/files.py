@@ -15,6 +15,7 @@ from supertopic.estimators.crowd import SLDACrowdClassifier, SLDACrowdRegressor
 from supertopic.estimators.lda import LDA
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
+from supertopic.estimators.survival import SLDASurvivalRegressor
 from supertopic.model.formula import Formula
 from supertopic.model.seeds import Seeds
 from supertopic.model.terms import expect
@@ -34,6 +35,7 @@ KINDS: dict[str, type[TopicModel]] = {
         SLDACountRegressor,
         SLDACrowdClassifier,
         SLDACrowdRegressor,
+        SLDASurvivalRegressor,
     )
 }
 OF_TEXTS = ("vectorizer_", "word_vectorizer_")  # of a model that was fitted to texts

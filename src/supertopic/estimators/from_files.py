@@ -21,6 +21,7 @@ from supertopic.inference.checkpoint import temporary_folder
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.formula import as_formula
 from supertopic.model.responses import Response
+from supertopic.model.responses.times import with_events
 from supertopic.warn import warn
 
 IN_MEMORY = 30_000_000  # tokens of documents from which words beside topics are learned
@@ -75,7 +76,8 @@ def fit_from_files(
             known["groups"] = list(library.columns[columns["groups"]])
         if covariates:
             known["covariates"] = frame_of_cells({name: library.columns[name] for name in covariates})
-        known |= {"y": read_label(model, library, columns["label"]), "features": features}
+        y = with_events(read_label(model, library, columns["label"]), known.pop("event", None))
+        known |= {"y": y, "features": features}
         fit_library(model, library, documents, known, checkpointing, given, each)
 
 

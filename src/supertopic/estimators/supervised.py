@@ -75,8 +75,11 @@ class Supervised(TopicModel):
             raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
 
     def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
-        y = response_of(self.formula, y, more.get("covariates"))
-        return super()._fit(X, y, feature_names, previous, **more)
+        return super()._fit(X, self._join(y, more), feature_names, previous, **more)
+
+    def _join(self, y: Any, more: dict[str, Any]) -> Any:
+        """The response, which may come in parts: other arguments of `fit` that belong to it are taken out of `more`."""
+        return response_of(self.formula, y, more.get("covariates"))
 
     @documented_fit
     def fit(
@@ -155,7 +158,9 @@ class Supervised(TopicModel):
         dict
             "prediction", and columns beside it. Classes and labels have the probability of each, or its score
             (MedLDAClassifier); ordered classes also the expected "grade" and the ends of its 90 % interval; ratings
-            have a standard deviation, "std"; counts the ends of a 90 % interval, "lower" and "upper".
+            have a standard deviation, "std"; counts the ends of a 90 % interval, "lower" and "upper". The prediction
+            of times is the median; they also have the ends of the 90 % interval of a new time, the "risk", and the
+            probabilities to live beyond three times.
         """
         return self._new(X, **beside).predictions()
 

@@ -187,13 +187,22 @@ class Folds:
                         here = there
         return tuple(PENALTIES[place] for place in here)
 
-    def added(self, penalties: tuple[float, ...], growth: np.ndarray | float = 1.0) -> np.ndarray:
-        """omega of each document from other folds, NaN in folds that are not held out, times a factor: (n_docs, R)."""
+    def added(
+        self, penalties: tuple[float, ...], whole: list[np.ndarray], growth: np.ndarray | float = 1.0
+    ) -> np.ndarray:
+        """omega of each document from other folds, NaN in folds that are not held out, times a factor: (n_docs, R).
+
+        If the response has thresholds that follow omega, each fold has a level of its own; it is moved to that of the
+        weights `whole`, which come from all documents.
+        """
         self.loss(penalties)
         found = np.full(self.problem.target.weight.shape, np.nan)
         centres = self.problem.offset - self.problem.target.offset
         for fold, omega in zip(self.folds, self.known[penalties][1], strict=True):
             found[fold.held] = growth * omega + centres[fold.held]
+            if self.problem.response.level_follows:
+                own = sum_parts(self.problem.parts, self.problem.rows[fold.held], whole)
+                found[fold.held] += (own - found[fold.held]).mean(axis=0)
         return found
 
     def compare(
@@ -290,7 +299,6 @@ def learn_beside(
         penalties, solution = shrink_more(ridge, solution, penalties, parts, held_out, judge)
     theta, added = ridge.theta(solution), np.full((2, *seen.target.weight.shape), np.nan)
     variance, growth = folds.compare(penalties, theta, held_out.rows)
-    added[:, known] = folds.added(penalties), folds.added(penalties, growth)
     of_held_out = [part.x[held_out.rows] @ (own + part.centre) for part, own in zip(parts, theta, strict=True)]
     rows = held_out.rows if len(held_out.rows) else problem.rows
     if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
@@ -302,6 +310,7 @@ def learn_beside(
         penalty if part.past is None else part.past.penalty for part, penalty in zip(parts, penalties, strict=True)
     ]
     full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]
+    added[:, known] = folds.added(penalties, full), folds.added(penalties, full, growth)
     precisions, variances = spread(problem, ridge, solution, priors)
     scale = variance / share / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)
     variances = [scale * own for own in variances]

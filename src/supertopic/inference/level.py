@@ -112,7 +112,7 @@ def match_level(response: Response, target: Target, omega: np.ndarray) -> tuple[
         wanted = response.predictive_offset(response.link((weight * response.level_y(target)).sum(axis=0)))
     known = np.isfinite(wanted) & (weight > 0).any(axis=0) & response.calibrates_mean
     for _ in range(ROUNDS if known.any() else 0):
-        mean = (weight * response.mean(omega + shift).mean(axis=0)).sum(axis=0)
+        mean = (weight * response.mean_of_draws(omega + shift)).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = wanted - response.predictive_offset(response.link(mean))
         step = np.where(known & np.isfinite(step), np.clip(step, -5.0, 5.0), 0.0)
@@ -139,7 +139,10 @@ def shift_level(
         draws = [kind._replace(omega=kind.omega[some], like=kind.like[some]) for kind in draws]
         here = select_target(target, some)
         parts = sum(kind.share * (kind.omega - here.offset) for kind in draws)
-        mean, known = weighted_mean(parts, here.weight) * response.calibrates_mean, here.weight.sum(axis=0)
+        centred = (
+            response.calibrates_mean or response.level_follows
+        )  # thresholds are relative to documents without words
+        mean, known = weighted_mean(parts, here.weight) * centred, here.weight.sum(axis=0)
         shift, found = match_level(response, here, sample_omegas(draws, rng))
         now, past = known * found, OLD_LEVEL * weight
         bent = (past * bent + now * (shift + mean)) / np.maximum(past + now, 1e-300)

@@ -168,6 +168,7 @@ def regress_folds(
         parts = [shard.add_statistics(no_statistics(width, n_columns)) for shard in engine.shards]
     spread = between_chains(parts, draws.mean(axis=0), has)
     draws = draws[:, :, keep]
+    draws[:, :, :n_topics] -= np.array([draw.response.excess for draw in found])[:, None, None]
     noise = normals((len(draws) * n_columns, n_topics), make_key(key, BETWEEN))
     draws[:, :, :n_topics] += noise.reshape(-1, n_columns, n_topics) * np.sqrt(spread)
     return Reported(draws, marginal(total, keep), spread)

@@ -39,9 +39,11 @@ def evaluate(
         return None
     documents, truth, response = documents.part(known), truth[known], documents.posterior.response
     found: dict[str, Any] = {"documents": len(known), "test": test, "rival": rival}
-    if response.labels is None:
+    if response.labels is None and not response.has_probabilities:
         return found | evaluate_numbers(documents, truth)
     expected = documents.expected()
+    if response.labels is None:
+        return found | {"kind": "score", "name": response.score_name, "accuracy": response.score(truth, expected)}
     assert isinstance(response, ClassResponse)
     if response.multilabel or not response.has_probabilities:
         return found | {"accuracy": float(response.right(truth, expected).all(axis=1).mean()), "kind": "score"}

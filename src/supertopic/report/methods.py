@@ -95,8 +95,8 @@ def response_sentence(posterior: Posterior, parameters: Mapping[str, Any]) -> st
         else:
             what += response.how(shared)
     else:
-        named = response.column_names != ["0"]
-        what = f"The response was a {response.kind}" + (f" ({names_of(response.column_names)})." if named else ".")
+        named = [name for name in getattr(response, "names", ()) if name != "0"]
+        what = f"The response was a {response.kind}" + (f" ({names_of(named)})" if named else "") + response.how("")
     weight = f" The response had the weight c = {response.c:g} against the words while topics were learned"
     if "margin" in parameters:
         weight += f", and the margin was {parameters['margin']:g}"

@@ -90,7 +90,7 @@ def make_page(
         "missed": missed_words(posterior, names, 12) if posterior.words else [],
         "evaluation": None if truth is None else evaluate(documents, truth, test, rival),
         "documents": explain_some(documents, texts, truth, names),
-        "numbers": posterior.response.labels is None,
+        "numbers": posterior.response.labels is None and not posterior.response.has_probabilities,
         "effect_on": posterior.response.effect_on,
     }
     environment = Environment(loader=PackageLoader("supertopic.report"), autoescape=True, trim_blocks=True)
@@ -186,16 +186,6 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def true_response(posterior: Posterior, truth: np.ndarray) -> str | None:
-    """The known response of one document, (n,), as a reader knows it; None if it is unknown or there are several."""
-    response = posterior.response
-    if np.isnan(truth).any() or response.kind == "labels":
-        return None
-    if response.labels is not None:
-        return str(response.labels[int(truth.argmax())])
-    return f"{response.offset_in_units(truth)[0]:.4g}" if len(truth) == 1 else None
-
-
 def explain_some(
     documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray
 ) -> list[dict[str, Any]]:
@@ -215,7 +205,7 @@ def explain_some(
         of_topics = explained.topics[:, column]
         found.append({
             "number": int(i), "text": short(texts[i], MOST_LETTERS), "surprising": place < len(chosen),
-            "true": None if truth is None else true_response(documents.posterior, truth[i]),
+            "true": None if truth is None else documents.posterior.response.as_text(truth[i]),
             "column": str(explained.columns[column]),
             "predicted": [[str(name), float(value), float(a), float(b)] for name, value, a, b in sorted(
                 zip(explained.mean_names, explained.mean, *explained.mean_interval, strict=True),

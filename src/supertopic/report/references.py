@@ -85,6 +85,16 @@ REFERENCES = {
         {"journal": "IEEE Transactions on Pattern Analysis and Machine Intelligence", "volume": "39", "number": "12",
          "pages": "2409--2422", "doi": "10.1109/TPAMI.2017.2648786"},
     ),
+    "cox1972": Reference(
+        "article", ("Cox, David R.",), "Regression Models and Life-Tables", 1972,
+        {"journal": "Journal of the Royal Statistical Society, Series B", "volume": "34", "number": "2",
+         "pages": "187--220"},
+    ),
+    "singer1993": Reference(
+        "article", ("Singer, Judith D.", "Willett, John B."),
+        "It's About Time: Using Discrete-Time Survival Analysis to Study Duration and the Timing of Events", 1993,
+        {"journal": "Journal of Educational Statistics", "volume": "18", "number": "2", "pages": "155--195"},
+    ),
     "zhu2014": Reference(
         "article", ("Zhu, Jun", "Chen, Ning", "Perkins, Hugh", "Zhang, Bo"),
         "Gibbs Max-margin Topic Models with Data Augmentation", 2014,

@@ -9,7 +9,6 @@ import numpy as np
 
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
-from supertopic.model.responses.base import Response
 from supertopic.report.formats import Block, Layout, as_html, as_latex, as_markdown, as_text, plain, rounded
 from supertopic.report.summary import covariate_effect_draws, effect_draws
 from supertopic.report.topics import top_words, topic_name
@@ -178,7 +177,7 @@ def summary_table(
     of_topics: list[tuple[Effect | None, ...]] = [()] * posterior.n_topics
     unit, covariates = "", []
     if posterior.supervised:
-        answers, unit = describe_answers(posterior.response)
+        _, answers, unit = posterior.response.table_answers()
         of_topics = describe_effects(posterior, effect_draws(posterior, points)[1], level)
         if posterior.covariates is not None:
             of_covariates = describe_effects(posterior, covariate_effect_draws(posterior)[1], level)
@@ -194,23 +193,10 @@ def summary_table(
     )
 
 
-def describe_answers(response: Response) -> tuple[list[str], str]:
-    """What effects are changes of, and their unit; of two classes the second."""
-    shown = [str(name) for name in response.answers]
-    if response.labels is not None and response.has_probabilities:
-        return shown[-1:] if len(shown) == 2 else shown, "percentage points"
-    if response.labels is not None:  # scores have no unit; their reported weights are log-odds
-        return shown, "log-odds"
-    rate = " at an exposure of 1" if getattr(response, "exposed", False) else ""
-    if len(shown) == 1 and shown[0] == "0":  # y had no name
-        return [f"the {response.kind}{rate}"], "its units"
-    return [name + rate for name in shown], "its units"
-
-
 def describe_effects(posterior: Posterior, draws: np.ndarray, level: float) -> list[tuple[Effect | None, ...]]:
     """Effects from draws (n, m, C) of changes, for each of m topics or covariates those on the answers shown."""
-    answers, unit = describe_answers(posterior.response)
-    draws = draws[:, :, -len(answers) :] * (100.0 if unit == "percentage points" else 1.0)
+    places, _, unit = posterior.response.table_answers()
+    draws = draws[:, :, places] * (100.0 if unit == "percentage points" else 1.0)
     lower, upper = draw_interval(draws, level)
     mean, sure = draws.mean(axis=0), np.maximum((draws > 0).mean(axis=0), (draws < 0).mean(axis=0))
     table = np.stack([mean, lower, upper, sure], axis=-1)  # (m, answers, 4)

@@ -5,6 +5,7 @@ from supertopic.model.responses.counts import NegativeBinomial
 from supertopic.model.responses.crowd import CrowdLogistic
 from supertopic.model.responses.crowd_numbers import CrowdGaussian
 from supertopic.model.responses.gaussian import Gaussian
+from supertopic.model.responses.hazards import PeriodHazards, SharedHazards
 from supertopic.model.responses.hinge import Hinge
 from supertopic.model.responses.logistic import Logistic
 from supertopic.model.responses.none import NoResponse
@@ -19,5 +20,7 @@ __all__ = [
     "NegativeBinomial",
     "NoResponse",
     "Ordinal",
+    "PeriodHazards",
     "Response",
+    "SharedHazards",
 ]

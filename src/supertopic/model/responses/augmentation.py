@@ -4,10 +4,12 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit, logit
 
 from supertopic.corpus.source import Target
 from supertopic.kernels.moments import affine
-from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
+from supertopic.kernels.responses import LOGISTIC, draw_lams, kappa_parts, log_densities
+from supertopic.model.responses.averages import share_quantile
 from supertopic.model.responses.base import Response, ScalarForm
 from supertopic.model.state import Quadratic
 
@@ -84,6 +86,29 @@ class KernelResponse(OneLam):
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         y = np.ascontiguousarray(np.broadcast_to(np.asarray(y, dtype=float), omega.shape))
         return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, np.ascontiguousarray(omega))
+
+
+class LogisticColumns(KernelResponse):
+    """psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
+
+    formula: ClassVar[int] = LOGISTIC
+    calibrates_mean: ClassVar[bool] = True
+
+    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        return mean_polya_gamma(self.c * target.weight, omega)
+
+    def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
+        p = expit(omega)
+        return self.c * target.weight * p * (1.0 - p)
+
+    def mean(self, omega: np.ndarray) -> np.ndarray:
+        return expit(omega)
+
+    def link(self, mean: np.ndarray) -> np.ndarray:
+        return logit(mean)
+
+    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        return share_quantile(q, mean, n_docs)
 
 
 def mean_polya_gamma(h: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ that the sampler sees. omega is in standard units: ratings are centred and scale
 missing response has weight 0, so that kappa = lam = 0 and its document contributes its words only.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from supertopic.corpus.source import Target
+from supertopic.model.responses.display import Display
 from supertopic.model.state import Quadratic
 
 LEAST_SCALE, MOST_SCALE = 1e-8, 1e8  # the range of sigma2 and r
@@ -50,7 +51,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Response(ABC):
+class Response(Display):
     """The part of the model that differs from response to response.
 
     A subclass of `ClassResponse` or `NumberResponse` says how lam is drawn, what kappa is, and its `log_density`.
@@ -63,14 +64,13 @@ class Response(ABC):
     score_name: ClassVar[str] = ""  # what `score` returns
     has_probabilities: ClassVar[bool] = False
     title: ClassVar[str] = "supervised latent Dirichlet allocation"  # the name of the model in a paper
-    effect_on: ClassVar[str] = "response"  # what `column_effects` are changes of
     references: ClassVar[tuple[str, ...]] = ()  # of the model, as keys of `report.references`
 
     # y and its columns
 
     @property
     def kind(self) -> str:
-        """What y holds: "class", "labels", "rating" or "count"."""
+        """What y holds: "class", "grade", "labels", "rating", "count" or "time"."""
         return ""
 
     @abstractmethod
@@ -85,19 +85,9 @@ class Response(ABC):
         """
 
     @property
-    @abstractmethod
-    def column_names(self) -> list[str]:
-        """The class, label or number that each column of weights is about."""
-
-    @property
     def labels(self) -> list[Any] | None:
         """The classes or labels; None if the response holds numbers."""
         return None
-
-    @property
-    def answers(self) -> list[Any]:
-        """The names of what is predicted, one for each column of `expected`."""
-        return list(self.column_names)
 
     def like(self, fitted: "Response") -> Self:
         """This response with the classes, names and units of a fitted one."""
@@ -194,6 +184,7 @@ class Response(ABC):
         """The response of the regression whose weights are reported, with intervals of the right coverage."""
         return self.plain()
 
+    level_follows: ClassVar[bool] = False  # whether `cost` adds to omega the constant that fits best
     needs_newton: ClassVar[bool] = False  # given lam, draws of eta hardly move: regressions need Newton steps
 
     # the response's own parameter, S numbers
@@ -239,6 +230,11 @@ class Response(ABC):
         """
         return np.zeros(len(scale))
 
+    @property
+    def excess(self) -> float:
+        """What all weights of topics have in common because a part of the own parameter is held."""
+        return 0.0
+
     def check_scale(self, draws: np.ndarray, n_columns: int) -> None:
         """Raise a ValueError if draws (chain, draw, S) of the own parameter in a file cannot be right."""
         if draws.shape[2] not in (0, n_columns) or not (draws > 0).all():
@@ -268,6 +264,10 @@ class Response(ABC):
     def mean(self, omega: np.ndarray) -> np.ndarray:
         """E y given omega in a prediction, (n_docs, R), in standard units."""
         return omega
+
+    def mean_of_draws(self, omegas: np.ndarray) -> np.ndarray:
+        """E y of each document, (n_docs, R), given draws of its omega (n, n_docs, R)."""
+        return self.mean(omegas).mean(axis=0)
 
     def link(self, mean: np.ndarray) -> np.ndarray:
         """The offset of a regression that stands for a mean of y, (R,)."""
@@ -336,11 +336,6 @@ class Response(ABC):
         """How well the predicted mean fits each y, whatever the spread around it."""
         return self.log_predictive(y, omegas, scales)
 
-    def column_effects(self, change: np.ndarray) -> np.ndarray:
-        """Of changes of predictions (..., n_answers) the one that each column of weights is about, (..., R)."""
-        names, columns = list(map(str, self.answers)), enumerate(self.column_names)
-        return change[..., [names.index(name) if name in names else r for r, name in columns]]
-
     def explained(self) -> tuple[list[str], np.ndarray]:
         """The columns of an explanation, and each as a sum of columns of omega: (n_shown, R)."""
         return self.column_names, np.eye(len(self.column_names))
@@ -382,10 +377,6 @@ class Response(ABC):
     def in_units(self, weights: np.ndarray) -> np.ndarray:
         """Weights (..., R, n) in the units of y."""
         return weights
-
-    def offset_in_units(self, offset: np.ndarray) -> np.ndarray:
-        """A constant of omega (..., R) in the units of y."""
-        return offset
 
     @property
     def unit(self) -> np.ndarray | float:

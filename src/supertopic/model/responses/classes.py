@@ -210,6 +210,37 @@ class ClassResponse(Response):
         n = len(self.classes)  # a class comes after decisions against those before it
         return [str(name) for name in self.classes], (np.eye(n) - np.tri(n, k=-1))[:, : n - 1]
 
+    def table_answers(self) -> tuple[list[int], list[str], str]:
+        """Of two classes the second. Scores have no unit; their reported weights are log-odds."""
+        places, names, _ = super().table_answers()
+        if not self.has_probabilities:
+            return places, names, "log-odds"
+        return (
+            (places[-1:], names[-1:], "percentage points") if len(names) == 2 else (places, names, "percentage points")
+        )
+
+    def predicted(self, expected: np.ndarray) -> list[Any]:
+        chosen = self.chosen(expected)
+        return self.named(chosen) if self.multilabel else self.classes[chosen].tolist()
+
+    def observed(self, truth: np.ndarray, y: Any, rows: np.ndarray) -> list[Any]:
+        own = truth[rows]
+        if self.multilabel:
+            return self.named(own)
+        unknown, place = np.isnan(own).any(axis=1), np.nan_to_num(own).argmax(axis=1)
+        return [None if gone else label for gone, label in zip(unknown, self.classes[place].tolist(), strict=True)]
+
+    def named(self, labels: np.ndarray) -> list[Any]:
+        """The names of the labels that each document has; None where none of them is known."""
+        names = self.classes.tolist()
+        return [
+            None if np.isnan(row).all() else tuple(name for name, has in zip(names, row, strict=True) if has == 1)
+            for row in labels
+        ]
+
+    def as_text(self, truth: np.ndarray) -> str | None:
+        return None if np.isnan(truth).any() or self.multilabel else str(self.labels[int(truth.argmax())])
+
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         return draw_interval(self.expected(omegas, scales), level)
 

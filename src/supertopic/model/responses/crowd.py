@@ -150,7 +150,7 @@ class CrowdLogistic(Logistic):
                 break
         return share, confusion.clip(LEAST_SHARE)
 
-    def observed(self, y: np.ndarray) -> Observed:
+    def seen(self, y: np.ndarray) -> Observed:
         n = self.n_classes
         return Observed(*(np.ascontiguousarray(part) for part in (y[:, 0], y[:, 1 : n + 1], y[:, n + 1 :])))
 
@@ -161,20 +161,20 @@ class CrowdLogistic(Logistic):
         return np.any(target.weight > 0, axis=1)
 
     def strata(self, target: Target) -> np.ndarray:
-        return self.observed(target.y).share
+        return self.seen(target.y).share
 
     def start_columns(self, target: Target) -> np.ndarray:
-        return self.observed(target.y).share * (target.weight[:, :1] > 0)
+        return self.seen(target.y).share * (target.weight[:, :1] > 0)
 
     def level_y(self, target: Target) -> np.ndarray:
-        share = self.observed(target.y).share
+        share = self.seen(target.y).share
         return share[:, 1:] if self.binary else share
 
     def seed_support(self, target: Target, means: np.ndarray) -> np.ndarray:
         return super().seed_support(target._replace(y=np.round(self.level_y(target))), means)
 
     def encoded_truth(self, y: np.ndarray) -> np.ndarray:
-        share = self.observed(y).share
+        share = self.seen(y).share
         return (share.argmax(axis=1)[:, None] == np.arange(self.n_classes)).astype(float)
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
@@ -192,7 +192,7 @@ class CrowdLogistic(Logistic):
 
     def class_logs(self, target: Target, omega: np.ndarray) -> np.ndarray:
         """The log probability of each true class given omega and the answers, up to a constant: (n_docs, L)."""
-        seen = self.observed(target.y)
+        seen = self.seen(target.y)
         return self.scores(omega) + answer_logs(seen.answers, seen.gold, self.log_confusion)
 
     def quadratic_of(self, target: Target, classes: np.ndarray, lam: np.ndarray) -> Quadratic:
@@ -208,7 +208,7 @@ class CrowdLogistic(Logistic):
 
     def start(self, target: Target) -> Quadratic:
         lam = mean_polya_gamma(self.c * target.weight, np.broadcast_to(target.offset, target.weight.shape))
-        return self.quadratic_of(target, self.mass(target)[:, None] * self.observed(target.y).share, lam)
+        return self.quadratic_of(target, self.mass(target)[:, None] * self.seen(target.y).share, lam)
 
     def mass(self, target: Target) -> np.ndarray:
         return np.ascontiguousarray(self.c * target.weight[:, 0])
@@ -268,7 +268,7 @@ class CrowdLogistic(Logistic):
 
     def normal_logs(self, target: Target, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log P(t | omega), which sums to 1, and the log probability of the answers given t, (n_docs, L) each."""
-        seen = self.observed(target.y)
+        seen = self.seen(target.y)
         return log_softmax(self.scores(omega), axis=1), answer_logs(seen.answers, seen.gold, self.log_confusion)
 
     def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
@@ -292,7 +292,7 @@ class CrowdLogistic(Logistic):
     def own_sums(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         """How often each rater gave each answer about each true class, which is drawn, flat."""
         drawn = draw_classes(self.class_logs(target, omega), self.mass(target), make_key(key, TRUTH), first_doc)
-        return count_answers(self.observed(target.y).answers, drawn, len(self.raters)).ravel()
+        return count_answers(self.seen(target.y).answers, drawn, len(self.raters)).ravel()
 
     def draw_scale(self, sums: Sums, key: np.uint64) -> Self:
         if not self.drawn:

@@ -124,7 +124,7 @@ class CrowdGaussian(Gaussian):
                 break
         return np.array([known.bias, known.precision])
 
-    def observed(self, y: np.ndarray) -> Observed:
+    def seen(self, y: np.ndarray) -> Observed:
         n = (y.shape[1] - 1) // 2
         return Observed(*(np.ascontiguousarray(part) for part in (y[:, 0], y[:, 1 : n + 1], y[:, n + 1 :])))
 
@@ -145,13 +145,13 @@ class CrowdGaussian(Gaussian):
         return self.level_y(target)
 
     def level_y(self, target: Target) -> np.ndarray:
-        return np.where(target.weight > 0, self.summary(self.observed(target.y)).mean, 0.0)
+        return np.where(target.weight > 0, self.summary(self.seen(target.y)).mean, 0.0)
 
     def start_columns(self, target: Target) -> np.ndarray:
         return super().start_columns(target._replace(y=self.level_y(target)))
 
     def encoded_truth(self, y: np.ndarray) -> np.ndarray:
-        return self.summary(self.observed(y)).mean
+        return self.summary(self.seen(y)).mean
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """True ratings in standard units; those of ratings of raters are their means, weighted by precision."""
@@ -166,13 +166,13 @@ class CrowdGaussian(Gaussian):
         return self.mean_lam(target, omega)
 
     def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        return self.c * target.weight / (self.sigma2 + self.summary(self.observed(target.y)).variance)
+        return self.c * target.weight / (self.sigma2 + self.summary(self.seen(target.y)).variance)
 
     def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros_like(target.weight), self.level_y(target)
 
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
-        of_docs = self.summary(self.observed(np.ascontiguousarray(y)))
+        of_docs = self.summary(self.seen(np.ascontiguousarray(y)))
         variance = self.sigma2 + of_docs.variance
         return of_docs.log_rest - 0.5 * ((of_docs.mean - omega) ** 2 / variance + np.log(2.0 * np.pi * variance))
 
@@ -194,7 +194,7 @@ class CrowdGaussian(Gaussian):
 
     def own_sums(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         """Sums over documents, whose true ratings are drawn: weights and squares for sigma2; n, y - t, its square."""
-        seen, mass = self.observed(target.y), np.ascontiguousarray(self.c * target.weight[:, 0])
+        seen, mass = self.seen(target.y), np.ascontiguousarray(self.c * target.weight[:, 0])
         of_docs = self.summary(seen)
         share = self.sigma2 / (self.sigma2 + of_docs.variance)
         mean, variance = omega + share * (of_docs.mean - omega), share * of_docs.variance
@@ -256,7 +256,7 @@ class CrowdGaussian(Gaussian):
         means, squares = [], []
         for omega, scale in zip(omegas, scales, strict=True):
             drawn = self.with_scale(scale)
-            of_docs = drawn.summary(drawn.observed(target.y))
+            of_docs = drawn.summary(drawn.seen(target.y))
             unknown = target.weight <= 0
             share = np.where(unknown, 0.0, drawn.sigma2 / (drawn.sigma2 + of_docs.variance))
             means.append(omega + share * (of_docs.mean - omega))

@@ -4,21 +4,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, logit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 
 from supertopic.corpus.source import Target
-from supertopic.kernels.responses import LOGISTIC
-from supertopic.model.responses.augmentation import KernelResponse, mean_polya_gamma
-from supertopic.model.responses.averages import share_quantile
+from supertopic.model.responses.augmentation import LogisticColumns
 from supertopic.model.responses.probabilities import ProbabilityResponse
 
 
 @dataclass(frozen=True, eq=False)
-class Logistic(KernelResponse, ProbabilityResponse):
-    """psi = sigmoid(omega)**(c y) (1 - sigmoid(omega))**(c (1 - y)), a column each."""
+class Logistic(LogisticColumns, ProbabilityResponse):
+    """Classes and labels with logistic columns; of exclusive ones predictions are in proportion to exp(omega)."""
 
-    formula: ClassVar[int] = LOGISTIC
-    calibrates_mean: ClassVar[bool] = True
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a logistic response"
     references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013")
 
@@ -27,24 +23,11 @@ class Logistic(KernelResponse, ProbabilityResponse):
         """Whether exactly one column of a document is 1; its probability is then in proportion to its odds."""
         return not self.multilabel and not self.sticks and len(self.classes) > 2
 
-    def mean_lam(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        return mean_polya_gamma(self.c * target.weight, omega)
-
-    def information(self, target: Target, omega: np.ndarray) -> np.ndarray:
-        p = expit(omega)
-        return self.c * target.weight * p * (1.0 - p)
-
     def mean(self, omega: np.ndarray) -> np.ndarray:
-        return softmax(omega, axis=-1) if self.exclusive else expit(omega)
+        return softmax(omega, axis=-1) if self.exclusive else super().mean(omega)
 
     def base_rate(self, offset: np.ndarray) -> np.ndarray:
         return np.exp(offset) if self.exclusive else expit(offset)
-
-    def link(self, mean: np.ndarray) -> np.ndarray:
-        return logit(mean)
-
-    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
-        return share_quantile(q, mean, n_docs)
 
     def predictive_offset(self, offset: np.ndarray) -> np.ndarray:
         # A column is a regression of its class against the rest, whose offset is logit p. Where exactly one column is

@@ -113,6 +113,13 @@ class NumberResponse(Response):
             means[:, :, topics.index(topic)] = mean
         return means
 
+    def table_answers(self) -> tuple[list[int], list[str], str]:
+        places, names, unit = super().table_answers()
+        rate = " at an exposure of 1" if getattr(self, "exposed", False) else ""
+        if names == ["0"]:  # y had no name
+            return places, [f"the {self.kind}{rate}"], unit
+        return places, [name + rate for name in names], unit
+
     @abstractmethod
     def variance(self, omega: np.ndarray) -> np.ndarray:
         """The variance of y given omega, (n_docs, R), in standard units."""

@@ -50,6 +50,7 @@ class ThresholdResponse(Response):
     coins: ClassVar[int]  # which coins a document has
     burn_in: ClassVar[int] = 40  # weights and thresholds settle together
     calibrates_mean: ClassVar[bool] = False  # thresholds are matched instead
+    level_follows: ClassVar[bool] = True
 
     @property
     def pseudo(self) -> tuple[float, float]:
@@ -291,12 +292,16 @@ class ThresholdResponse(Response):
     def base_mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
         return sums[0] / np.where(sums[1] > 0, sums[1], 1.0)
 
+    def chances(self, omega: np.ndarray) -> np.ndarray:
+        """The probability to be above each threshold for documents with these omegas (n, m) together, (n, S)."""
+        return expit(omega[..., None] - self.thresholds).mean(axis=1)
+
     def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
         """Draws of omega of a document without words, as spread as omega of others is.
 
         With them the thresholds give it the base rates; a single omega would say too little of its uncertainty.
         """
-        p = expit(SPREADS[:, None, None] * SPREAD_POINTS[:, None] - self.thresholds).mean(axis=1)  # (spreads, S)
+        p = self.chances(SPREADS[:, None] * SPREAD_POINTS)  # (spreads, S)
         sd = SPREADS[np.argmin(((p - expit(-self.base)) ** 2).sum(axis=1))]
         place = np.argsort(np.argsort(np.arange(1, n_draws + 1) * GOLDEN % 1.0))
         return offset + sd * ndtri((place + 0.5) / n_draws)[:, None]

@@ -26,6 +26,8 @@ def check_columns(y: Any, names: list[str]) -> None:
 
 def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
     """Where y is NaN, None or the value that means missing."""
+    if y.dtype.names:  # a structured array
+        return np.any([is_unknown(y[name], missing_label) for name in y.dtype.names], axis=0)
     unknown = y != y if y.dtype.kind in "fO" else np.zeros(y.shape, bool)
     if y.dtype == object:
         unknown = unknown | (y == None)  # noqa: E711
