@@ -224,7 +224,7 @@ def test_folds_are_other_documents(verdicts):
     x = make_dictionary(count_documents(X), 1).rows(X)
     problem = problem_of(x, y, Logistic(1.0))
     folds, fold = Folds(problem), beside.make_folds(len(y))[0]
-    added, thetas = folds.added((5.0,), np.full(1, 1.5)), []
+    added, thetas = folds.added((5.0,), [], np.full(1, 1.5)), []
     for i in range(3):
         target = select_target(problem.target, fold != i)
         thetas.append(fit_ridge([x[fold != i]], Logistic(1.0), target, [5.0])[1][0])
