@@ -13,6 +13,7 @@ from test_posterior import ALPHA, COVARIATE, OFFSET, check_exactly, sampler  # n
 import naive
 from small import ALARM, ERRORS, engine_of, flat, plan_of
 from supertopic import SLDAClassifier, SLDAOrdinalClassifier, choose_topics, load, save
+from supertopic.command.evaluate import evaluate_grades
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
@@ -179,6 +180,22 @@ def test_a_draw_depends_on_the_number_of_the_document_only():
     np.testing.assert_array_equal([a[7:] for a in whole], part)
 
 
+def test_draws_have_the_moments_of_independent_coins():
+    """A document of an inner class: lam and kappa are sums over the thresholds below and above it."""
+    n, c, w, offset, omega = 20_000, 2.0, 1.5, 0.6, 0.9
+    response = ordinal(c, THREE)
+    target = make_target(np.full((n, 1), 2.0), np.full((n, 1), w), np.full((n, 1), offset))
+    kappa, lam = (a[:, 0] for a in response.draw(target, np.full((n, 1), omega), make_key(9), 0))
+    h, z = c * w, omega - np.array(THREE[1:])
+    mean = h * np.tanh(z / 2) / (2 * z)
+    variance = h * (np.sinh(z) - z) / (4 * z**3 * np.cosh(z / 2) ** 2)
+    shift = np.array(THREE[1:]) - offset  # one coin shows "above" and the other "below": their halves cancel
+    for found, weight in ((lam, np.ones(2)), (kappa, shift)):
+        spread = (weight**2 * variance).sum()
+        assert abs(found.mean() - weight @ mean) < ERRORS * np.sqrt(spread / n)
+        assert found.var() == pytest.approx(spread, rel=ERRORS * np.sqrt(5.0 / n))
+
+
 class Documents:
     """Sums over documents whose omega is known."""
 
@@ -312,6 +329,28 @@ def test_predictions(model, corpus):
     assert found.figures["mean_absolute_error"] == pytest.approx(np.abs(said - y).mean())
     plain = SLDAClassifier(**RUN).fit(corpus[0][:300], corpus[1][:300])
     assert found.figures["mean_absolute_error"] < np.abs(plain.predict(X) - y).mean() + 0.1
+
+
+def test_figures_of_a_prediction():
+    """The middle class, which need not be the most probable one, and the base rate of the training documents."""
+    p = np.array([[0.45, 0.1, 0.05, 0.4], [0.1, 0.2, 0.3, 0.4]])
+    response = ordinal(1.0, THREE)
+    assert response.median(p).tolist() == [1, 2] and response.chosen(p).tolist() == [0, 3]
+    found = response.figures(np.eye(4)[[1, 3]], p)
+    assert found["mean_absolute_error"] == 0.5 and found["accuracy"] == 0.5
+    assert found["ranked_probability_score"] == pytest.approx(
+        np.mean([(0.45**2 + 0.45**2 + 0.4**2) / 3, (0.1**2 + 0.3**2 + 0.6**2) / 3])
+    )
+
+
+def test_figures_beside_those_of_the_base_rate(model, corpus):
+    X = corpus[0][300:].tocsr()
+    facts = evaluate_grades(model, X, corpus[1][300:], np.repeat([1, 2, 3, 4], [70, 10, 10, 10]), {})
+    truth = corpus[1][300:, None] > np.arange(1, 4)
+    above = np.array([0.3, 0.2, 0.1])
+    assert facts["base_rate_ranked_probability_score"] == pytest.approx(np.mean((truth - above) ** 2))
+    assert facts["base_rate_mean_absolute_error"] == pytest.approx((corpus[1][300:] - 1).mean())
+    assert facts["test_ranked_probability_score"] < facts["base_rate_ranked_probability_score"]
 
 
 def test_a_table_of_predictions(model, corpus):

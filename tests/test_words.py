@@ -224,11 +224,11 @@ def test_folds_are_other_documents(verdicts):
     x = make_dictionary(count_documents(X), 1).rows(X)
     problem = problem_of(x, y, Logistic(1.0))
     folds, fold = Folds(problem), beside.make_folds(len(y))[0]
-    added, thetas = folds.added((5.0,)), []
+    added, thetas = folds.added((5.0,), np.full(1, 1.5)), []
     for i in range(3):
         target = select_target(problem.target, fold != i)
         thetas.append(fit_ridge([x[fold != i]], Logistic(1.0), target, [5.0])[1][0])
-        np.testing.assert_allclose(added[fold == i], x[fold == i] @ thetas[-1], atol=0.02)
+        np.testing.assert_allclose(added[fold == i], 1.5 * (x[fold == i] @ thetas[-1]), atol=0.03)
     theta = fit_ridge([x], Logistic(1.0), problem.target, [5.0])[1][0]
     rows = np.arange(0, len(y), 7)
     whole, away = x[rows] @ theta, []
@@ -236,7 +236,26 @@ def test_folds_are_other_documents(verdicts):
         ratio = np.linalg.lstsq(whole, x[rows] @ other, rcond=None)[0]
         away.append(np.mean((x[rows] @ other - whole @ ratio) ** 2))
     expected = 2.0 * np.mean(away)
-    assert folds.variance((5.0,), [theta], rows) == pytest.approx(expected, rel=0.02)
+    variance, growth = folds.compare((5.0,), [theta], rows)
+    assert variance == pytest.approx(expected, rel=0.02)
+    smaller = [np.sqrt(np.mean((x[rows] @ other) ** 2) / np.mean(whole**2)) for other in thetas]
+    assert growth[0] == pytest.approx(1.0 / np.mean(smaller), rel=0.01)
+    assert folds.compare((5.0,), [theta], rows[:0])[1].tolist() == [1.0]
+
+
+def test_omega_of_seen_documents_is_as_large_as_that_of_new_ones():
+    """Where words are many, weights from two thirds of the documents are smaller."""
+    rng = np.random.default_rng(3)
+    truth, ratios = 3.0 * rng.normal(size=(900, 1)), []
+    for _ in range(4):
+        x = csr_array(rng.random((700, 900)) * (rng.random((700, 900)) < 0.05) / 4.0)
+        y = (rng.random((700, 1)) < expit(x @ truth)).astype(float)
+        seen, held_out = np.arange(700) < 400, (np.arange(700) >= 400) & (np.arange(700) < 450)
+        parts = [Seen(np.flatnonzero(some), make_target(y[some], np.ones_like(y[some]))) for some in (seen, held_out)]
+        fit = learn_beside([Part(x)], *parts, Logistic(1.0), ONE)
+        new = x[np.arange(700) >= 450] @ fit.theta[0]
+        ratios.append(np.sqrt((fit.grown**2).mean() / (new**2).mean()))
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.08)
 
 
 def test_the_spread_of_omega_is_that_of_other_samples():
@@ -266,7 +285,7 @@ def test_variances_have_the_scale_of_the_jackknife(monkeypatch):
     x, y = csr_array(rng.random((90, 6))), rng.normal(size=(90, 1))
     target, mask = make_target(y, np.ones_like(y)), np.arange(90) % 5 == 0
     parts = [Seen(np.flatnonzero(some), select_target(target, some)) for some in (~mask, mask)]
-    monkeypatch.setattr(Folds, "variance", lambda *_: 7.0)
+    monkeypatch.setattr(Folds, "compare", lambda *_: (7.0, np.ones(1)))
     for share in (1.0, 0.25):
         fit = learn_beside([Part(x)], *parts, Gaussian(1.0, np.ones(1)), ONE, share=share)
         assert fit.held_out_variance.mean() == pytest.approx(7.0 / share, rel=1e-5)

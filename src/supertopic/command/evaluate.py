@@ -17,7 +17,7 @@ RESAMPLES = 500
 def class_scores(model: Any, X: Any, beside: dict[str, Any]) -> np.ndarray:
     """The probability, or with the hinge the score, of each answer: (n_docs, n_answers)."""
     verb = model.predict_proba if model.posterior_.response.has_probabilities else model.decision_function
-    return verb(X, **beside).reshape(len(X), -1)
+    return verb(X, **beside).reshape(np.shape(X)[0], -1)
 
 
 def evaluate_classes(model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ PENALTIES = (0.0, *(5.0 ** np.arange(-2, 7)).tolist())  # prior variances that a
 FIRST = PENALTIES.index(25.0)
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
 LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents do not support words; more weights would need much memory
+MOST_GROWTH = 2.0  # of omega, with the weights of all documents in place of two thirds of them
 NEVER = 1e15  # the prior precision of a weight that stays 0
 CLOSE, EXACT = 1e-4, 1e-5  # relative gain of the cost that ends a regression, while penalties are chosen and after
 
@@ -121,6 +122,7 @@ class LinearFit(NamedTuple):
     variance: list[np.ndarray]  # (n, R) each: of theta on other documents of this kind
     past: list[Past]  # what is known from now on
     added: np.ndarray  # (n_seen, R): the sum for seen documents if these were new; NaN where unknown
+    grown: np.ndarray  # (n_seen, R): the same, as large as with weights from all documents, not from two thirds
     held_out: list[np.ndarray]  # (n_held_out, R) each: from seen documents alone
     held_out_variance: np.ndarray  # (n_held_out, R): of their sum
 
@@ -185,8 +187,10 @@ class Folds:
                         here = there
         return tuple(PENALTIES[place] for place in here)
 
-    def added(self, penalties: tuple[float, ...], whole: list[np.ndarray]) -> np.ndarray:
-        """omega of each document from other folds, NaN in folds that are not held out, (n_docs, R).
+    def added(
+        self, penalties: tuple[float, ...], growth: np.ndarray | float = 1.0, whole: list[np.ndarray] | None = None
+    ) -> np.ndarray:
+        """omega of each document from other folds, NaN in folds that are not held out, times a factor: (n_docs, R).
 
         If the response has thresholds that follow omega, each fold has a level of its own; it is moved to that of the
         weights `whole`, which come from all documents.
@@ -195,25 +199,33 @@ class Folds:
         found = np.full(self.problem.target.weight.shape, np.nan)
         centres = self.problem.offset - self.problem.target.offset
         for fold, omega in zip(self.folds, self.known[penalties][1], strict=True):
-            found[fold.held] = omega + centres[fold.held]
-            if self.problem.response.level_follows:
+            found[fold.held] = growth * omega + centres[fold.held]
+            if self.problem.response.level_follows and whole is not None:
                 own = sum_parts(self.problem.parts, self.problem.rows[fold.held], whole)
                 found[fold.held] += (own - found[fold.held]).mean(axis=0)
         return found
 
-    def variance(self, penalties: tuple[float, ...], theta: list[np.ndarray], rows: np.ndarray) -> float:
-        """The mean variance of omega of some rows, by leaving out a fold at a time (the jackknife).
+    def compare(
+        self, penalties: tuple[float, ...], theta: list[np.ndarray], rows: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The weights of all documents beside those of other folds, on some rows, which know neither.
 
-        That weights from fewer documents are all smaller is no variance. Without rows it is that of the fold's own.
+        Returns the mean variance of omega, by leaving out a fold at a time (the jackknife), and how much larger omega
+        is with all documents, (R,). That weights from fewer documents are all smaller is no variance. Without rows
+        the variance is that of the fold's own, and the factor is 1.
         """
-        away = []
+        away, smaller = [], []
         for i, fold in enumerate(self.folds):
             docs = rows if len(rows) else self.problem.rows[fold.held]
             whole = sum_parts(self.problem.parts, docs, theta)
             part = sum_parts(self.problem.parts, docs, self.solve(i, penalties, EXACT))
+            if self.problem.response.level_follows:  # a constant is no part of what they say
+                whole, part = whole - whole.mean(axis=0), part - part.mean(axis=0)
             ratio = float(np.vdot(part, whole)) / max(float(np.vdot(whole, whole)), 1e-300)
             away.append(float(np.mean((part - ratio * whole) ** 2)))
-        return (FOLDS - 1.0) * float(np.mean(away))
+            smaller.append(np.sqrt((part**2).mean(axis=0) / np.maximum((whole**2).mean(axis=0), 1e-300)))
+        growth = 1.0 / np.clip(np.mean(smaller, axis=0), 1.0 / MOST_GROWTH, 1.0)
+        return (FOLDS - 1.0) * float(np.mean(away)), growth if len(rows) else np.ones(theta[0].shape[1])
 
 
 def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
@@ -287,8 +299,8 @@ def learn_beside(
     solution = ridge.solve(penalties, None, EXACT)
     if judge is not None and first and len(held_out.rows):
         penalties, solution = shrink_more(ridge, solution, penalties, parts, held_out, judge)
-    theta, added = ridge.theta(solution), np.full(seen.target.weight.shape, np.nan)
-    variance = folds.variance(penalties, theta, held_out.rows) / share
+    theta, added = ridge.theta(solution), np.full((2, *seen.target.weight.shape), np.nan)
+    variance, growth = folds.compare(penalties, theta, held_out.rows)
     of_held_out = [part.x[held_out.rows] @ (own + part.centre) for part, own in zip(parts, theta, strict=True)]
     rows = held_out.rows if len(held_out.rows) else problem.rows
     if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
@@ -300,12 +312,14 @@ def learn_beside(
         penalty if part.past is None else part.past.penalty for part, penalty in zip(parts, penalties, strict=True)
     ]
     full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]
-    added[known] = folds.added(penalties, full)
+    added[:, known] = folds.added(penalties, 1.0, full), folds.added(penalties, growth, full)
     precisions, variances = spread(problem, ridge, solution, priors)
-    scale = variance / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)
+    scale = variance / share / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)
     variances = [scale * own for own in variances]
     past = [Past(own, p, prior) for own, p, prior in zip(full, precisions, priors, strict=True)]
-    return LinearFit(full, variances, past, added, of_held_out, sum_squares(parts, held_out.rows, variances))
+    return LinearFit(
+        full, variances, past, added[0], added[1], of_held_out, sum_squares(parts, held_out.rows, variances)
+    )
 
 
 def no_past(part: Part, target: Target) -> Past:
@@ -321,7 +335,8 @@ def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
     added = np.sum([part.x[seen.rows] @ known.theta for part, known in zip(parts, past, strict=True)], axis=0)
     spreads = [np.zeros(known.theta.shape) if known.spread is None else known.spread for known in past]
     variance = sum_squares(parts, held_out.rows, spreads)
-    return LinearFit([known.theta for known in past], spreads, past, added, of_held_out, variance, learned=False)
+    theta = [known.theta for known in past]
+    return LinearFit(theta, spreads, past, added, added, of_held_out, variance, learned=False)
 
 
 def shrink_more(

@@ -158,9 +158,9 @@ def fit_linear(
         )  # fmt: skip
     finally:
         pool.close()
-    added, shrinkage = np.full(seen.weight.shape, np.nan), None
-    added[there] = fit.added
-    fit, spread = fit._replace(added=added), USUAL_SPREAD
+    added, shrinkage = np.full((2, *seen.weight.shape), np.nan), None
+    added[:, there] = fit.added, fit.grown
+    fit, spread = fit._replace(added=added[0], grown=added[1]), USUAL_SPREAD
     if asked:
         of_linear, given = (
             np.sum(fit.held_out, axis=0),

@@ -98,15 +98,17 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     shrinkage = alone if linear is None else linear.shrinkage or alone
     usual = (1.0, 0.0) if linear is None else (1.0, 1.0) if made.config.topics_first else USUAL
     factors = DrawnFactors.draw(shrinkage, usual, scale.shape[:2], seen.weight.shape[1], made.rng(2))
-    draws = factors.omega_draws(
-        seen, left_out - centre.mean(axis=0), by_covariates, linear.fit.added if linear else 0.0,
-        evidence.draws if evidence else [], centre,
-    )  # fmt: skip
+    draws, grown = (
+        factors.omega_draws(
+            seen, left_out - centre.mean(axis=0), by_covariates, added, evidence.draws if evidence else [], centre
+        )
+        for added in ((linear.fit.added, linear.fit.grown) if linear else (0.0, 0.0))
+    )
     further = learn_further(made, of_mean, seen, draws)
     for _, added in further:
-        draws = [kind._replace(omega=kind.omega + added) for kind in draws]
+        draws, grown = ([kind._replace(omega=kind.omega + added) for kind in kinds] for kinds in (draws, grown))
     shift = shift_level(of_mean, seen, lengths, draws, earlier_shift(made), made.rng(5))
-    matched = match_own(made, of_mean, seen, lengths, draws, level_of(shift))
+    matched = match_own(made, of_mean, seen, lengths, grown, level_of(shift))
     final = (scale * factors.scale if response.rescaled else scale) + matched
     terms = [
         topics.centred(centre).scaled(factors.topics),
