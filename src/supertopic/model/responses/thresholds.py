@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, log_expit, ndtri
 
 from supertopic.corpus.source import Target
-from supertopic.kernels.draws import make_key
+from supertopic.kernels.draws import make_key, uniforms
 from supertopic.kernels.thresholds import (
     CUMULATIVE,
     coin_slopes,
@@ -29,6 +29,7 @@ from supertopic.model.responses.slices import slice_sample
 from supertopic.model.state import Quadratic
 
 FAR = 40.0  # thresholds are between -FAR and FAR
+WIDTH = 5.0  # of the bracket in which a threshold of a period is drawn
 BISECTIONS = 60
 NEWTON, HALVINGS, CLOSE, MOST_STEP = 40, 12, 1e-9, 3.0  # steps to the most probable thresholds
 PSEUDO = 0.5  # documents of each class, with omega = 0, that the prior is worth
@@ -159,6 +160,9 @@ class ThresholdResponse(Response):
             low, high = np.full(n, -FAR), np.full(n, FAR)
             if self.coins == CUMULATIVE:
                 low[1:], high[:-1] = x[:-1], x[1:]
+            else:  # many thresholds: a bracket at a random place around each needs fewer points than the whole range
+                start = x - WIDTH * uniforms(n, make_key(key, len(turns)))
+                low, high = np.maximum(start, -FAR), np.minimum(start + WIDTH, FAR)
             x = np.where(free, slice_sample(log_density, x, make_key(key, turn), low, high), x)
         return self.with_scale(x)
 
