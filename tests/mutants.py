@@ -923,7 +923,7 @@ TIMED = [  # times until an event
       "level_follows: ClassVar[bool] = False", "survival:predictions survival:folds"),
     m("inference/reported", "the held threshold shifts reported weights", "draw.response.excess for draw", "0.0 * draw.response.excess for draw",
       "survival:excess"),
-]
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
