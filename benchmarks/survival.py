@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
-from scipy.special import expit
+from scipy import special
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.model_selection import train_test_split
@@ -61,7 +61,7 @@ class Data(NamedTuple):
 
 def draw_times(omega: np.ndarray, share: float, rng: np.random.Generator) -> Times:
     """Days of events, of which about a share is censored: at random days, and after the last one."""
-    event = rng.random((len(omega), len(DAYS))) < expit(omega[:, None] + LEVELS)
+    event = rng.random((len(omega), len(DAYS))) < special.expit(omega[:, None] + LEVELS)
     day = np.where(event.any(axis=1), DAYS[event.argmax(axis=1)], np.inf)
     wait, low, high = rng.exponential(size=len(omega)), -5.0, 10.0
     for _ in range(60):
@@ -146,7 +146,7 @@ def decomposition(data: Data, **_: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def truth(data: Data, **_: Any) -> tuple[np.ndarray, dict[str, float]]:
-    alive = np.cumprod(expit(-data.omega[:, None] - LEVELS), axis=1)
+    alive = np.cumprod(special.expit(-data.omega[:, None] - LEVELS), axis=1)
     return alive[:, AT.astype(int) - 1], {}
 
 

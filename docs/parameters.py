@@ -15,6 +15,11 @@ SHARED = {
         "The covariates of these documents; needed if the model was fitted with some. Columns of a frame are found by "
         "name, and others are ignored.",
     ),
+    "event": (
+        "array-like of shape (n_docs,), optional",
+        "1 or True where the event came, 0 or False where the document is censored. By default all events came, or y "
+        "says so in a second column.",
+    ),
     "exposure": (
         "array-like of shape (n_docs,), optional",
         "The exposure of each document; needed if the model was fitted with one.",
