@@ -16,6 +16,8 @@ from supertopic import (
     LDA,
     SLDAClassifier,
     SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDACrowdRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
     SLDASurvivalRegressor,
@@ -59,6 +61,9 @@ def workers():
     return found
 
 
+RNG = np.random.default_rng(1)
+ANSWERS = CORPUS.doc_topic.argmax(axis=1)[:, None] + (RNG.random((len(CORPUS.doc_topic), 3)) < 0.2)
+ANSWERS = np.where(RNG.random(ANSWERS.shape) < 0.7, ANSWERS, np.nan)
 MODELS = {
     "classes": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"n_chains": 3}),
     "separate": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"multiclass": "separate"}),
@@ -67,6 +72,8 @@ MODELS = {
     "grades": (SLDAOrdinalClassifier, np.digitize(CORPUS.doc_topic @ [1.0, 2.0, 4.0], [1.6, 2.2, 3.2]), {}),
     "times": (SLDASurvivalRegressor, TIMES, {}),
     "periods": (SLDASurvivalRegressor, TIMES, {"effects": "by_period"}),
+    "raters": (SLDACrowdClassifier, ANSWERS, {"sampler": "drawn"}),
+    "rated": (SLDACrowdRegressor, ANSWERS, {}),
     "topics": (LDA, None, {"sampler": "collapsed"}),
     "seeds": (SLDAClassifier, CORPUS.doc_topic.argmax(axis=1), {"seeds": [[3, 7], [5]], "optimize_priors": True}),
 }
@@ -81,7 +88,7 @@ def test_the_model_is_that_of_threads(name, ray_cluster):
     if y is not None:
         np.testing.assert_array_equal(model.predict(CORPUS.X[:50]), other.predict(CORPUS.X[:50]))
     assert other.timings_["exchange"] >= 0
-    if name in ("seeds", "ratings", "grades", "times", "periods"):  # and a batch more
+    if name in ("seeds", "ratings", "grades", "raters", "rated", "times", "periods"):  # and a batch more
         same(model.partial_fit(CORPUS.X[:90], y[:90]), other.partial_fit(CORPUS.X[:90], y[:90]))
 
 

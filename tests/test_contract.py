@@ -18,6 +18,8 @@ from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import (
+    CrowdGaussian,
+    CrowdLogistic,
     Gaussian,
     Hinge,
     Logistic,
@@ -79,7 +81,9 @@ N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
 PRIORS = Priors(np.array([0.3, 0.2, 0.5, 0.1, 0.4]), BETA, 1.5)
 LENGTHS = [7, 1, 0, 30, 12, 3, 25, 9, 0, 14, 2]
 THRESHOLDS, LIFE = np.array([-1.2, 0.3, 1.1]), np.array([[9.0, 6.0, 3.0], [3.0, 2.0, 1.0]])
-ONE_COLUMN = ("ordinal", "times")  # whose y is not beside omega
+ONE_COLUMN, RATERS = ("ordinal", "times", "rated"), ("raters", "rated")
+LAYOUT = ("ordinal", "times", *RATERS)  # whose y is not beside omega
+NAMES, CONFUSION = np.array(["ann", "ben"], object), np.full((2, 3, 3), 0.2) + 0.4 * np.eye(3)
 RESPONSES = {
     "logistic": Logistic(3.0),
     "hinge": Hinge(2.0, 1.5),
@@ -88,8 +92,36 @@ RESPONSES = {
     "ordinal": Ordinal(1.5, classes=np.arange(4), base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1),
     "times": SharedHazards(1.5, edges=np.arange(1.0, 4), life=LIFE, base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1),
     "periods": PeriodHazards(1.5, edges=np.arange(1.0, 3), life=LIFE[:, :2]),
+    "raters": CrowdLogistic(
+        2.0, classes=np.arange(3), raters=NAMES, n_answers=np.ones(2), base=CONFUSION, confusion=CONFUSION.ravel()
+    ),
+    "rated": CrowdGaussian(
+        2.0,
+        np.array([0.5]),
+        drawn=True,
+        names=np.array(["y"], object),
+        raters=NAMES,
+        n_answers=np.ones(2),
+        base=np.ones((2, 2)),
+        bias=np.array([0.3, -0.2]),
+        precision=np.array([4.0, 1.5]),
+    ),
 }
 KEY = make_key(11, 3)
+
+
+def raters_layout(kind, rng, n_docs):
+    """y as a response with raters reads it."""
+    second = rng.random(n_docs) < 0.5
+    if kind == "rated":
+        gold, ids = (
+            np.where(np.arange(n_docs) < 2, 0.7, np.nan),
+            np.column_stack([np.zeros(n_docs), 2.0 * second - 1.0]),
+        )
+        return np.column_stack([gold, ids, rng.normal(size=(n_docs, 2))])
+    gold, answers = np.where(np.arange(n_docs) < 2, 1.0, -1.0), rng.integers(0, 3, (n_docs, 2)) + [0.0, 3.0]
+    answers[~second, 1] = -1.0
+    return np.column_stack([gold, np.full((n_docs, 3), 1 / 3), answers])
 
 
 class Problem:
@@ -100,13 +132,15 @@ class Problem:
         self.docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in LENGTHS]
         self.z = [rng.integers(0, N_TOPICS, n).tolist() for n in LENGTHS]
         n_docs, self.response = len(LENGTHS), RESPONSES[kind]
-        n_columns = 1 if kind in ONE_COLUMN else N_COLUMNS
+        n_columns = 1 if kind in ONE_COLUMN else 3 if kind == "raters" else N_COLUMNS
         y = rng.integers(0, 4 if kind in ONE_COLUMN else 2, (n_docs, n_columns)).astype(float)
         if kind == "times":
             y += 0.5 * ((y < 3) & (rng.random(y.shape) < 0.6))
         elif kind not in ("logistic", "hinge", "ordinal", "periods"):
             y *= 3.0
         weight = rng.choice([0.0, 1.0, 2.5], (n_docs, n_columns))
+        if kind in RATERS:  # the gold label, what answers alone say, the answers: of both raters, or of one
+            y, weight = raters_layout(kind, rng, n_docs), np.ceil(np.repeat(weight[:, :1], n_columns, axis=1))
         self.target = make_target(y, weight, rng.normal(size=(n_docs, 1)), rng.normal(size=(n_docs, 1)))
         self.eta = rng.normal(size=(n_columns, N_TOPICS + 1))
         n_shards = 1 if sampler == "collapsed" else 4
@@ -266,8 +300,8 @@ def test_sums(engine, kind):
     np.testing.assert_allclose(engine.log_likelihoods(others), expected)
     own = [other.own_sums(target, omega, KEY, 0) for other in others]
     np.testing.assert_allclose(engine.own_sums(others, KEY), own)
-    squares = (target.weight * (target.y - omega) ** 2).sum(axis=0)
-    if kind not in ONE_COLUMN:
+    if kind not in LAYOUT:
+        squares = (target.weight * (target.y - omega) ** 2).sum(axis=0)
         np.testing.assert_allclose(engine.residuals(), [target.weight.sum(axis=0), squares])
     assert engine.log_documents(PRIORS.alpha) == pytest.approx(naive.log_documents(problem.z, PRIORS.alpha))
     n = np.array([np.bincount(topics, minlength=N_TOPICS) for topics in problem.z if topics])
@@ -285,6 +319,7 @@ def test_reweigh(engine, kind):
     """Responses that a chain has not seen enter the regression of prediction weights."""
     problem = Problem(engine, kind)
     weight = np.random.default_rng(6).choice([0.0, 1.0, 3.0], problem.target.weight.shape)
+    weight = np.repeat(weight[:, :1], weight.shape[1], axis=1) if kind in RATERS else weight
     weight.flags.writeable = False
     problem.engine.reweigh(weight)
     target = problem.target = problem.target._replace(weight=weight)
@@ -340,7 +375,7 @@ def test_iterations_are_the_same_everywhere_and_after_a_restart(engine, kind, sa
     if (
         DEVICE == "simulator"
         and "device" in engine
-        and (sampler == "drawn") == (kind in ("hinge", "negative binomial", "ordinal", "periods"))
+        and (sampler == "drawn") == (kind in ("hinge", "negative binomial", "ordinal", "periods", "rated"))
     ):
         pytest.skip("the simulator is slow")
     problem, other = Problem(engine, kind, sampler), Problem(alone(engine), kind, sampler)

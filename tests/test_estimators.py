@@ -26,6 +26,8 @@ from supertopic import (
     MedLDAClassifier,
     SLDAClassifier,
     SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDACrowdRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
     SLDASurvivalRegressor,
@@ -583,6 +585,8 @@ def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
         SLDAOrdinalClassifier,
         SLDARegressor,
         SLDACountRegressor,
+        SLDACrowdClassifier,
+        SLDACrowdRegressor,
         SLDASurvivalRegressor,
     ],
 )
@@ -592,7 +596,8 @@ def test_every_parameter_and_attribute_is_documented(corpus, kind):
     assert "As in" not in text and "others :" not in text and "\n...\n" not in text
     documented = {name for names in re.findall(r"^(\w+(?:, \w+)*) :", text, re.MULTILINE) for name in names.split(", ")}
     assert documented >= set(inspect.signature(kind).parameters)
-    model = kind(2, **QUICK).fit(corpus.X, corpus.y)
+    several = kind in (SLDACrowdClassifier, SLDACrowdRegressor)
+    model = kind(2, **QUICK).fit(corpus.X, corpus.y[:, None] * np.ones(2) if several else corpus.y)
     public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
     public |= {name for name in dir(kind) if name.endswith("_") and isinstance(getattr(kind, name), property)}
     public = {name for name in public if not name.startswith("_")}

@@ -18,6 +18,8 @@ from supertopic import (
     MedLDAClassifier,
     SLDAClassifier,
     SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDACrowdRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
     SLDASurvivalRegressor,
@@ -93,6 +95,8 @@ MODELS = {
         lambda **run: SLDASurvivalRegressor(effects="by_period", **run),
         lambda corpus: np.exp(corpus.doc_topic @ [1.0, 2.0, 4.0]),
     ),
+    "raters": (SLDACrowdClassifier, lambda corpus: corpus.doc_topic.argmax(axis=1)[:, None] + [0.0, 0.0]),
+    "rated": (SLDACrowdRegressor, lambda corpus: (corpus.doc_topic @ [1.0, 2.0, 4.0])[:, None] + [0.0, 1.0]),
     "counts": (SLDACountRegressor, lambda corpus: np.rint(corpus.doc_topic @ [1.0, 5.0, 20.0])),
 }
 

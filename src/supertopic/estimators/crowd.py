@@ -16,7 +16,7 @@ from supertopic.estimators.validation import check_level
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses import CrowdGaussian, CrowdLogistic, Gaussian
-from supertopic.model.responses.answers import Answers, as_answers, is_long
+from supertopic.model.responses.answers import Answers, as_answers, is_answers, is_long
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report import raters
 from supertopic.report.raters import Agreement
@@ -78,6 +78,25 @@ class FromRaters(Supervised):
             As in `fit`; also discount and, for classes, classes.
         """
         return super().partial_fit(X, self._answers(X, y, gold), sample_weight, **more)
+
+    def score(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None, **beside: Any) -> float:
+        """The accuracy, or R2 of ratings.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+            Texts, or word counts.
+        y : array-like of shape (n_docs,)
+            True classes or ratings. If y has the answers of raters, the classes or ratings that these alone make most
+            probable stand for the true ones.
+        sample_weight : array-like of shape (n_docs,), optional
+            Weights of documents with true classes or ratings.
+        **beside
+            covariates, features or groups of these documents.
+        """
+        if is_answers(y):
+            return self.evaluate(X, y, **beside).score
+        return super().score(X, y, sample_weight, **beside)
 
     raters_ = Fitted(lambda posterior: crowd_response(posterior).raters)
 
