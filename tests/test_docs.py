@@ -70,6 +70,8 @@ def quick(monkeypatch):
         "SLDARegressor",
         "SLDACountRegressor",
         "SLDASurvivalRegressor",
+        "SLDACrowdClassifier",
+        "SLDACrowdRegressor",
         "LDA",
     ):
         init = getattr(supertopic, kind).__init__
@@ -207,7 +209,7 @@ def test_every_parameter_is_described(monkeypatch):
     parameters = import_module("parameters")
     for thing in public_names().values():
         kinds = inspect.getmembers(thing, inspect.isroutine) if inspect.isclass(thing) else []
-        methods = [f for n, f in kinds if n[0] != "_" and (f.__module__ or "").startswith("supertopic")]
+        methods = [f for n, f in kinds if n[0] != "_" and (getattr(f, "__module__", "") or "").startswith("supertopic")]
         for function in [thing, *methods]:
             if not callable(function) or parameters.internal(function):
                 continue

@@ -337,6 +337,8 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
         ----------
         X, y, gold
             Documents and ratings, as in `fit`: those of the fit, or others.
+        return_std : bool, default=False
+            Whether to give the standard deviation of each true rating, too.
         **beside
             covariates, features or groups of these documents.
         """
