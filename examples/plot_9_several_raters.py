@@ -13,8 +13,8 @@ simulated: about 5,000 answers, many of which are wrong.
 # %%
 # The answers
 # -----------
-# They come as most tools export them: a long table with a row for each answer. A wide table with a column for each rater
-# works, too.
+# They come as most tools export them: a long table with a row for each answer. A wide table with a column for each
+# rater works, too.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -924,6 +924,56 @@ TIMED = [  # times until an event
     m("inference/reported", "the held threshold shifts reported weights", "draw.response.excess for draw", "0.0 * draw.response.excess for draw",
       "survival:excess"),
 ]  # fmt: skip
+RATERS = [  # several raters
+    m("kernels/crowd", "answers of the wrong rater", "found[d, t] += log_confusion[rater, t, said]",
+      "found[d, t] += log_confusion[0, t, said]", "crowd:likelihood"),
+    m("kernels/crowd", "rows and columns of confusion matrices swapped", "found[rater, t, said] += classes[d, t]",
+      "found[rater, said, t] += classes[d, t]", "crowd:drawn_from crowd:skene"),
+    m("kernels/crowd", "gold classes are not used", "if gold[d] >= 0.0:", "if gold[d] > 1e9:", "crowd:likelihood"),
+    m("kernels/crowd", "one copy for any mass", "n_copies = np.ceil(mass[d])", "n_copies = 1.0", "crowd:exact_weighted crowd:exact_gold"),
+    m("kernels/crowd", "copies not tempered", "total += np.exp(each * (logs[d, t] - most))", "total += np.exp(logs[d, t] - most)",
+      "crowd:exact_weighted"),
+    m("kernels/crowd", "documents numbered from 0 in every shard", "stream = derive(key, first_doc + d)", "stream = derive(key, d)",
+      "crowd:number contract:raters"),
+    m("kernels/crowd", "a Dirichlet draw that is not normalised", "found[i, j] -= most + np.log(total)", "found[i, j] -= most",
+      "crowd:drawn_from"),
+    m("kernels/raters", "the spread of copies is forgotten", "found[2, rater] += mass[d] * (away * away + spread[d, 0])",
+      "found[2, rater] += mass[d] * away * away", "crowd:skene crowd:test_ratings"),
+    m("kernels/raters", "true ratings not drawn", "e = sd * normal(stream, i)", "e = 0.0 * normal(stream, i)", "crowd:geweke_raters"),
+    m("model/responses/crowd", "kappa of true classes without its half", "yes - 0.5 * self.c * target.weight - lam", "yes - lam",
+      "crowd:exact_c1"),
+    m("model/responses/crowd", "the offset is counted twice", "- lam * target.offset, lam)", "- 2.0 * lam * target.offset, lam)",
+      "crowd:exact_c1"),
+    m("model/responses/crowd", "the prior forgets which answers are right", "np.where(np.eye(n) > 0, RIGHT, WRONG / (n - 1))",
+      "np.full((n, n), 1.0)", "crowd:drawn_from crowd:skene"),
+    m("model/responses/crowd", "all classes are as frequent", "np.log(confusion)) + np.log(rate)", "np.log(confusion)) + 0.0 * np.log(rate)",
+      "crowd:skene"),
+    m("model/responses/crowd", "the information of known classes", "np.maximum(full - each * yes * (1.0 - yes), LEAST_CURVATURE * full)",
+      "full", "crowd:likelihood"),
+    m("model/responses/crowd", "predictions of held-out answers without the raters",
+      "found.append(logsumexp(np.add(*self.with_scale(scale).normal_logs(target, omega))",
+      "found.append(logsumexp(np.add(*self.normal_logs(target, omega))", "crowd:likelihood"),
+    m("model/responses/crowd", "earlier batches are forgotten by raters", "np.clip(size, RIGHT + WRONG, most)", "(RIGHT + WRONG)",
+      "crowd_pairs crowd:batches"),
+    m("model/responses/crowd", "answers of this batch only are counted", "response.n_answers if fitted else 0", "0", "crowd_pairs crowd:files"),
+    m("model/responses/crowd_numbers", "the bias is added", "away = seen.ratings - self.bias[place]", "away = seen.ratings + self.bias[place]",
+      "crowd:quadrature"),
+    m("model/responses/crowd_numbers", "the variance of the mean is forgotten",
+      "self.c * target.weight / (self.sigma2 + self.summary(self.seen(target.y)).variance)", "self.c * target.weight / self.sigma2 + 0.0 * target.offset",
+      "crowd:exact_ratings"),
+    m("model/responses/crowd_numbers", "a bias without its prior precision", "precision = self.precision * n_of + bias_precision",
+      "precision = self.precision * n_of + 1e-9", "crowd:geweke_raters"),
+    m("model/responses/crowd_numbers", "the square of the bias is forgotten", "error = np.maximum(second - 2.0 * bias * first + n_of * bias**2, 0.0)",
+      "error = np.maximum(second - 2.0 * bias * first, 0.0)", "crowd:geweke_raters"),
+    m("model/responses/crowd_numbers", "new documents are in units of their own", "if not fitted or sums is not None:", "if True:",
+      "crowd:test_ratings crowd_pairs"),
+    m("model/responses/crowd_numbers", "the factor of held-out documents scales raters, too",
+      "np.concatenate([scale[..., :1] * factor, scale[..., 1:]], axis=-1)", "scale * factor", "crowd:test_ratings crowd:bias"),
+    m("model/responses/answers", "answers in the order of a long table", "order = np.lexsort((own, np.array(doc, int)))",
+      "order = np.argsort(np.array(doc, int), kind='stable')", "crowd:layouts"),
+    m("report/raters", "alpha without its correction for few answers", "* (n - 1.0) / expected", "* n / expected", "crowd:krippendorff"),
+    m("report/raters", "pairs counted twice", "(observed / (size - 1.0))", "(observed / size)", "crowd:krippendorff"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -940,6 +990,7 @@ MUTANTS = (
     + GROUPS
     + ORDERED
     + TIMED
+    + RATERS
     + CARD
 )
 
