@@ -755,3 +755,48 @@ def test_times(command, visits, tmp_path):
 def test_times_that_cannot_be_read(command, visits, tmp_path, more, message):
     fit = ["fit", visits, "--text", "text", "-o", tmp_path / "m", *TIMED]
     assert message in " ".join(command(*fit, *more, code=1).split())
+
+
+@pytest.fixture(scope="module")
+def annotated(tmp_path_factory):
+    """300 short texts with the answers and ratings of three raters, some of them missing, and a few true labels."""
+    corpus = make_corpus(n_docs=300, n_words=60, n_topics=3, eta=[[-6.0, 0.0, 6.0]], random_state=0)
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("annotated") / "annotated.csv"
+    truth, level = corpus.y.ravel(), corpus.doc_topic @ corpus.eta[0]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "ann", "ben", "cem", "truth", "first", "second"])
+        for i, row in enumerate(corpus.X.toarray()):
+            words = [f"word{chr(97 + w % 26)}{chr(97 + w // 26)}" for w in np.repeat(np.arange(60), row.astype(int))]
+            said = ["yes" if truth[i] == (rng.random() < p) else "no" for p in (0.9, 0.8, 0.55)]
+            said = ["NA" if rng.random() < 0.2 else answer for answer in said]
+            ratings = [f"{level[i] + bias + rng.normal():.3f}" for bias in (1.0, -1.0)]
+            writer.writerow([" ".join(words), *said, ["no", "yes"][truth[i]] if i % 5 == 0 else "", *ratings])
+    return path
+
+
+def test_raters(command, annotated, tmp_path):
+    model, page = tmp_path / "m", tmp_path / "p.html"
+    run = ["--text", "text", "--topics", "3", "--burn-in", "15", "--draws", "5", "--chains", "2"]
+    known = ["--text", "text", "--label", "ann,ben,cem", "--gold", "truth"]
+    fit = ["fit", annotated, *known, *run[2:], "--response", "raters", "-o", model]
+    found = json.loads(command(*fit, "--test-size", "0.3", "--json", "--report", page))
+    assert found["estimator"] == "SLDACrowdClassifier" and found["classes"] == ["no", "yes"]
+    assert found["test_documents"] > 80 and found["test_accuracy"] > 0.6 and page.exists()
+    assert supertopic.load(model).raters_.tolist() == ["ann", "ben", "cem"]
+    assert "Raters, with 90 % intervals" in command(*fit)
+    rows = list(csv.DictReader(command("predict", model, annotated, "--text", "text").splitlines()))
+    assert list(rows[0]) == ["prediction", "p(no)", "p(yes)"] and len(rows) == 300
+    assert json.loads(command("update", model, annotated, *known, "-o", model, "--json"))["batches"] == 2
+    command("report", model, annotated, *known, "-o", page)
+    choose = ["choose", annotated, *known, "--response", "raters", "--topics", "2,3", "--burn-in", "5", "--draws", "4"]
+    assert "accuracy" in command(*choose, "--chains", "1")
+    rated = ["fit", annotated, *run, "--label", "first, second", "--response", "raters-rating", "-o", model, "--json"]
+    found = json.loads(command(*rated, "--test-size", "0.3"))
+    assert found["estimator"] == "SLDACrowdRegressor" and found["test_r2"] > 0.2
+    frame = supertopic.load(model).rater_frame()
+    assert frame["bias"][0] - frame["bias"][1] == pytest.approx(2.0, abs=0.3)
+    wrong = ["fit", annotated, *run, "--label", "ann,ben", "--response", "raters-rating", "-o", model]
+    assert "is not a number" in " ".join(command(*wrong, code=1).split())
+    wrong = ["fit", annotated, *run, "--label", "first", "--gold", "truth", "-o", model]
+    assert "--gold does not go with the response 'rating'" in " ".join(command(*wrong, code=1).split())

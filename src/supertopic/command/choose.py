@@ -14,6 +14,7 @@ from supertopic.estimators.choose import choose_topics
 def choose(
     data: opt.Data, text: opt.Text, label: opt.Label, topics: opt.TopicNumbers = "5,10,20,40,80",
     response: opt.Response = opt.AUTO, order: opt.Grades = None, event: opt.Event = None,
+    gold: opt.Gold = None,
     separator: opt.Separator = ";", words: opt.Words = True, test_size: opt.TestSize = 0.2,
     burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
@@ -29,7 +30,7 @@ def choose(
     except ValueError:
         raise ValueError(f"--topics must be whole numbers with commas between them, got {topics!r}.") from None
     table = Table(data)
-    asked = Asked(label, separator, order=order, event=event)
+    asked = Asked(label, separator, order=order, event=event, gold=gold)
     column = read_response(table.__getitem__, response, asked)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     options: dict[str, Any] = {"n_jobs": jobs, "words": direct}
@@ -37,7 +38,7 @@ def choose(
     model = make_model(column, asked, options)
     with plain_warnings():
         found = choose_topics(
-            model, table.texts(text), column.y, numbers, test_size=test_size, burn_in=as_whole(burn_in),
+            model, table.texts(text), column.target, numbers, test_size=test_size, burn_in=as_whole(burn_in),
             n_draws=draws, n_chains=chains, random_state=seed,
         )  # fmt: skip
     if figure:

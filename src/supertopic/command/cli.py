@@ -96,7 +96,7 @@ def demo(
 
 def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
-    event: opt.Event = None, test: opt.Test = False, covariate: opt.KnownCovariate = None,
+    event: opt.Event = None, gold: opt.Gold = None, test: opt.Test = False, covariate: opt.KnownCovariate = None,
     exposure: opt.Exposure = None, groups: opt.Groups = None, title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
@@ -104,7 +104,7 @@ def report(
     table, response, y = Table(data), need_response(estimator).posterior_.response, None
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
     if label:
-        y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, event=event))
+        y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, event=event, gold=gold))
         if n_strange:
             note(f"{n_strange:,} rows have a class that the model does not know; they are not evaluated.")
     title = title or f"{model.stem}: {data.stem}"

@@ -78,6 +78,13 @@ def evaluate_times(model: Any, X: Any, y: np.ndarray, beside: dict[str, Any]) ->
     return facts
 
 
+def evaluate_raters(model: Any, X: Any, y: Any, beside: dict[str, Any]) -> dict[str, Any]:
+    """Figures against true classes or ratings, and against those that the answers make most probable."""
+    found = model.evaluate(X, y, **beside)
+    facts: dict[str, Any] = {"test_documents": int(np.isfinite(found.losses).sum())}
+    return facts | {f"test_{name.lower()}": value for name, value in found.figures.items()}
+
+
 def evaluate_numbers(predicted: np.ndarray, y: np.ndarray, train_y: np.ndarray) -> dict[str, Any]:
     """R2 and the mean absolute error."""
 

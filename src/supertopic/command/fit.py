@@ -25,7 +25,8 @@ from supertopic.report.summary import describe_covariates, describe_topics, miss
 
 def fit(
     context: typer.Context, data: opt.Data, text: opt.Text, label: opt.Label, output: opt.ModelFile,
-    response: opt.Response = opt.AUTO, order: opt.Grades = None, event: opt.Event = None, n_topics: opt.NTopics = 20,
+    response: opt.Response = opt.AUTO, order: opt.Grades = None, event: opt.Event = None,
+    gold: opt.Gold = None, n_topics: opt.NTopics = 20,
     c: opt.C = None,
     loss: opt.Loss = opt.LossName.logistic, multiclass: opt.Multiclass = opt.MulticlassName.shared,
     balanced: opt.Balanced = False, separator: opt.Separator = ";", missing: opt.Missing = None,
@@ -59,7 +60,7 @@ def fit(
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     columns = covariate or ([] if formula is None else formula_columns(formula))
     unknown = ["NA"] if missing is None else missing
-    asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order, event)
+    asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order, event, gold)
     names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups)), *columns]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells, response, asked)
@@ -113,7 +114,7 @@ class Documents(NamedTuple):
         """The page of the test documents, or of all documents if there are none."""
         tested, rival, texts = len(self.test) > 0, None, self.source.texts
         rows = self.test if tested else self.train
-        y = self.column.y[rows]
+        y = self.column.y[rows] if self.kind.one_class else self.column.target[rows]
         if tested and self.kind.one_class:
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone

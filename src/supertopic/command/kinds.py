@@ -13,6 +13,7 @@ import numpy as np
 
 from supertopic.command.cells import (
     Column,
+    NamedColumns,
     as_classes,
     as_events,
     as_grades,
@@ -24,13 +25,21 @@ from supertopic.command.cells import (
     split_labels,
     without,
 )
-from supertopic.command.evaluate import evaluate_classes, evaluate_grades, evaluate_numbers, evaluate_times
+from supertopic.command.evaluate import (
+    evaluate_classes,
+    evaluate_grades,
+    evaluate_numbers,
+    evaluate_raters,
+    evaluate_times,
+)
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
+from supertopic.estimators.crowd import SLDACrowdClassifier, SLDACrowdRegressor
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.survival import SLDASurvivalRegressor
 from supertopic.model.responses import Response
+from supertopic.model.responses.answers import GOLD
 
 MISSING = ("", "NA")  # cells of a class that are unknown to a fitted model
 MANY = 8  # classes that a message names
@@ -51,6 +60,7 @@ class Asked:
     exposure: str | None = None
     order: str | None = None
     event: str | None = None
+    gold: str | None = None
 
     def special(self) -> dict[str, str]:
         """The options that go with some kinds only and are not at their defaults; and how a message names each."""
@@ -261,8 +271,65 @@ class Ordered(Classes):
         return evaluate_grades(model, X, y, train_y, beside)
 
 
+class RatersClasses(ResponseKind):
+    """Classes that several raters gave: --label has their columns, separated by commas, and --gold true classes."""
+
+    name, fitted = "raters", "class of several raters"
+    options = frozenset({"gold", "balanced"})
+
+    def columns(self, asked: Asked) -> list[str]:
+        return [*(name.strip() for name in asked.label.split(",")), *([asked.gold] if asked.gold else [])]
+
+    def read(self, cells: Cells, asked: Asked) -> Column:
+        names = self.columns(asked)
+        parts = [without(cells(name), asked.missing) for name in names]
+        y = self.values([found for found, _ in parts], names)
+        names = [*names[:-1], GOLD] if asked.gold else names
+        return Column(y, names, n_missing=sum(n for _, n in parts))
+
+    def values(self, cells: list[list[Any]], names: list[str]) -> np.ndarray:
+        """The cells of each rater as y, (n_docs, n_raters)."""
+        together = as_classes([cell for own in cells for cell in own])  # of one type
+        return together.reshape(len(cells), -1).T
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        return SLDACrowdClassifier(**options, class_weight="balanced" if asked.balanced else None)
+
+    def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[Any, int]:
+        return self.read(cells, asked).target, 0
+
+    def evaluate(
+        self, model: Any, X: Any, y: np.ndarray, train_y: np.ndarray, beside: dict[str, Any]
+    ) -> dict[str, Any]:
+        raters = model.raters_.tolist()
+        names = raters if y.shape[1] == len(raters) else [*raters, GOLD]
+        return evaluate_raters(model, X, NamedColumns(y, names), beside)
+
+
+class RatersRatings(RatersClasses):
+    name, fitted = "raters-rating", "rating of several raters"
+    options = frozenset({"gold"})
+
+    def values(self, cells: list[list[Any]], names: list[str]) -> np.ndarray:
+        option = f"--response {self.name}"
+        return np.column_stack([as_numbers(own, name, option) for own, name in zip(cells, names, strict=True)])
+
+    def make(self, asked: Asked, options: dict[str, Any]) -> Supervised:
+        return SLDACrowdRegressor(**options)
+
+
 KINDS: dict[str, ResponseKind] = {
-    kind.name: kind for kind in (Classes(), Labels(), Ordered(), Ratings(), Counts(), Times())
+    kind.name: kind
+    for kind in (
+        Classes(),
+        Labels(),
+        Ordered(),
+        Ratings(),
+        Counts(),
+        Times(),
+        RatersClasses(),
+        RatersRatings(),
+    )
 }
 
 

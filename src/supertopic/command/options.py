@@ -23,6 +23,7 @@ TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard inp
 RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
 GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers need no order."
+GOLD = "For raters: the column with true classes or ratings, as far as they are known."
 EVENT = "For time: the column with 1 where the event came, and 0 where the document is censored."
 LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, which is max-margin."
 MULTICLASS = "For three classes or more: shared or separate topics, or stick_breaking."
@@ -43,6 +44,7 @@ SkipUnknown = Annotated[
 ]
 Response = Annotated[Kind, Option(metavar="KIND", help=RESPONSE)]
 Grades = Annotated[str | None, Option("--order", help=GRADES)]
+Gold = Annotated[str | None, Option(help=GOLD)]
 Event = Annotated[str | None, Option(help=EVENT)]
 Separator = Annotated[str, Option(help="What separates the labels in one cell.")]
 Missing = Annotated[list[str] | None, Option(help=MISSING, show_default="NA")]

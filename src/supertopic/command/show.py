@@ -9,6 +9,7 @@ from rich.table import Table
 
 from supertopic.command.steps import out
 from supertopic.model.posterior import Posterior
+from supertopic.report.raters import rater_frame
 from supertopic.report.summary import describe_covariates, missed_words, voice_sentences
 
 MOST_COLUMNS = 20  # of a table of words
@@ -28,7 +29,8 @@ def show_facts(facts: dict[str, Any]) -> None:
 
 def show_model(posterior: Posterior, topics: list[dict[str, Any]], names: np.ndarray) -> None:
     """Print the tables of a model; names are its words."""
-    parts = [topic_table(topics), *covariate_tables(posterior), *word_tables(posterior, names)]
+    parts = [topic_table(topics), *covariate_tables(posterior), *rater_tables(posterior)]
+    parts += word_tables(posterior, names)
     for part in (*parts, *held_out_lines(posterior)):
         out.print(part, highlight=False)
 
@@ -78,6 +80,18 @@ def covariate_tables(posterior: Posterior) -> list[Table]:
     for row in rows:
         cells = [row["covariate"], *[row.get("compared_with", "")] * levels, *[str(row.get("class"))] * classes]
         table.add_row(*map(escape, cells), f"{row['weight']:+.2g}", span(row))
+    return [table]
+
+
+def rater_tables(posterior: Posterior) -> list[Table]:
+    """A table of the raters, if there are any."""
+    if not posterior.response.several_raters:
+        return []
+    rows = rater_frame(posterior).to_dict("records")
+    table = Table(*rows[0], title="Raters, with 90 % intervals")
+    for row in rows[:MOST_COLUMNS]:
+        values = [f"{value:.3f}" if isinstance(value, float) else escape(str(value)) for value in row.values()]
+        table.add_row(*values)
     return [table]
 
 

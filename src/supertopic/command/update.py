@@ -14,7 +14,8 @@ def update(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.ModelFile, label: opt.NewLabel = None,
     discount: opt.Discount = 1.0, weight: opt.Weight = None, exposure: opt.Exposure = None,
     covariate: opt.KnownCovariate = None, groups: opt.Groups = None, skip_unknown_classes: opt.SkipUnknown = False,
-    event: opt.Event = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
+    event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1,
+    as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
 
@@ -27,7 +28,7 @@ def update(
     y, n_strange = None, 0
     if label:
         y, n_strange = kind_of(response).known(
-            response, table.__getitem__, Asked(label, separator, event=event), skip_unknown_classes
+            response, table.__getitem__, Asked(label, separator, event=event, gold=gold), skip_unknown_classes
         )
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     texts = table.texts(text)

@@ -151,7 +151,7 @@ def split(response: Response, n_docs: int, y: Any, test_size: float, seed: int) 
         return np.sort(train), np.sort(test)
     values = np.asarray(without_na(y))
     unknown = is_unknown(values, getattr(response, "missing_label", None)).reshape(len(values), -1)
-    known = np.flatnonzero(~unknown.any(axis=1))
+    known = np.flatnonzero(~(unknown.all(axis=1) if response.several_raters else unknown.any(axis=1)))
     if len(known) < 2:
         raise ValueError("Fewer than two documents have a known response: there is nothing to compare on.")
     classes = None

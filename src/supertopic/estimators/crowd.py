@@ -51,7 +51,7 @@ class FromRaters(Supervised):
             The answer of each rater about each document; NaN, None or NA where a rater was not asked. A data frame has
             the names of the raters. A long table has a row for each answer, and the columns document, rater and answer;
             a document is a row number of X, or its name in the index of a pandas X. A document without answers adds its
-            words only.
+            words only. The column "gold" of a data frame has true classes or ratings, as `gold` does.
         sample_weight : array-like of shape (n_docs,), optional
             Multiplies c for each document.
         gold : array-like of shape (n_docs,), optional

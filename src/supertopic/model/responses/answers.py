@@ -8,6 +8,7 @@ from supertopic.model.responses.values import is_unknown, without_na
 from supertopic.warn import warn
 
 LONG = "document", "rater", "answer"  # the columns of a long table
+GOLD = "gold"  # the column of a wide table with true classes or ratings
 MOST_RATERS, NAMED = 10_000, 5
 
 
@@ -129,8 +130,15 @@ def from_wide(y: Any, n_docs: int, missing: Any) -> Answers:
     names = names or [str(i) for i in range(values.shape[1])]
     if len(set(names)) < len(names):
         raise ValueError("Two raters have the same name.")
-    doc, rater = np.nonzero(~is_unknown(values, missing))
-    return Answers(doc, rater, values[doc, rater].astype(object), np.array(names, object), no_gold(n_docs))
+    unknown, gold = is_unknown(values, missing), no_gold(n_docs)
+    if GOLD in names:
+        place = names.index(GOLD)
+        gold = values[:, place].astype(object)
+        gold[unknown[:, place]] = None
+        values, unknown = np.delete(values, place, axis=1), np.delete(unknown, place, axis=1)
+        names.remove(GOLD)
+    doc, rater = np.nonzero(~unknown)
+    return Answers(doc, rater, values[doc, rater].astype(object), np.array(names, object), gold)
 
 
 def no_gold(n_docs: int) -> np.ndarray:

@@ -63,6 +63,7 @@ class Response(Display):
     learned: ClassVar[tuple[str, ...]] = ()  # fields that `encode` fills in, which a model file keeps
     score_name: ClassVar[str] = ""  # what `score` returns
     has_probabilities: ClassVar[bool] = False
+    several_raters: ClassVar[bool] = False  # whether a row of y has answers of several raters, some of them unknown
     title: ClassVar[str] = "supervised latent Dirichlet allocation"  # the name of the model in a paper
     references: ClassVar[tuple[str, ...]] = ()  # of the model, as keys of `report.references`
 

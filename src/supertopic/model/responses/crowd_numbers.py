@@ -58,11 +58,16 @@ class CrowdGaussian(Gaussian):
     learned: ClassVar[tuple[str, ...]] = (*Gaussian.learned, "raters", "n_answers", "base")
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a Gaussian response and several raters"
     references: ClassVar[tuple[str, ...]] = ("blei2007", "zhu2013", "rodrigues2017")
+    several_raters: ClassVar[bool] = True
     burn_in: ClassVar[int] = 40  # weights and raters settle together
 
     @property
     def scalar_form(self) -> ScalarForm | None:
         return None
+
+    @property
+    def kind(self) -> str:
+        return "rating of several raters"
 
     @property
     def prior(self) -> np.ndarray:
