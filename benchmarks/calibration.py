@@ -4,7 +4,7 @@ Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for 
 (topics with and without an effect), `coverage` (how often 90 % intervals hold the truth on corpora that were generated
 from the model), `batches` (the same after batches of `partial_fit`), `large_counts` (the same for counts of any size),
 `rare` (whether rare classes are predicted as often as they occur), `signal` (the same for four classes of different
-sizes), and `curves`, which draws docs/calibration.svg, the share of right predictions against their confidence on the
+sizes), `unrelated_responses` (noise for ordered classes, times and several raters), and `curves`, which draws docs/calibration.svg, the share of right predictions against their confidence on the
 two 20 Newsgroups tasks. Without a name all are made.
 """
 
@@ -24,7 +24,16 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks import corpora
 from benchmarks.accuracy import tfidf
-from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
+from supertopic import (
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDACrowdRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+)
 from supertopic.datasets import make_corpus
 from supertopic.model.responses.base import draw_interval
 from supertopic.report.diagnostics import ess
@@ -81,6 +90,47 @@ def coins() -> Iterator[str]:
                 yield (
                     f"| {name}, {kind.__name__} | {n_chains} | {excluded:.3f} | {what} {quality:+.4f} ({spread:.4f}) |"
                 )
+
+
+def unrelated(name: str, seed: int) -> tuple[float, float]:
+    """The share of 90 % intervals that exclude 0, and the loss of test documents beyond that of the base rate, or R2."""
+    warnings.simplefilter("ignore")
+    rng, made = np.random.default_rng([seed, 9]), make_corpus(n_docs=800, n_topics=N_TOPICS, random_state=seed)
+    train, test, y, more = slice(600), slice(600, 800), rng.integers(0, 2, 800), {}
+    if name == "ordered classes":
+        kind, y = SLDAOrdinalClassifier, rng.choice(4, 800, p=[0.1, 0.2, 0.3, 0.4])
+        known = y
+    elif name.startswith("times"):
+        kind, ends = SLDASurvivalRegressor, rng.exponential(40.0, 800)
+        y, more = rng.exponential(30.0, 800), {"effects": name.split(", ")[1]}
+        y = known = np.column_stack([np.minimum(y, ends), y <= ends])
+    elif name == "raters of classes":
+        kind, known = SLDACrowdClassifier, np.where(rng.random((800, 3)) < 0.85, y[:, None], 1.0 - y[:, None])
+    else:
+        kind, y = SLDACrowdRegressor, rng.normal(size=800)
+        known = y[:, None] + rng.normal(size=(800, 3)) * [0.3, 0.6, 1.0]
+    model = kind(N_TOPICS, random_state=seed, n_jobs=1, **more).fit(made.X[train], known[train])
+    lower, upper = model.coef_interval(0.9)
+    outside = float(np.mean((lower > 0) | (upper < 0)))
+    if name == "raters of ratings":
+        return outside, model.score(made.X[test], y[test])
+    response, loss = model.posterior_.response, model.evaluate(made.X[test], y[test]).losses.mean()
+    if name.startswith("times"):
+        at_risk, events = response.life
+        survived = np.cumprod(1.0 - events / at_risk)
+        base = response.figures(response.truth(y[test], 200), np.tile(survived, (200, 1)))["integrated_brier_score"]
+        return outside, model.evaluate(made.X[test], y[test]).figures["integrated_brier_score"] - base
+    rates = np.bincount(y[train]) / 600
+    return outside, float(loss + np.log(rates[y[test]]).mean())
+
+
+def unrelated_responses() -> Iterator[str]:
+    yield f"noise, {N_CORPORA} corpora of 600 and 200 documents: intervals that exclude 0; loss beyond the base rate's"
+    yield "(of times the integrated Brier score; of ratings R2)"
+    for name in ("ordered classes", "times, shared", "times, by_period", "raters of classes", "raters of ratings"):
+        rows = np.array(Parallel(-1)(delayed(unrelated)(name, seed) for seed in range(N_CORPORA)))
+        mean, se = rows.mean(axis=0), rows.std(axis=0) / np.sqrt(len(rows))
+        yield f"{name:20} {mean[0]:.3f} ({se[0]:.3f})  {mean[1]:+.4f} ({se[1]:.4f})"
 
 
 def mix(kind: type, seed: int) -> tuple[float, float] | None:
@@ -338,7 +388,8 @@ def curves() -> Iterator[str]:
 
 
 PARTS = {
-    part.__name__: part for part in (coins, unbalanced, mixture, coverage, batches, large_counts, rare, signal, curves)
+    part.__name__: part
+    for part in (coins, unbalanced, mixture, coverage, batches, large_counts, rare, signal, unrelated_responses, curves)
 }
 
 
