@@ -1,11 +1,8 @@
 """Are its probabilities and intervals right? `python -m benchmarks.calibration [PART ...]`
 
-Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for classes of different sizes), `mixture`
-(topics with and without an effect), `coverage` (how often 90 % intervals hold the truth on corpora that were generated
-from the model), `batches` (the same after batches of `partial_fit`), `large_counts` (the same for counts of any size),
-`rare` (whether rare classes are predicted as often as they occur), `signal` (the same for four classes of different
-sizes), `unrelated_responses` (noise for ordered classes, times and several raters), and `curves`, which draws docs/calibration.svg, the share of right predictions against their confidence on the
-two 20 Newsgroups tasks. Without a name all are made.
+Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for classes of different sizes), `unrelated_responses` (noise for ordered classes, times and several raters), and `curves`, which draws
+docs/calibration.svg, the share of right predictions against their confidence on the two 20 Newsgroups tasks.
+Without a name all are made.
 """
 
 import sys
@@ -35,7 +32,7 @@ from supertopic import (
     SLDASurvivalRegressor,
 )
 from supertopic.datasets import make_corpus
-from supertopic.model.responses.base import draw_interval
+from supertopic.model.responses.averages import draw_interval
 from supertopic.report.diagnostics import ess
 from supertopic.report.summary import describe_topics
 
@@ -93,7 +90,7 @@ def coins() -> Iterator[str]:
 
 
 def unrelated(name: str, seed: int) -> tuple[float, float]:
-    """The share of 90 % intervals that exclude 0, and the loss of test documents beyond that of the base rate, or R2."""
+    """The share of 90 % intervals that exclude 0, and the test loss beyond that of the base rate, or R2."""
     warnings.simplefilter("ignore")
     rng, made = np.random.default_rng([seed, 9]), make_corpus(n_docs=800, n_topics=N_TOPICS, random_state=seed)
     train, test, y, more = slice(600), slice(600, 800), rng.integers(0, 2, 800), {}
