@@ -1,8 +1,12 @@
 """Are its probabilities and intervals right? `python -m benchmarks.calibration [PART ...]`
 
-Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for classes of different sizes), `unrelated_responses` (noise for ordered classes, times and several raters), and `curves`, which draws
-docs/calibration.svg, the share of right predictions against their confidence on the two 20 Newsgroups tasks.
-Without a name all are made.
+Parts: `coins` (noise for a response on three corpora), `unbalanced` (noise for classes of different sizes), `mixture`
+(topics with and without an effect), `coverage` (how often 90 % intervals hold the truth on corpora that were generated
+from the model), `batches` (the same after batches of `partial_fit`), `large_counts` (the same for counts of any size),
+`rare` (whether rare classes are predicted as often as they occur), `signal` (the same for four classes of different
+sizes), `unrelated_responses` (noise for ordered classes, times and several raters), and `curves`, which draws
+docs/calibration.svg, the share of right predictions against their confidence on the two 20 Newsgroups tasks. Without a
+name all are made.
 """
 
 import sys
