@@ -302,11 +302,11 @@ def test_without_texts_the_model_is_that_of_dawid_and_skene():
 # --- ratings
 
 
-def numbers(c, sigma2=0.5, bias=(0.3, -0.2), precision=(4.0, 1.5), drawn=False):
+def numbers(c, sigma2=0.5, bias=(0.3, -0.2), precision=(4.0, 1.5), drawn=False, has_gold=True):
     raters = np.array(["a", "b"], object)
     return CrowdGaussian(
         c, np.array([sigma2]), drawn=drawn, names=np.array(["rating"], object), raters=raters, n_answers=np.ones(2),
-        base=np.array([bias, precision]), bias=np.array(bias), precision=np.array(precision),
+        base=np.array([bias, precision]), bias=np.array(bias), precision=np.array(precision), has_gold=has_gold,
     )  # fmt: skip
 
 
@@ -350,11 +350,43 @@ def test_density_of_ratings_by_quadrature():
     np.testing.assert_allclose(response.gradient(target, omega), (up - down) / (2 * step), atol=1e-6)
     bend = -(up + down - 2 * 0.7 * found[:, None]) / step**2
     np.testing.assert_allclose(response.information(target, omega), bend, rtol=1e-4)
+    scaled = response.rescale(np.tile(response.scale, (2, 3, 1)), np.full((2, 3, 1), 4.0))
+    np.testing.assert_allclose(scaled[1, 2], [2.0, *response.scale[1:]])
+
+
+def test_raters_from_ratings_alone():
+    """Expectation maximisation by its definition; without gold ratings the mean bias is 0."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=300)
+    Y = truth[:, None] + [0.4, -0.3] + rng.normal(size=(300, 2)) * [0.3, 0.9]
+    Y[rng.random(Y.shape) < 0.3] = NAN
+    there, gold = ~np.isnan(Y), np.where(np.arange(300) < 50, truth, NAN)
+    Y[~there.any(axis=1), 0], there = 0.0, there | (~there.any(axis=1))[:, None] * np.array([True, False])
+    bias, tau, mean, sigma2 = np.zeros(2), np.full(2, 4.0), 0.0, 1.0
+    for _ in range(3000):
+        P = (tau * there).sum(axis=1) + 1.0 / sigma2
+        t = ((tau * np.where(there, Y - bias, 0.0)).sum(axis=1) + mean / sigma2) / P
+        t, v = np.where(np.isnan(gold), t, gold), np.where(np.isnan(gold), 1.0 / P, 0.0)
+        away, n = np.where(there, Y - t[:, None], 0.0), there.sum(axis=0)
+        bias = tau * away.sum(axis=0) / (tau * n + 1.0)
+        squares = (there * ((away - bias) ** 2 + v[:, None])).sum(axis=0)
+        tau = (1.5 + 0.5 * n) / (0.375 + 0.5 * squares)
+        mean, sigma2 = t.mean(), ((t - t.mean()) ** 2 + v).mean()
+    again = SLDACrowdRegressor().make_response().encode(as_answers(Y, 300, gold), np.ones(300)).response
+    np.testing.assert_allclose(again.base[0] * again.unit, bias, atol=0.02)
+    np.testing.assert_allclose(again.base[1] / again.unit**2, tau, rtol=0.05)
+    alone = SLDACrowdRegressor().make_response().encode(as_answers(Y, 300), np.ones(300)).response
+    weight = alone.n_answers / (alone.n_answers + 10.0)
+    assert weight @ alone.base[0] == pytest.approx(0.0, abs=1e-9)
+    np.testing.assert_allclose(np.diff(alone.base[0] * alone.unit), np.diff(bias), atol=0.1)
+    documents = Documents(make_target(number_layout(Y), np.ones((300, 1))), np.zeros((300, 1)))
+    assert weight @ replace(alone, drawn=True).draw_scale(documents, make_key(1)).bias == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("c", [1.0, 2.5])
 def test_exact_posterior_of_ratings(sampler, monkeypatch, c):  # noqa: F811
-    gold, weight, response = np.array([NAN, NAN, NAN, 0.3]), [1, 2, 0, 0.5], numbers(c)
+    gold, weight = np.array([NAN, NAN, NAN, 0.3]), [1, 2, 0, 0.5]
+    response = numbers(c, 0.1, precision=(0.5, 0.8))
     monkeypatch.setitem(check_exactly.__globals__["Y"], "crowd", ([[0], [1], [2], [3]], [[w] for w in weight]))
 
     def log_psi(y, omega, scale):
@@ -365,7 +397,7 @@ def test_exact_posterior_of_ratings(sampler, monkeypatch, c):  # noqa: F811
                 tau = [response.precision[r] for r in (0, 1) if not np.isnan(Y4[d, r])]
                 away = [Y4[d, r] - response.bias[r] for r in (0, 1) if not np.isnan(Y4[d, r])]
                 mean, variance = np.average(away, weights=tau), 1.0 / sum(tau)
-            total[:, d] = c * stats.norm.logpdf(mean, omega[:, d], np.sqrt(0.5 + variance))
+            total[:, d] = c * stats.norm.logpdf(mean, omega[:, d], np.sqrt(0.1 + variance))
         return total
 
     more = {"y": number_layout(Y4, gold), "offset": OFFSET, "drawn": lambda s: np.ones(1)}
@@ -519,7 +551,7 @@ def test_predictions(model, corpus):
     gold = [None, 1, None, 0, None]
     fixed = model.infer_labels(X[400:405], Y[400:405], gold=gold)
     np.testing.assert_allclose(fixed[[1, 3]], [[0, 1], [1, 0]], atol=1e-12)
-    assert response.kind == "class" and not response.multilabel
+    assert response.kind == "class of several raters" and not response.multilabel
 
 
 def test_ratings(rating_model, corpus):

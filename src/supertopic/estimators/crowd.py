@@ -272,7 +272,8 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
     """Supervised LDA with ratings of several raters, each with a bias and a precision of its own.
 
     A rating is the true rating of the document, plus the bias of the rater, plus normal noise. The prior of a bias has
-    the standard deviation of the ratings. If all raters are biased alike, only gold ratings can show it.
+    the standard deviation of the ratings. A bias that all raters share can only be seen with gold ratings: without them
+    biases are relative to their mean, in which raters with fewer than about ten ratings count less.
 
     Parameters
     ----------

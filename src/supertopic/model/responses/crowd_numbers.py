@@ -3,7 +3,8 @@
 The rating of rater r is the true rating plus bias_r plus noise with precision tau_r, and the true rating is
 N(omega, sigma2). Given the raters the true rating is integrated out: with P the sum of the precisions of a document's
 raters, the mean of their ratings less biases, weighted by precision, is N(omega, sigma2 + 1 / P). A gold rating is a
-true rating that is known.
+true rating that is known. Without gold ratings a bias that all raters share cannot be told from the level of the true
+ratings, and the mean bias is 0 by convention.
 """
 
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from supertopic.model.responses.numbers import check_numbers
 # the prior of a rater in standard units: bias N(0, 1), precision Gamma(shape, rate) with mean 4
 BIAS, SHAPE, RATE = 1.0, 1.5, 0.375
 LEAST_PRECISION, MOST_PRECISION = 1e-4, 1e6
+FEW = 10.0  # ratings; a rater with so many counts half as much for the mean bias as one with very many
 ROUNDS, CLOSE = 500, 1e-7  # of expectation maximisation
 TRUTH, BIASES, PRECISIONS = 1 << 40, 1 << 41, 1 << 42  # paths of random numbers that nothing else takes
 
@@ -54,8 +56,9 @@ class CrowdGaussian(Gaussian):
     bias: np.ndarray = field(default_factory=lambda: np.zeros(0), kw_only=True)  # (n_raters,), in standard units
     precision: np.ndarray = field(default_factory=lambda: np.zeros(0), kw_only=True)  # (n_raters,)
     carried: np.ndarray | None = field(default=None, kw_only=True)  # (4, n_raters): what earlier batches say of raters
+    has_gold: bool = field(default=False, kw_only=True)  # whether any batch had gold ratings
 
-    learned: ClassVar[tuple[str, ...]] = (*Gaussian.learned, "raters", "n_answers", "base")
+    learned: ClassVar[tuple[str, ...]] = (*Gaussian.learned, "raters", "n_answers", "base", "has_gold")
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a Gaussian response and several raters"
     references: ClassVar[tuple[str, ...]] = ("blei2007", "zhu2013", "rodrigues2017")
     several_raters: ClassVar[bool] = True
@@ -88,6 +91,7 @@ class CrowdGaussian(Gaussian):
         response = replace(
             self, names=np.array(["rating"], object), raters=answers.raters,
             n_answers=n_of + (self.n_answers if fitted else 0),
+            has_gold=self.has_gold or not np.isnan(gold[weight > 0]).all(),
         )  # fmt: skip
         ids, ratings = answers.rows(answers.rater), np.nan_to_num(answers.rows(values))
         seen = Observed(gold, np.where(np.isnan(ids), -1.0, ids), ratings)
@@ -127,7 +131,13 @@ class CrowdGaussian(Gaussian):
             known = replace(known, bias=bias, precision=precision.clip(LEAST_PRECISION, MOST_PRECISION), sigma2=sigma2)
             if np.abs(known.precision / before - 1.0).max(initial=0.0) < CLOSE:
                 break
-        return np.array([known.bias, known.precision])
+        return np.array([self.centred(known.bias), known.precision])
+
+    def centred(self, bias: np.ndarray) -> np.ndarray:
+        """Biases with a mean of 0, where no gold rating says what it is."""
+        weight = self.n_answers / (self.n_answers + FEW)
+        total = float(weight.sum())
+        return bias if self.has_gold or total <= 0 else bias - float(weight @ bias) / total
 
     def seen(self, y: np.ndarray) -> Observed:
         n = (y.shape[1] - 1) // 2
@@ -217,6 +227,7 @@ class CrowdGaussian(Gaussian):
         precision = self.precision * n_of + bias_precision
         noise = normals((1, len(n_of)), make_key(key, BIASES))[0]
         bias = (self.precision * first + bias_precision * bias_mean) / precision + noise / np.sqrt(precision)
+        bias = self.centred(bias)
         error = np.maximum(second - 2.0 * bias * first + n_of * bias**2, 0.0)
         tau = gammas(shape + 0.5 * n_of, make_key(key, PRECISIONS)) / (rate + 0.5 * error)
         found = replace(self, bias=bias, precision=tau.clip(LEAST_PRECISION, MOST_PRECISION))
