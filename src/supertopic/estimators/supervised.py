@@ -57,6 +57,9 @@ class Supervised(TopicModel):
     held_out_by: str
     formula: Any
     _numbers = (*TopicModel._numbers, "nu2", "c")
+    stored = (
+        *TopicModel.stored, "c", "nu2", "calibrate", "words", "priority", "held_out", "held_out_by", "formula",
+    )  # fmt: skip
 
     def check_parameters(self) -> None:
         super().check_parameters()
