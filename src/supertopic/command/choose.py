@@ -8,6 +8,7 @@ from supertopic.command.cells import as_whole
 from supertopic.command.kinds import Asked, make_model, read_response
 from supertopic.command.models import make_vectorizer, make_word_vectorizer
 from supertopic.command.steps import Table, out, plain_warnings
+from supertopic.corpus.writing import whole_file
 from supertopic.estimators.choose import choose_topics
 
 
@@ -41,7 +42,8 @@ def choose(
             n_draws=draws, n_chains=chains, random_state=seed,
         )  # fmt: skip
     if figure:
-        found.plot().figure_.savefig(figure)
+        with whole_file(figure) as file:
+            found.plot().figure_.savefig(file, format=figure.suffix.removeprefix(".") or None)
     if as_json:
         print(json.dumps({"chosen": found.chosen, "best": found.best, "score": found.score, "rows": found.rows}))
     else:

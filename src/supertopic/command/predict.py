@@ -18,6 +18,7 @@ from supertopic.command.texts import is_many
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
+from supertopic.corpus.writing import whole_text
 from supertopic.estimators.base import TopicModel
 
 Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last the predictions; and numbers
@@ -82,8 +83,7 @@ def note_empty(model: TopicModel, texts: np.ndarray, path: Path) -> None:
 def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: Path | None, as_json: bool) -> None:
     """Write columns as CSV or JSON lines, to a file or to the screen."""
     names, values = [*cells, *numbers], [column.tolist() for column in numbers.values()]
-    place = open(output, "w", encoding="utf-8", newline="") if output else nullcontext(sys.stdout)  # noqa: SIM115
-    with place as file:
+    with whole_text(output) if output else nullcontext(sys.stdout) as file:
         if as_json:
             for row in zip(*cells.values(), *values, strict=True):
                 found = {name: None if cell in ENDLESS else cell for name, cell in zip(names, row, strict=True)}

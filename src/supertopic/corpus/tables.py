@@ -1,6 +1,5 @@
 """Reading tables of documents: CSV, TSV, JSON lines and Parquet, all through pyarrow."""
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from supertopic.corpus.writing import whole_file
 from supertopic.warn import warn
 
 BLOCK = 2**30  # bytes that are parsed at once; no row may be longer
@@ -94,7 +94,6 @@ def _without_decimal_commas(table: pa.Table) -> pa.Table:
 
 
 def write_parquet(names: list[str], columns: list[Any], path: Path) -> None:
-    """Write columns to a file beside the final one, then rename it, so that no reader sees half a file."""
-    beside = path.with_suffix(f".{os.getpid()}")
-    pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), beside)
-    os.replace(beside, path)
+    """Write columns as Parquet."""
+    with whole_file(path) as file:
+        pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), file)

@@ -16,31 +16,24 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
+from supertopic.corpus.writing import whole_file
+
 NO_SUM = b"0" * 64  # stands where the sum will be, while it is made
 SUM = re.compile(rb'"sha256":"([0-9a-f]{64})"')  # elsewhere in the header such quotes are escaped
 MAX_HEADER = 2**26  # bytes
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
-    """All or nothing: a file beside the final place, synced, then renamed. A reader never sees half a file."""
-    path = Path(path)
+    """Write a file, all or nothing."""
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     data = to_bytes(arrays, metadata={"supertopic": json.dumps(header), "sha256": NO_SUM.decode()})
     at = SUM.search(data)
     if at is None:
         raise RuntimeError("safetensors wrote its header in a form that is not known.")
     digest = hashlib.sha256(data).hexdigest().encode()
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with open(partial, "wb") as file:
-            for piece in (memoryview(data)[: at.start(1)], digest, memoryview(data)[at.end(1) :]):
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        for piece in (memoryview(data)[: at.start(1)], digest, memoryview(data)[at.end(1) :]):
+            file.write(piece)
 
 
 def read_file(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
