@@ -1,6 +1,6 @@
 """The commands `predict`, responses of every row of a table, and `explain`, why one text gets its prediction."""
 
-import csv
+import itertools
 import json
 import sys
 from collections.abc import Callable
@@ -12,8 +12,9 @@ import numpy as np
 from rich.markup import escape
 
 from supertopic.command import options as opt
+from supertopic.command.console import write_csv
 from supertopic.command.models import covariate_kinds, need_response, read_beside, with_names
-from supertopic.command.steps import Table, check_place, load, note, out
+from supertopic.command.steps import Table, check_outputs, check_place, load, note, out
 from supertopic.command.texts import is_many
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.spool import find_files
@@ -41,6 +42,7 @@ def predict(
         raise ValueError(f"{data} stands for many files; --output names the folder for their predictions.")
     if not many:
         check_place(output)
+        check_outputs([output], [data, model])
     estimator = load(model)
     estimator.set_params(device=str(device))
 
@@ -89,12 +91,10 @@ def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: P
                 found = {name: None if cell in ENDLESS else cell for name, cell in zip(names, row, strict=True)}
                 file.write(json.dumps(found, default=str) + "\n")
             return
-        writer = csv.writer(file)
-        writer.writerow(names)
         *kept, predicted = cells.values()
         shown = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in predicted]
         columns = ([f"{number:.6f}" for number in column] for column in values)
-        writer.writerows(zip(*kept, shown, *columns, strict=True))
+        write_csv(file, itertools.chain([names], zip(*kept, shown, *columns, strict=True)))
 
 
 def predict_files(predict_table: Callable[[Path], Columns], data: Path, output: Path) -> None:
@@ -109,6 +109,7 @@ def predict_files(predict_table: Callable[[Path], Columns], data: Path, output: 
                 "other names, or predict them into folders of their own."
             )
         places[place] = path
+    check_outputs([*places], [*places.values()])
     for place, path in places.items():
         if place.exists():
             note(f"{escape(str(place))} exists already.")

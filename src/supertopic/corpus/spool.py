@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.corpus.source import Arrays, Part, Target, no_target, select_target
-from supertopic.corpus.tables import READERS, column, read_table
+from supertopic.corpus.tables import READERS, column, read_plain, read_table
 from supertopic.corpus.tokens import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
 from supertopic.corpus.writing import whole_file
 
@@ -121,7 +121,7 @@ def read_docword(path: Path) -> tuple[sp.csr_array, np.ndarray]:
     names = path.with_name(path.name.replace("docword", "vocab", 1).removesuffix(".gz"))
     if not names.is_file():
         raise FileNotFoundError(f"The words of {path} are expected in {names}, which does not exist.")
-    terms = np.array(names.read_text(encoding="utf-8").split(), dtype=object)
+    terms = np.array(read_plain(names).split(), dtype=object)
     try:
         numbers = np.loadtxt(path, np.int64, max_rows=3)
         triples = np.loadtxt(path, np.int64, skiprows=3, ndmin=2).reshape(-1, 3)

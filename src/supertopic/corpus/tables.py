@@ -91,6 +91,13 @@ def refuse_bytes(path: Path, data: bytes, encoding: str, expected: str) -> None:
         ) from error
 
 
+def read_plain(path: Path) -> str:
+    """A file of text, UTF-8."""
+    data = path.read_bytes()
+    refuse_bytes(path, data, "utf8", "UTF-8")
+    return data.decode()
+
+
 def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
     """CSV or TSV. A spreadsheet may have written semicolons, decimal commas or Latin-1, which is detected."""
     if not data:
