@@ -9,6 +9,7 @@ import numpy as np
 from supertopic.corpus.source import Arrays
 from supertopic.corpus.tokens import Tokens
 from supertopic.model.state import Priors, Quadratic
+from supertopic.sampling.engine import ShardFiles
 from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import LocalShards, ThreadEngine
 from supertopic.storage.container import read_file, write_file
@@ -76,15 +77,16 @@ def put(engine, plan, source, z, response, lam, eta):
 def restore(engine, states, eta):
     """Restore every shard, by its first document, through the contract."""
     with tempfile.TemporaryDirectory() as folder:
+        files = ShardFiles(Path(folder), "a test")
         for first, state in states.items():
-            write_file(Path(folder) / str(first), {}, state)
-        engine.restore_shards(Path(folder), eta)
+            write_file(files.place(first), {"seal": files.seal_of(first)}, state)
+        engine.restore_shards(files, eta)
 
 
 def states_of(engine):
     """The states of all shards by their first document, through the contract."""
     with tempfile.TemporaryDirectory() as folder:
-        engine.save_shards(Path(folder))
+        engine.save_shards(ShardFiles(Path(folder), "a test"))
         return {
             docs.start: read_file(Path(folder) / str(docs.start), "checkpoint")[1]
             for docs in engine.plan.slices

@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from supertopic.datasets import make_corpus
 from supertopic.inference import chains
 from supertopic.inference import checkpoint as checkpoints
 from supertopic.inference.chains import Config
+from supertopic.inference.checkpoint import Checkpoint
 from supertopic.inference.fit import plan_of
 from supertopic.model.responses import Logistic
 from supertopic.model.state import Priors
@@ -241,3 +244,73 @@ def test_every_shard_finds_its_own_state(tmp_path, monkeypatch):
         model = LDA(n_draws=n_draws, **run).fit(corpus.X, checkpoint=tmp_path / "c")
     assert len(list((tmp_path / "c").glob("chain-0-*/*"))) > 3
     np.testing.assert_array_equal(word_topic(model), word_topic(LDA(n_draws=5, **run).fit(corpus.X)))
+
+
+@no_signals
+def test_of_two_identical_fits_the_second_says_so(corpus, tmp_path, monkeypatch):
+    """The folder is locked while a fit runs, also against a fit of this process, and free afterwards."""
+    model, seen = SLDAClassifier(3, burn_in=2, n_draws=2, n_chains=1, random_state=0), []
+    step = Chain.step
+
+    def another(self):
+        if not seen:
+            seen.append("once")
+            with pytest.raises(BlockingIOError, match=r"Another fit is using the checkpoint .*another path"):
+                Checkpoint(tmp_path / "c", 60.0, "of another process")
+        step(self)
+
+    monkeypatch.setattr(Chain, "step", another)
+    model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+    assert seen
+    model.fit(corpus.X, corpus.y, checkpoint=tmp_path / "c")
+
+
+@no_signals
+def test_a_lock_goes_with_its_process(tmp_path):
+    endless = MODELS[0].replace("burn_in=60", "burn_in=300000")
+    process = run(endless, tmp_path / "c")
+    while not (tmp_path / "c" / "chain-0").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    _, err = run(endless, tmp_path / "c").communicate(timeout=60)
+    assert "Another fit is using the checkpoint" in err
+    process.kill()
+    process.wait()
+    os.close(checkpoints.lock_folder(tmp_path / "c"))
+
+
+def test_a_file_of_another_place_is_refused(tmp_path, monkeypatch):
+    """States of shards and chains are sealed with the fit and their own place in it."""
+    monkeypatch.setattr("supertopic.sampling.plan.SHARD_TOKENS", 1000)
+    corpus = make_corpus(n_docs=120, n_topics=3, n_words=100, random_state=0)
+    kind = {"n_topics": 4, "n_chains": 2, "burn_in": 5, "sampler": "delayed", "random_state": 0}
+
+    def fit(place, n_draws=2, y=corpus.y):
+        return SLDAClassifier(n_draws=n_draws, **kind).fit(corpus.X, y, checkpoint=tmp_path / place)
+
+    fit("a")
+    fit("b", y=1 - corpus.y)
+    first, second, other = (next((tmp_path / p).glob(f"chain-{i}-*")) for p, i in (("a", 0), ("a", 1), ("b", 0)))
+    shards = sorted(path.name for path in first.iterdir())
+    for source in (other / shards[0], second / shards[0], first / shards[1]):
+        shutil.copytree(tmp_path / "a", tmp_path / "c")
+        shutil.copy(source, tmp_path / "c" / first.name / shards[0])
+        with pytest.raises(ValueError, match="of another fit, another chain or other documents"):
+            fit("c", n_draws=3)
+        shutil.rmtree(tmp_path / "c")
+    shutil.copy(tmp_path / "a" / "chain-1", tmp_path / "a" / "chain-0")
+    with pytest.raises(ValueError, match="renamed or copied"):
+        fit("a", n_draws=3)
+
+
+def test_a_temporary_checkpoint_is_not_named(tmp_path):
+    """It is gone by the time that somebody reads the message."""
+    stop = threading.Event()
+    stop.set()
+    for temporary in (True, False):
+        checkpoint = Checkpoint(tmp_path / "c", 60.0, "a fit", temporary)
+        job = chains.ChainJob(SimpleNamespace(n_chains=1), None, 0, None, None, checkpoint, None, stop, None, None)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            job.check()
+        assert (str(tmp_path) in str(caught.value)) == (not temporary)
+        checkpoint.close()

@@ -188,7 +188,9 @@ def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch)
 
     model, save = LDA(**RUN).fit(CORPUS.X), RayEngine.save_shards
     (tmp_path / "file").touch()  # the workers cannot write below it
-    monkeypatch.setattr(RayEngine, "save_shards", lambda self, folder: save(self, tmp_path / "file"))
+    monkeypatch.setattr(
+        RayEngine, "save_shards", lambda self, files: save(self, files._replace(folder=tmp_path / "file"))
+    )
     with pytest.warns(UserWarning, match="could not be written .*Not a directory.*; the fit goes on"):
         other = LDA(**RUN, engine="ray").fit(CORPUS.X, checkpoint=tmp_path / "there", checkpoint_every=0)
     same(model, other)

@@ -258,6 +258,8 @@ def test_in_a_browser(browser, name, tmp_path):
     assert downloaded(browser, "[data-csv=topics]").startswith("topic,name,words,share,")
     assert downloaded(browser, "[data-csv=documents]").count("\n") > 100
     name = find("#topic-table .name")[0]
+    browser.execute_script("arguments[0].textContent = '=1+1'", name)  # which a spreadsheet would run
+    assert ",'=1+1," in downloaded(browser, "[data-csv=topics]")
     browser.execute_script("arguments[0].textContent = 'tea & <cake>'", name)
     (tmp_path / "again.html").write_text(downloaded(browser, "#save"), encoding="utf-8")
     find("#search")[0].send_keys("window.broken")

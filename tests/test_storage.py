@@ -22,6 +22,8 @@ import supertopic
 from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.estimators import patterns
+from supertopic.estimators.files import KINDS
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.model.posterior import Phrases
 from supertopic.storage.container import read_file, write_file
@@ -183,6 +185,43 @@ def changed(name, change):
         lambda h, t: h["parameters"].update(n_topics="many"),
         lambda h, t: h["parameters"].update(n_jobs=10**9),
         lambda h, t: h["parameters"].update(extra=1),
+        *(
+            lambda h, t, name=name, value=value: h["parameters"].update({name: value})
+            for name, value in [
+                ("engine", "ray:10.0.0.1:6379"),
+                ("engine", "threads"),
+                ("device", "cuda"),
+                ("n_jobs", 2),
+                ("n_jobs", None),
+                ("prior", None),
+                ("predict_sweeps", 10**9),
+                ("n_draws", 10**9),
+                ("burn_in", 10**12),
+                ("n_chains", 10**6),
+                ("c", 1e300),
+                ("margin", 1.0),
+            ]
+        ),
+        *(
+            lambda h, t, name=name, value=value: h["vectorizer"].update({name: value})
+            for name, value in [
+                ("input", "filename"),
+                ("input", "file"),
+                ("tokenizer", "str.split"),
+                ("preprocessor", {"set": []}),
+                ("analyzer", {"dict": []}),
+                ("ngram_range", {"tuple": [1, 10**9]}),
+                ("encoding", "idna"),
+                ("token_pattern", "x" * 3000),
+                ("stop_words", [["a"]]),
+                ("dtype", "O"),
+                ("dtype", "(9,)i4"),
+                ("max_df", "x"),
+                ("vocabulary", ["a"]),
+                ("extra", 1),
+                ("decode_error", "surrogateescape"),
+            ]
+        ),
         lambda h, t: h["parameters"].pop("c") and h["parameters"].update(c={"set": [1]}),
         lambda h, t: h["posterior"].update(best_chain=7),
         lambda h, t: h["posterior"].update(best_chain=-1),
@@ -203,6 +242,46 @@ def changed(name, change):
 )
 def test_a_forged_file_is_refused(model_file, tmp_path, change):
     forged(model_file, tmp_path / "m", change)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_parameter_is_stored_or_says_where_to_run(kind):
+    names = set(kind().get_params(deep=False))
+    assert set(kind.stored) == names - {"engine", "device", "n_jobs", "prior"}
+
+
+def test_nothing_in_a_file_says_where_to_run(tmp_path):
+    """Not what was used at the fit, and not what stands in files of older versions."""
+    corpus = make_corpus(n_docs=30, random_state=0)
+    supertopic.save(LDA(3, n_jobs=2, **QUICK).fit(corpus.X), tmp_path / "m")
+    assert supertopic.load(tmp_path / "m").n_jobs is None
+    header, tensors = read_file(FILES / "version-0.2-counts.model", "model")
+    header["parameters"] |= {"engine": "ray:10.0.0.1:6379", "n_jobs": 64, "device": "cuda"}
+    write_file(tmp_path / "old", header, tensors)
+    loaded = supertopic.load(tmp_path / "old")
+    assert (loaded.engine, loaded.n_jobs, loaded.device) == ("threads", None, "cpu")
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", r"(?:\w|\w\w)+!", r"xyz(?:b|bb)*c", r"(?:[^,]+)+,", r"(?:\d+,?)+ "])
+def test_a_pattern_that_backtracks_for_ever_is_refused(model_file, tmp_path, monkeypatch, pattern):
+    monkeypatch.setattr(patterns, "SECONDS", 1.0)
+    with pytest.raises(ValueError, match="takes for ever"):
+        patterns.check_pattern(pattern)
+    header, tensors = read_file(model_file, "model")
+    header["vectorizer"]["token_pattern"] = pattern
+    write_file(tmp_path / "m", header, tensors)
+    with pytest.raises(ValueError, match="not a sound"):
+        supertopic.load(tmp_path / "m")
+
+
+def test_token_patterns_of_ones_own_are_kept(tmp_path):
+    for pattern in (r"[a-z]{3,}", r"\b\w+(?:['-]\w+)*\b", r"#?\w+|[^\w\s]", "."):
+        pipeline = make_pipeline(CountVectorizer(token_pattern=pattern), LDA(2, **QUICK)).fit(TEXTS)
+        supertopic.save(pipeline, tmp_path / "m")
+        assert supertopic.load(tmp_path / "m")[0].token_pattern == pattern
+    for wrong in ({"input": "filename"}, {"ngram_range": (1, 1000)}):
+        with pytest.raises(TypeError, match="cannot keep a CountVectorizer with"):
+            supertopic.save(Pipeline([("a", pipeline[0].set_params(**wrong)), ("b", pipeline[1])]), tmp_path / "m")
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=4)

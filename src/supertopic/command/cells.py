@@ -160,6 +160,7 @@ def as_classes(cells: list) -> np.ndarray:
     """Classes as an object array: whole numbers where every cell is one, else text; None where the cell is empty."""
     if any(isinstance(cell, list) for cell in cells):
         raise ValueError("The cells are lists; use --response labels.")
+    cells = [cell if cell is None or isinstance(cell, str | int | float) else str(cell) for cell in cells]  # dates
     if all(cell is None or (isinstance(cell, str) and WHOLE.fullmatch(cell)) for cell in cells):
         cells = [None if cell is None else int(cell) for cell in cells]
     return np.array(cells, dtype=object)

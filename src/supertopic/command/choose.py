@@ -1,13 +1,15 @@
 """The command `choose`: how many topics there should be."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from supertopic.command import options as opt
 from supertopic.command.cells import as_whole
 from supertopic.command.kinds import Asked, make_model, read_response
 from supertopic.command.models import make_vectorizer, make_word_vectorizer
-from supertopic.command.steps import Table, out, plain_warnings
+from supertopic.command.steps import Table, check_outputs, out, plain_warnings
+from supertopic.corpus.writing import whole_file
 from supertopic.estimators.choose import choose_topics
 
 
@@ -25,6 +27,7 @@ def choose(
 
     Example: supertopic choose tickets.csv --text body --label queue --topics 10,20,40 --figure topics.png
     """
+    check_outputs([figure], [data, Path(stop_words)])
     try:
         numbers = [int(part) for part in topics.split(",")]
     except ValueError:
@@ -42,7 +45,8 @@ def choose(
             n_draws=draws, n_chains=chains, random_state=seed,
         )  # fmt: skip
     if figure:
-        found.plot().figure_.savefig(figure)
+        with whole_file(figure) as file:
+            found.plot().figure_.savefig(file, format=figure.suffix.removeprefix(".") or None)
     if as_json:
         print(json.dumps({"chosen": found.chosen, "best": found.best, "score": found.score, "rows": found.rows}))
     else:

@@ -1,6 +1,5 @@
 """The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics."""
 
-import csv
 import json
 import sys
 import time
@@ -18,12 +17,13 @@ from sklearn.svm import LinearSVC
 import supertopic
 from supertopic.command import options as opt
 from supertopic.command.choose import choose
+from supertopic.command.console import drop_output, open_streams, write_csv
 from supertopic.command.fit import fit
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
 from supertopic.command.predict import explain, predict
 from supertopic.command.show import show_model, topic_table
-from supertopic.command.steps import Table, err, load, note, out, use_utf8, write_page
+from supertopic.command.steps import Table, check_outputs, err, load, note, out, use_utf8, write_page
 from supertopic.command.update import update
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.classifiers import SLDAClassifier
@@ -100,6 +100,7 @@ def report(
     exposure: opt.Exposure = None, groups: opt.Groups = None, title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
+    check_outputs([output], [data, model])
     estimator = load(model)
     table, response, y = Table(data), need_response(estimator).posterior_.response, None
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
@@ -120,9 +121,7 @@ def topics(
     posterior, names = estimator.posterior_, estimator.vocabulary_
     if as_csv:
         rows = describe_weights(posterior, names, n, str(by))
-        writer = csv.DictWriter(sys.stdout, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+        write_csv(sys.stdout, [list(rows[0]), *(row.values() for row in rows)])
         return
     found = describe_topics(posterior, names, n, str(by), min_chains)
     if as_json:
@@ -137,9 +136,16 @@ for verb in (demo, fit, update, choose, predict, explain, report, topics):
 
 def main() -> None:
     """Run the command. Bad input ends in one line on stderr and exit code 1, bad usage in 2, Ctrl-C in 130."""
+    open_streams()
     use_utf8()
     try:
-        app(windows_expand_args=False)  # patterns are expanded here, not by Click
+        try:
+            app(windows_expand_args=False)  # patterns are expanded here, not by Click
+        finally:
+            sys.stdout.flush()  # a full disk is noticed now
+    except BrokenPipeError:
+        drop_output()
+        sys.exit(1)
     except (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError) as error:
         err.print("[bold red]Error:[/bold red]", escape(str(error)), highlight=False, soft_wrap=True)
         sys.exit(1)

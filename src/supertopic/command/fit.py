@@ -16,8 +16,17 @@ from supertopic.command.evaluate import evaluate_logistic
 from supertopic.command.kinds import KINDS, Asked, ResponseKind, make_model, read_response, response_columns
 from supertopic.command.models import formula_columns, make_vectorizer, make_word_vectorizer, read_priors
 from supertopic.command.show import MISSED, class_table, show_facts, show_model
-from supertopic.command.steps import err, note, out, plain_warnings, read_numbers, save_somewhere, write_page
-from supertopic.command.texts import ManyFiles, OneTable, is_many, open_texts
+from supertopic.command.steps import (
+    check_outputs,
+    err,
+    note,
+    out,
+    plain_warnings,
+    read_numbers,
+    save_somewhere,
+    write_page,
+)
+from supertopic.command.texts import ManyFiles, OneTable, files_of, is_many, open_texts
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.validation import check_engine
 from supertopic.report.summary import describe_covariates, describe_topics, missed_words
@@ -51,6 +60,7 @@ def fit(
     Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
     """
     check_engine(engine)
+    check_outputs([output, report], [*files_of(data), seeds, prior, Path(stop_words)])
     if is_many(data) and (report or test_size):
         raise ValueError(
             "--test-size and --report are for one table; with many files leave files out of the pattern, and give "

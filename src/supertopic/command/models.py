@@ -8,6 +8,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from supertopic.command.cells import as_number
 from supertopic.command.steps import Table, load, read_numbers
 from supertopic.corpus.frames import NUMBER
+from supertopic.corpus.tables import read_plain
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.texts import ANY_WORD, NOT_IN_TOPICS, TOPIC_WORD
@@ -31,7 +32,7 @@ def make_vectorizer(stop_words: str, min_df: int, max_df: float, ngrams: int, to
             raise ValueError(
                 f"--stop-words is english, none, or a file with a word in each line; there is no file {words}."
             )
-        words = sorted(set(words.read_text(encoding="utf-8").lower().split()))
+        words = sorted(set(read_plain(words).lower().split()))
     parts = {"ngram_range": (1, ngrams), "token_pattern": token_pattern}
     return CountVectorizer(stop_words=words, min_df=min_df, max_df=max_df, **parts)
 

@@ -1,6 +1,6 @@
 """The commands `predict`, responses of every row of a table, and `explain`, why one text gets its prediction."""
 
-import csv
+import itertools
 import json
 import sys
 from collections.abc import Callable
@@ -12,12 +12,14 @@ import numpy as np
 from rich.markup import escape
 
 from supertopic.command import options as opt
+from supertopic.command.console import write_csv
 from supertopic.command.models import covariate_kinds, need_response, read_beside, with_names
-from supertopic.command.steps import Table, check_place, load, note, out
+from supertopic.command.steps import Table, check_outputs, check_place, load, note, out
 from supertopic.command.texts import is_many
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
+from supertopic.corpus.writing import whole_text
 from supertopic.estimators.base import TopicModel
 
 Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, the last the predictions; and numbers
@@ -40,6 +42,7 @@ def predict(
         raise ValueError(f"{data} stands for many files; --output names the folder for their predictions.")
     if not many:
         check_place(output)
+        check_outputs([output], [data, model])
     estimator = load(model)
     estimator.set_params(device=str(device))
 
@@ -82,19 +85,16 @@ def note_empty(model: TopicModel, texts: np.ndarray, path: Path) -> None:
 def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: Path | None, as_json: bool) -> None:
     """Write columns as CSV or JSON lines, to a file or to the screen."""
     names, values = [*cells, *numbers], [column.tolist() for column in numbers.values()]
-    place = open(output, "w", encoding="utf-8", newline="") if output else nullcontext(sys.stdout)  # noqa: SIM115
-    with place as file:
+    with whole_text(output) if output else nullcontext(sys.stdout) as file:
         if as_json:
             for row in zip(*cells.values(), *values, strict=True):
                 found = {name: None if cell in ENDLESS else cell for name, cell in zip(names, row, strict=True)}
                 file.write(json.dumps(found, default=str) + "\n")
             return
-        writer = csv.writer(file)
-        writer.writerow(names)
         *kept, predicted = cells.values()
         shown = [";".join(map(str, cell)) if isinstance(cell, list) else cell for cell in predicted]
         columns = ([f"{number:.6f}" for number in column] for column in values)
-        writer.writerows(zip(*kept, shown, *columns, strict=True))
+        write_csv(file, itertools.chain([names], zip(*kept, shown, *columns, strict=True)))
 
 
 def predict_files(predict_table: Callable[[Path], Columns], data: Path, output: Path) -> None:
@@ -109,6 +109,7 @@ def predict_files(predict_table: Callable[[Path], Columns], data: Path, output: 
                 "other names, or predict them into folders of their own."
             )
         places[place] = path
+    check_outputs([*places], [*places.values()])
     for place, path in places.items():
         if place.exists():
             note(f"{escape(str(place))} exists already.")

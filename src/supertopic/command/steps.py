@@ -5,24 +5,24 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from sklearn.pipeline import Pipeline
 
 import supertopic
 from supertopic.command.cells import as_numbers
+from supertopic.command.console import PlainConsole
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.tables import column, read_table
 from supertopic.estimators.base import TopicModel
 
-out, err = Console(), Console(stderr=True)
+out, err = PlainConsole(), PlainConsole(stderr=True)
 
 
 def use_utf8() -> None:
@@ -61,11 +61,23 @@ def check_place(path: Path | None) -> Path | None:
         return None
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file in it.")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise ValueError(f"{path} is a link, a device or a pipe; give the name of a plain file, or a new one.")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"{path.parent} cannot be written to.")
     return path
+
+
+def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
+    """Refuse, before any work, to write over what is read, or two results to one file; None is left out."""
+    places = [place for place in outputs if place]
+    for i, place in enumerate(places):
+        for other in [*filter(None, inputs), *places[:i]]:
+            if place.resolve() == other.resolve() or (place.exists() and other.exists() and place.samefile(other)):
+                what = "would be written twice" if other in places[:i] else f"is {other}, which the command reads"
+                raise ValueError(f"{place} {what}; give another file to write to.")
 
 
 class Table:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.command.steps import Table
-from supertopic.corpus.spool import Each, Library, open_library
+from supertopic.corpus.spool import Each, Library, find_files, open_library
 from supertopic.estimators.from_files import fit_library, open_readers
 from supertopic.estimators.supervised import Supervised
 from supertopic.inference.checkpoint import temporary_folder
@@ -19,6 +19,11 @@ from supertopic.inference.fit import Checkpointing
 def is_many(path: Path) -> bool:
     """Whether a path stands for several files: a folder, or a pattern."""
     return path.is_dir() or (not path.exists() and any(sign in str(path) for sign in "*?["))
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that a path stands for."""
+    return find_files(path) if is_many(path) else [path]
 
 
 class OneTable:

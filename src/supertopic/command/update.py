@@ -7,7 +7,7 @@ from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import read_beside
 from supertopic.command.predict import count_empty
 from supertopic.command.show import show_facts
-from supertopic.command.steps import Table, err, load, plain_warnings, save_somewhere
+from supertopic.command.steps import Table, check_outputs, err, load, plain_warnings, save_somewhere
 
 
 def update(
@@ -22,6 +22,7 @@ def update(
     Its vocabulary and its classes do not change. Example: supertopic update tickets.model monday.csv --text body
     --label queue -o tickets.model
     """
+    check_outputs([output], [data])
     estimator = load(model)
     table, response = Table(data), estimator.posterior_.response
     beside = read_beside(estimator, model, table, exposure, covariate, weight, groups)

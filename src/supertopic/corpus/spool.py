@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.corpus.source import Arrays, Part, Target, no_target, select_target
-from supertopic.corpus.tables import READERS, column, read_table
+from supertopic.corpus.tables import READERS, column, read_plain, read_table
 from supertopic.corpus.tokens import MAX_DOC_TOKENS, MAX_TOKENS, Tokens, check_counts, make_tokens
+from supertopic.corpus.writing import whole_file
 
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MakeVectorizer = Callable[[int], CountVectorizer]  # given the number of documents
@@ -96,9 +97,8 @@ def write_tokens(path: Path, text: str, vectorizer: CountVectorizer, place: Path
         tokens = make_tokens(check_counts(counts))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    beside = place.with_suffix(f".{os.getpid()}")
-    tokens.word.tofile(beside)
-    os.replace(beside, place)  # no reader sees half a file
+    with whole_file(place) as file:
+        tokens.word.tofile(file)
     return np.diff(tokens.doc_start)
 
 
@@ -121,7 +121,7 @@ def read_docword(path: Path) -> tuple[sp.csr_array, np.ndarray]:
     names = path.with_name(path.name.replace("docword", "vocab", 1).removesuffix(".gz"))
     if not names.is_file():
         raise FileNotFoundError(f"The words of {path} are expected in {names}, which does not exist.")
-    terms = np.array(names.read_text(encoding="utf-8").split(), dtype=object)
+    terms = np.array(read_plain(names).split(), dtype=object)
     try:
         numbers = np.loadtxt(path, np.int64, max_rows=3)
         triples = np.loadtxt(path, np.int64, skiprows=3, ndmin=2).reshape(-1, 3)

@@ -1,6 +1,5 @@
 """Reading tables of documents: CSV, TSV, JSON lines and Parquet, all through pyarrow."""
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -11,11 +10,16 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from supertopic.corpus.json_text import longest_line, measure_json
+from supertopic.corpus.writing import whole_file
 from supertopic.warn import warn
 
 BLOCK = 2**30  # bytes that are parsed at once; no row may be longer
 READERS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet"}
+MOST_COLUMNS, MOST_DEPTH, MOST_LINE = 10_000, 64, 2**27  # of a table; of JSON, and of its lines
 STDIN = Path("-")
+FIRST_ROW, QUOTED = re.compile(rb'(?:[^"\n]++|"[^"]*+"?)*+'), re.compile(rb'"[^"]*+"?')
+KEY = re.compile(rb'"(?:[^"\\\n]|\\.)*+"\s*:')
 NUMBER, DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*"), re.compile(r"\d,\d")
 
 
@@ -33,13 +37,19 @@ def read_table(path: Path) -> pa.Table:
         raise ValueError(f"{path} is empty.")
     try:
         if kind == "parquet":
+            check_width(path, pyarrow.parquet.read_metadata(path).num_columns)
             return pyarrow.parquet.read_table(path)
-        if kind == "json":
-            return pyarrow.json.read_json(path, read_options=pyarrow.json.ReadOptions(block_size=BLOCK))
     except pa.ArrowInvalid as error:
         raise ValueError(f"Cannot read {path}: {error}.") from error
     with pa.input_stream(path) as file:
-        return _read_text(path, file.read(), kind)
+        data = file.read()
+    return _read_json(path, data) if kind == "json" else _read_text(path, data, kind)
+
+
+def check_width(path: Path, n_columns: int) -> None:
+    """Refuse a table with more columns than anybody can mean: each takes memory, however little it holds."""
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"{path} has {n_columns:,} columns; at most {MOST_COLUMNS:,} are read. Is it a table?")
 
 
 def column(table: pa.Table, path: Path, name: str) -> list[Any]:
@@ -48,8 +58,44 @@ def column(table: pa.Table, path: Path, name: str) -> list[Any]:
         raise ValueError(f"{path} has no column {name!r}; its columns are {', '.join(table.column_names)}.")
     if table.column_names.count(name) > 1:
         raise ValueError(f"{path} has more than one column {name!r}.")
-    cells: list[Any] = table.column(name).to_pylist()
+    try:
+        cells: list[Any] = table.column(name).to_pylist()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: the column {name!r} holds a byte that is not UTF-8 ({error}).") from error
     return cells
+
+
+def _read_json(path: Path, data: bytes) -> pa.Table:
+    """JSON lines. The parser ends the interpreter on deep nesting, which is therefore measured first."""
+    refuse_bytes(path, data, "utf8", "UTF-8, as JSON has to be")
+    longest, (depth, _) = longest_line(data), measure_json(data)
+    if longest > MOST_LINE:
+        raise ValueError(f"{path} has a line of {longest:,} bytes; a document may have {MOST_LINE:,}.")
+    if depth > MOST_DEPTH:
+        raise ValueError(f"{path} is nested {depth:,} deep; a document is flat, and {MOST_DEPTH} are the most.")
+    check_width(path, len(set(KEY.findall(data[: data.find(b"\n") + 1 or len(data)]))))
+    try:
+        return pyarrow.json.read_json(pa.BufferReader(data), read_options=pyarrow.json.ReadOptions(block_size=BLOCK))
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"Cannot read {path}: {error}.") from error
+
+
+def refuse_bytes(path: Path, data: bytes, encoding: str, expected: str) -> None:
+    """Say where a byte stands that an encoding does not have."""
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}, line {line:,}: the byte 0x{data[error.start]:02X} is not {expected}. Save it as UTF-8."
+        ) from error
+
+
+def read_plain(path: Path) -> str:
+    """A file of text, UTF-8."""
+    data = path.read_bytes()
+    refuse_bytes(path, data, "utf8", "UTF-8")
+    return data.decode()
 
 
 def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
@@ -61,13 +107,15 @@ def _read_text(path: Path, data: bytes, delimiter: str) -> pa.Table:
         data.decode()
     except UnicodeDecodeError as error:
         encoding = "cp1252"
+        refuse_bytes(path, data, encoding, "UTF-8, nor Windows-1252")
         warn(
             f"{path} is not UTF-8 (byte {error.start:,}); it is read as Latin-1 (Windows-1252). If letters are wrong, "
             "save it as UTF-8.",
         )
-    head = data.split(b"\n", 1)[0]
+    head = QUOTED.sub(b"", FIRST_ROW.match(data)[0])  # type: ignore[index]
     if delimiter == "," and head.count(b";") > head.count(b","):
         delimiter = ";"
+    check_width(path, head.count(delimiter.encode()) + 1)
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     read = pyarrow.csv.ReadOptions(block_size=BLOCK, encoding=encoding)
     try:
@@ -94,7 +142,6 @@ def _without_decimal_commas(table: pa.Table) -> pa.Table:
 
 
 def write_parquet(names: list[str], columns: list[Any], path: Path) -> None:
-    """Write columns to a file beside the final one, then rename it, so that no reader sees half a file."""
-    beside = path.with_suffix(f".{os.getpid()}")
-    pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), beside)
-    os.replace(beside, path)
+    """Write columns as Parquet."""
+    with whole_file(path) as file:
+        pyarrow.parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), file)

@@ -4,7 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -70,6 +70,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     word_vectorizer_: Any
     n_features_in_: int
     _numbers: tuple[str, ...] = ("beta",)  # parameters that are positive numbers
+    stored: ClassVar[tuple[str, ...]] = (  # parameters that a model file may hold; none says where to run
+        "n_topics", "alpha", "beta", "optimize_priors", "seeds", "vectorizer", "init", "burn_in", "max_seconds",
+        "n_draws", "n_chains", "sampler", "predict_sweeps", "random_state", "verbose",
+    )  # fmt: skip
     _learners: Sequence[Learner] = ()  # of further terms of omega
     _validate_counts = read_counts
 

@@ -30,6 +30,7 @@ class TopicClassifier(ClassifierMixin, Supervised):
     class_weight: Any
     start: str
     missing_label: Any
+    stored = (*Supervised.stored, "class_weight", "start", "missing_label")
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -137,6 +138,7 @@ class SLDAClassifier(TopicClassifier):
     """
 
     multiclass: str
+    stored = (*TopicClassifier.stored, "multiclass")
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 25.0, multiclass: str = "shared", class_weight: Any = None,
@@ -226,6 +228,7 @@ class MedLDAClassifier(TopicClassifier):
 
     margin: float
     _numbers = (*Supervised._numbers, "margin")
+    stored = (*TopicClassifier.stored, "margin")
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 1.0, margin: float = 16.0, class_weight: Any = None,

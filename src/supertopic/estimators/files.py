@@ -3,8 +3,6 @@
 import os
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -14,10 +12,9 @@ from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.crowd import SLDACrowdClassifier, SLDACrowdRegressor
 from supertopic.estimators.lda import LDA
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
+from supertopic.estimators.parameter_files import from_plain, read_vectorizer, to_plain, write_vectorizer
 from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.survival import SLDASurvivalRegressor
-from supertopic.model.formula import Formula
-from supertopic.model.seeds import Seeds
 from supertopic.model.terms import expect
 from supertopic.storage.container import read_file, write_file
 from supertopic.storage.model_file import Tensors, pack_text, read_posterior, unpack_text, write_posterior
@@ -39,13 +36,19 @@ KINDS: dict[str, type[TopicModel]] = {
     )
 }
 OF_TEXTS = ("vectorizer_", "word_vectorizer_")  # of a model that was fitted to texts
-OF_PARTS: dict[str, type[Seeds] | type[Formula]] = {"seeds": Seeds, "formula": Formula}  # parameters with parameters
-ELSEWHERE = ("device", "engine", "prior")  # parameters that are not kept: a file may be read anywhere, by itself
-MAX_JOBS = 4096
+ELSEWHERE = (
+    "device",
+    "engine",
+    "n_jobs",
+    "prior",
+)  # parameters that are not kept: a file may be read anywhere, by itself
 
 
 def register(kind: type[TopicModel]) -> type[TopicModel]:
-    """Let model files hold an estimator of one's own; may be used as a decorator."""
+    """Let model files hold an estimator of one's own; may be used as a decorator.
+
+    A parameter that its base class does not have must be in the class's `stored`, the names of what a file may hold.
+    """
     KINDS[kind.__name__] = kind
     return kind
 
@@ -61,17 +64,15 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
     facts, tensors = write_posterior(model.posterior_)
     header: dict[str, Any] = {"format": FORMAT, "library": _version(), "kind": type(model).__name__, "steps": steps}
     header |= {"posterior": facts, "n_features_in_": model.n_features_in_}
-    header["parameters"] = {
-        name: _plain(value, name) for name, value in model.get_params(deep=False).items() if name not in ELSEWHERE
-    }
+    header["parameters"] = _parameters(model)
     if hasattr(model, "feature_names_in_"):
         tensors["feature_names_in_"] = model.feature_names_in_
     if vectorizer is not None:
-        header |= {"vectorizer": _vectorizer(vectorizer), "fixed_vocabulary": bool(vectorizer.fixed_vocabulary_)}
+        header |= {"vectorizer": write_vectorizer(vectorizer), "fixed_vocabulary": bool(vectorizer.fixed_vocabulary_)}
         tensors["vocabulary"] = vectorizer.get_feature_names_out()
     for name in OF_TEXTS:
         if hasattr(model, name):  # its vocabulary is that of the posterior
-            header[name] = _vectorizer(getattr(model, name))
+            header[name] = write_vectorizer(getattr(model, name))
     packed = pack_text(header, tensors)
     write_file(path, header, packed)
 
@@ -102,9 +103,12 @@ def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
     parameters, fitted = header["parameters"], header.get("fitted", {})
     if header["format"] == OLD_FORMAT:
         parameters = modern_parameters(parameters, fitted)
-    model = KINDS[header["kind"]](**{name: _unplain(value) for name, value in parameters.items()})
+    kind = KINDS[header["kind"]]
+    strange = [name for name in parameters if name not in kind.stored]
+    if strange:
+        raise ValueError(f"It sets {strange[0]!r}, which a file may not say of a {kind.__name__}.")
+    model = kind(**{name: from_plain(value) for name, value in parameters.items()})
     model.check_parameters()
-    expect(model.n_jobs is None or abs(int(model.n_jobs)) <= MAX_JOBS, f"n_jobs = {model.n_jobs}")
     n_words = header.get("n_features_in_", fitted.get("n_features_in_"))
     facts: dict[str, Any] = header.get("posterior", {})
     names = tensors.pop("feature_names_in_", None)
@@ -125,38 +129,23 @@ def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
         if name in header:
             if words is None:
                 raise ValueError("There is no vocabulary.")
-            setattr(model, name, _read_vectorizer(header[name], words.tolist()))
+            setattr(model, name, read_vectorizer(header[name], words.tolist()))
     return model
 
 
-def _vectorizer(vectorizer: CountVectorizer) -> dict[str, Any]:
-    """The parameters of a vectorizer, as JSON."""
-    if type(vectorizer) is not CountVectorizer:
-        raise TypeError(f"A model file can keep a CountVectorizer, got a {type(vectorizer).__name__}.")
-    parameters = vectorizer.get_params()
-    parameters["dtype"] = np.dtype(parameters["dtype"]).name
-    parameters["vocabulary"] = None  # the fitted one is stored elsewhere
-    return {name: _plain(value, name) for name, value in parameters.items()}
-
-
-def _read_vectorizer(plain: dict[str, Any], words: list[str] | None) -> CountVectorizer:
-    """A vectorizer from its parameters, fitted if its words are given."""
-    parameters = {name: _unplain(value) for name, value in plain.items()}
-    dtype = np.dtype(parameters.pop("dtype"))
-    expect(dtype.kind in "iuf", "the vectorizer's dtype")
-    vectorizer = CountVectorizer(dtype=dtype.type, **parameters)
-    if words is not None:
-        expect(len(set(words)) == len(words), "the vocabulary")
-        vectorizer.vocabulary_ = {word: i for i, word in enumerate(words)}
-        vectorizer.fixed_vocabulary_ = False
-        clone(vectorizer).set_params(vocabulary=words).fit([""])  # checks its parameters
-    return vectorizer
+def _parameters(model: TopicModel) -> dict[str, Any]:
+    """The parameters of a model that a file may hold, as JSON."""
+    given = {name: value for name, value in model.get_params(deep=False).items() if name not in ELSEWHERE}
+    for name in given:
+        if name not in model.stored:
+            raise TypeError(f"{type(model).__name__}.stored, which names what model files may hold, lacks {name!r}.")
+    return {name: to_plain(value, name) for name, value in given.items()}
 
 
 def _pipeline(model: TopicModel, header: dict[str, Any], tensors: Tensors) -> Pipeline:
     words = tensors["vocabulary"].tolist()
     expect(len(words) == model.n_features_in_, "the number of words")
-    vectorizer = _read_vectorizer(header["vectorizer"], words)
+    vectorizer = read_vectorizer(header["vectorizer"], words)
     vectorizer.fixed_vocabulary_ = bool(header["fixed_vocabulary"])
     return Pipeline(list(zip(header["steps"], (vectorizer, model), strict=True)))
 
@@ -171,48 +160,6 @@ def _parts(obj: Any) -> tuple[CountVectorizer | None, TopicModel, list[str] | No
         kinds = ", ".join(type(step).__name__ for step in steps)
         raise TypeError(f"A pipeline to save must be a CountVectorizer and a supertopic estimator, got {kinds}.")
     raise TypeError(f"Can save a supertopic estimator or a Pipeline with one, got {type(obj).__name__}.")
-
-
-def _plain(value: Any, name: str) -> Any:
-    """A parameter as JSON; types that JSON does not have are wrapped, what cannot be written is refused."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if callable(value):
-        raise TypeError(f"{name}={value!r} is a callable; a model file holds no code. Use a parameter that is data.")
-    if isinstance(value, np.random.RandomState | np.random.Generator):
-        return None  # the posterior keeps the seed that was drawn from it
-    if isinstance(value, CountVectorizer):
-        return {"vectorizer": _vectorizer(value)}
-    for kind, parts in OF_PARTS.items():
-        if isinstance(value, parts):
-            return {kind: {key: _plain(item, name) for key, item in value.get_params().items()}}
-    if isinstance(value, set | frozenset):
-        return {"set": sorted(value)}
-    if isinstance(value, tuple):
-        return {"tuple": list(value)}
-    if isinstance(value, np.ndarray):
-        return {"array": value.tolist()}
-    if isinstance(value, dict):
-        return {"dict": [[key, _plain(item, name)] for key, item in value.items()]}
-    if isinstance(value, list):
-        return [_plain(item, name) for item in value]
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    raise TypeError(f"{name}={value!r} cannot be kept in a model file.")
-
-
-def _unplain(value: Any) -> Any:
-    if isinstance(value, dict):
-        ((kind, content),) = value.items()
-        if kind == "dict":
-            return {key: _unplain(item) for key, item in content}
-        if kind == "vectorizer":
-            return _read_vectorizer(content, None)
-        if kind in OF_PARTS:
-            return OF_PARTS[kind](**{key: _unplain(item) for key, item in content.items()})
-        kinds: dict[str, Any] = {"set": frozenset, "tuple": tuple, "array": np.array}
-        return kinds[kind](content)
-    return [_unplain(item) for item in value] if isinstance(value, list) else value
 
 
 def _version() -> str:

@@ -62,6 +62,7 @@ class SLDAOrdinalClassifier(TopicClassifier):
     """
 
     order: Any
+    stored = (*TopicClassifier.stored, "order")
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 8.0, order: Any = None, class_weight: Any = None,

@@ -15,7 +15,11 @@ from supertopic.model.state import Priors
 from supertopic.sampling.plan import SAMPLERS
 
 ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
-MOST_TOPICS = 2**16 - 1
+MOST_JOBS = 4096
+BOUNDS = {  # of whole numbers: the least and the most
+    "n_topics": (1, 2**16 - 1), "burn_in": (0, 10**7), "n_draws": (1, 10**6), "n_chains": (1, 4096),
+    "predict_sweeps": (1, 10_000),
+}  # fmt: skip
 ELSEWHERE = (
     "n_jobs",
     "engine",
@@ -49,22 +53,24 @@ class HasParameters(Protocol):
 
 def check_whole_numbers(model: HasParameters) -> None:
     """Refuse what is not a whole number, or too small or large."""
-    least = {"n_topics": 1, "burn_in": 0, "n_draws": 1, "n_chains": 1, "predict_sweeps": 1}
-    for name, smallest in least.items():
+    for name, (smallest, largest) in BOUNDS.items():
         value = getattr(model, name)
         if name == "burn_in" and isinstance(value, str) and value == "auto":
             continue
         if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < smallest:
             auto = "'auto' or " if name == "burn_in" else ""
             raise ValueError(f"{name} must be {auto}a whole number >= {smallest}, got {value!r}.")
+        if int(value) > largest:
+            raise ValueError(f"{name} must be at most {largest:,}, got {value:,}.")
     seconds = model.max_seconds
     if seconds is not None and (not isinstance(seconds, Real) or isinstance(seconds, bool) or not seconds > 0):
         raise ValueError(f"max_seconds must be None or a number of seconds above 0, got {seconds!r}.")
-    if model.n_topics > MOST_TOPICS:
-        raise ValueError(f"n_topics must be at most {MOST_TOPICS:,}, got {model.n_topics:,}.")
     n_jobs = model.n_jobs
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
+    whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and not (whole and 0 < abs(int(n_jobs)) <= MOST_JOBS):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0, from {-MOST_JOBS} to {MOST_JOBS}, got {n_jobs!r}."
+        )
 
 
 def check_choices(model: HasParameters) -> None:

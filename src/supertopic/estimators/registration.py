@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from supertopic.corpus.writing import whole_text
 from supertopic.model.posterior import Posterior
 from supertopic.warn import warn
 
@@ -99,7 +100,8 @@ def freeze(self: Any, path: str | os.PathLike[str] | None = None) -> Registratio
         )
     if path is not None:
         text = json.dumps(asdict(record), indent=2, ensure_ascii=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        with whole_text(path) as file:
+            file.write(text + "\n")
     return record
 
 

@@ -104,6 +104,7 @@ class SLDARegressor(TopicRegressor):
     """
 
     sigma2: Any
+    stored = (*TopicRegressor.stored, "sigma2")
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 8.0, sigma2: float | str = "variance", calibrate: bool = True,
@@ -198,6 +199,7 @@ class SLDACountRegressor(TopicRegressor):
     """
 
     dispersion: Any
+    stored = (*TopicRegressor.stored, "dispersion")
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 1.0, dispersion: float | str = "drawn", calibrate: bool = True,

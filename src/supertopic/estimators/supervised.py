@@ -4,12 +4,12 @@ import os
 from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from supertopic.corpus.writing import whole_text
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented_fit
@@ -57,6 +57,9 @@ class Supervised(TopicModel):
     held_out_by: str
     formula: Any
     _numbers = (*TopicModel._numbers, "nu2", "c")
+    stored = (
+        *TopicModel.stored, "c", "nu2", "calibrate", "words", "priority", "held_out", "held_out_by", "formula",
+    )  # fmt: skip
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -290,7 +293,8 @@ class Supervised(TopicModel):
         kind, names = type(self).__name__, vocabulary_of(posterior, names)
         page = make_page(documents, texts, truth, names, title, kind, test, rival)
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
+            with whole_text(path) as file:
+                file.write(page)
         return Page(page, path)
 
     # weights

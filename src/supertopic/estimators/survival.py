@@ -84,6 +84,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
 
     periods: Any
     effects: str
+    stored = (*Supervised.stored, "effects", "periods")
 
     def __init__(
         self, n_topics: int = 20, *, c: float = 8.0, periods: Any = "auto", effects: str = "shared",

@@ -172,6 +172,8 @@ def run_chains(
         pool = inside.enter_context(open_pool(config, every_corpus, len(plans), tables))
         folder = inside.enter_context(temporary_folder()) if pool.loses_workers else None
         checkpoint = open_checkpoint(folder)
+        if checkpoint is not None:
+            inside.callback(checkpoint.close)
         inside.enter_context(one_blas_thread)
         title = f"{config.title}, {plans[0].sampler}{pool.title}"
         advance = inside.enter_context(progress(n * (plans[0].burn_in + config.n_draws), title, config.verbose))
@@ -249,7 +251,9 @@ class ChainJob:
     def check(self) -> None:
         """Stop if the user has asked for it."""
         if self.stop.is_set():
-            where = f"; the same call goes on from the checkpoint {self.checkpoint.path}" if self.checkpoint else ""
+            where = ""
+            if self.checkpoint and not self.checkpoint.temporary:
+                where = f"; the same call goes on from the checkpoint {self.checkpoint.path}"
             raise KeyboardInterrupt(f"stopped{where}")
 
 

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from supertopic.corpus.source import Corpus
+from supertopic.corpus.writing import lock_folder
 from supertopic.model.state import WeightPriors
 from supertopic.sampling.chain import Chain
+from supertopic.sampling.engine import ShardFiles
 from supertopic.sampling.plan import Plan
 from supertopic.storage.container import read_file, write_file
 from supertopic.warn import warn
 
-FORMAT = 6
+FORMAT = 7
 WHAT = "supertopic checkpoint"
 
 
@@ -31,25 +33,47 @@ class Checkpoint:
 
     The state of a chain is taken between two iterations. Whoever holds a shard writes its file; then the file of the
     chain names the folder of the shards, so that the files on disk always belong together. If writing fails, a warning
-    says so and the fit goes on. The file `fit` identifies the fit.
+    says so and the fit goes on. The file `fit` identifies the fit. Each file is sealed with the identity of the fit and
+    its own place. The folder is locked until `close`; `temporary` says that it is removed at the end of the fit.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: float, identity: str):
-        self.path, self.every, self.identity = Path(path), every, identity
+    def __init__(self, path: str | os.PathLike[str], every: float, identity: str, temporary: bool = False):
+        self.path, self.every, self.identity, self.temporary = Path(path), every, identity, temporary
         self.facts: dict[str, Any] = {}  # that the fit needs beside the chains when it continues
         self.saved: dict[str, float] = {}  # when the state of each chain was saved last
         self.began, self.lock = time.monotonic(), threading.Lock()
         if self.path.is_file():
             raise ValueError(f"{path} is a file, but a checkpoint is a folder. Give another path, or delete it.")
-        if self.path.is_dir():  # left over from a process that was killed while it wrote
-            for partial_file in self.path.glob(".*.partial"):
-                partial_file.unlink(missing_ok=True)
-        if self.path.is_dir() and any(self.path.iterdir()):
-            if not (self.path / "fit").is_file():
-                raise ValueError(f"{path} is a folder with other files. Give the path of a new one for the checkpoint.")
-            self.facts = self._read("fit")[0]["facts"]
         self.path.mkdir(exist_ok=True)
+        try:
+            self.handle = lock_folder(self.path)
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                f"Another fit is using the checkpoint {path}. Wait until it has ended, or give another path."
+            ) from error
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+
+    def open(self) -> None:
+        """Read what identifies the fit, if it is there, and write it; what a killed process has left is removed."""
+        for partial_file in self.path.glob(".*.partial"):
+            partial_file.unlink(missing_ok=True)
+        if any(self.path.iterdir()):
+            if not (self.path / "fit").is_file():
+                raise ValueError(
+                    f"{self.path} is a folder with other files. Give the path of a new one for the checkpoint."
+                )
+            self.facts = self._read("fit")[0]["facts"]
         self.write_facts()  # a folder that cannot be written to is noticed now
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        if self.handle is not None:
+            os.close(self.handle)
+            self.handle = None
 
     def write_facts(self) -> None:
         self._write("fit", {"facts": self.facts}, {})
@@ -61,8 +85,8 @@ class Checkpoint:
     def restore(self, chain: Chain, name: str, n_draws: int) -> None:
         """Continue a chain from its saved state, if there is one by that name."""
         if self.holds(name):
-            header, state = self._read(name)
-            chain.restore(state, self.path.absolute() / header["shards"])
+            state = self._read(name)[1]
+            chain.restore(state, self._shards(name, state["iteration"].item()))
             if len(chain.eta) > n_draws:
                 raise ValueError(
                     f"{self.path} already holds {len(chain.eta)} draws, more than this fit is to have. "
@@ -73,22 +97,29 @@ class Checkpoint:
         """Save the state of a chain if it is time, or at once."""
         if not at_once and time.monotonic() - self.saved.get(name, self.began) < self.every:
             return
-        shards = f"{name}-{chain.iteration}"
+        shards = self._shards(name, chain.iteration)
         try:
-            (self.path / shards).mkdir(exist_ok=True)
-            chain.engine.save_shards(self.path.absolute() / shards)
-            self._write(name, {"shards": shards}, chain.state())
+            shards.folder.mkdir(exist_ok=True)
+            chain.engine.save_shards(shards)
+            self._write(name, {}, chain.state())
+            known = [chain.iteration]
         except OSError as error:
             warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.")
-            shards = self._read(name)[0]["shards"] if self.holds(name) else ""
+            known = [self._read(name)[1]["iteration"].item()] if self.holds(name) else []
         for old in self.path.glob(f"{name}-*"):
-            if old.name != shards:
+            if old not in [self.path / f"{name}-{iteration}" for iteration in known]:
                 shutil.rmtree(old, ignore_errors=True)
         self.saved[name] = time.monotonic()
 
+    def _shards(self, name: str, iteration: int) -> ShardFiles:
+        """The files of the shards of a chain after an iteration."""
+        place = f"{name}-{iteration}"
+        return ShardFiles(self.path.absolute() / place, f"{self.identity}/{place}")
+
     def _write(self, name: str, header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
+        seal = {"checkpoint": FORMAT, "identity": self.identity, "place": name}
         with self.lock:
-            write_file(self.path / name, header | {"checkpoint": FORMAT, "identity": self.identity}, tensors)
+            write_file(self.path / name, header | seal, tensors)
 
     def _read(self, name: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, tensors = read_file(self.path / name, WHAT)
@@ -99,6 +130,8 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit: other documents, responses or parameters (all count "
                 "but n_jobs, engine, verbose, max_seconds and n_draws). Give another path, or delete it."
             )
+        if header.get("place") != name:
+            raise ValueError(f"{self.path / name} is the file of {header.get('place')!r}; it was renamed or copied.")
         return header, tensors
 
 

@@ -38,10 +38,11 @@ logger = logging.getLogger("supertopic")
 
 
 class Checkpointing(NamedTuple):
-    """Where the state of the chains is written, and every how many seconds."""
+    """Where the state of the chains is written, every how many seconds, and whether it goes with the fit."""
 
     path: str | os.PathLike[str] | None = None
     every: float = 60.0
+    temporary: bool = False
 
 
 NO_CHECKPOINT = Checkpointing()
@@ -120,10 +121,9 @@ def fit(
     plans = [plan_of(part, response, config, chain_seed, n_groups) for part in parts]
 
     def open_checkpoint(folder: str | None) -> Checkpoint | None:
-        path = folder if checkpointing.path is None else checkpointing.path
-        return (
-            None if path is None else start_checkpoint(path, checkpointing.every, whole, corpus, priors, config, batch)
-        )
+        """The user's checkpoint, or else one in a temporary folder."""
+        found = Checkpointing(folder, checkpointing.every, True) if checkpointing.path is None else checkpointing
+        return None if found.path is None else start_checkpoint(found, whole, corpus, priors, config, batch)
 
     runs = run_chains(config, plans, split, priors, columns, open_checkpoint, corpus, start)
     with one_blas_thread:
@@ -187,15 +187,16 @@ def find_start(
 
 
 def start_checkpoint(
-    path: str | os.PathLike[str], every: float, plan: Plan, corpus: Corpus, priors: list[ChainPrior], config: Config,
-    batch: list[int],
-) -> Checkpoint:  # fmt: skip
+    given: Checkpointing, plan: Plan, corpus: Corpus, priors: list[ChainPrior], config: Config, batch: list[int]
+) -> Checkpoint:
     """A checkpoint for this fit, whose seed is that of the plan; `batch` is the number of earlier batches, if any."""
+    every = given.every
     if not isinstance(every, Real) or isinstance(every, bool) or not every >= 0:
         raise ValueError(f"checkpoint_every must be a number of seconds >= 0, got {every!r}.")
     parameters = config.identity | {"n_batches": sum(batch)}
     pseudo, weights = [prior.pseudo_counts for prior in priors], [prior.weights for prior in priors]
-    checkpoint = Checkpoint(path, every, identify(plan, corpus, pseudo, weights, parameters))
+    identity = identify(plan, corpus, pseudo, weights, parameters)
+    checkpoint = Checkpoint(given.path or "", every, identity, given.temporary)
     if "seed" not in checkpoint.facts:
         checkpoint.facts["seed"] = plan.seed
         checkpoint.write_facts()

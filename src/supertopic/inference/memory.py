@@ -1,6 +1,9 @@
 """What a fit needs of memory, so that what cannot fit is refused before any of it is taken."""
 
 import logging
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,6 +11,16 @@ from supertopic.corpus.source import Corpus
 
 logger = logging.getLogger("supertopic")
 GIB = 2**30
+ROOT = Path("/")
+
+
+class Group(NamedTuple):
+    """A control group, and what its files are called."""
+
+    folder: Path
+    limit: str
+    used: str
+    cache: str  # a row of memory.stat
 
 
 def check_memory(
@@ -59,8 +72,38 @@ def chains_on_device(corpus: Corpus, n_words: int, n_topics: int) -> int:
 def free_memory() -> float:
     """Bytes that a program can still take, as Linux says; infinite elsewhere, where nothing is refused for it."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
+        with open(ROOT / "proc/meminfo", encoding="ascii") as file:
             rows = dict(line.split(":", 1) for line in file)
-        return 1024.0 * (int(rows["MemAvailable"].split()[0]) + int(rows["SwapFree"].split()[0]))
+        machine = 1024.0 * (int(rows["MemAvailable"].split()[0]) + int(rows["SwapFree"].split()[0]))
     except (OSError, ValueError, KeyError):
+        return float("inf")
+    return min([machine, *map(free_in_group, control_groups())])
+
+
+def control_groups() -> Iterator[Group]:
+    """The control groups of this process, as a container has them, and those around it: of both versions."""
+    try:
+        rows = [line.split(":", 2) for line in (ROOT / "proc/self/cgroup").read_text().splitlines()]
+        for _, kinds, path in rows:
+            if kinds == "":  # version 2
+                root, names = ROOT / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
+            elif "memory" in kinds.split(","):
+                root = ROOT / "sys/fs/cgroup/memory"
+                names = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+            else:
+                continue
+            inside = PurePosixPath(path.strip().lstrip("/"))  # in a container it may be that of the host
+            for place in (inside, *inside.parents):
+                yield Group(root / place, *names)
+    except (OSError, ValueError):
+        return
+
+
+def free_in_group(group: Group) -> float:
+    """Bytes that a group has left; the cache of files that nobody uses counts as free."""
+    try:
+        limit, used = (int((group.folder / name).read_text()) for name in (group.limit, group.used))
+        rows = dict(line.split() for line in (group.folder / "memory.stat").read_text().splitlines())
+        return float(max(limit - used + int(rows.get(group.cache, 0)), 0))
+    except (OSError, ValueError):  # there is none, or it has no limit: "max"
         return float("inf")

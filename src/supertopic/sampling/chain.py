@@ -1,7 +1,6 @@
 """One chain of a fit: Algorithm 1 iterated, and what is kept of it."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from supertopic.kernels.draws import make_key
 from supertopic.model.groups import draw_variance, prior_variances
 from supertopic.model.state import Priors, WeightPriors
-from supertopic.sampling.engine import Engine
+from supertopic.sampling.engine import Engine, ShardFiles
 from supertopic.sampling.gibbs import iterate, learn_priors, log_joint
 from supertopic.sampling.plan import VARIANCE, Plan
 
@@ -129,8 +128,8 @@ class Chain:
             "burn_in": np.array([self.burn_in, self.settled]),
         }
 
-    def restore(self, state: dict[str, np.ndarray], shards: Path) -> None:
-        """Be where a chain with this state was; `shards` is the folder with the states of the shards."""
+    def restore(self, state: dict[str, np.ndarray], shards: ShardFiles) -> None:
+        """Be where a chain with this state was; `shards` are the files with the states of the shards."""
         summed, plan = state["word_topic"], self.plan
         if summed.shape != (plan.n_words, plan.n_topics) or summed.dtype.kind not in "iu" or (summed < 0).any():
             raise ValueError("The checkpoint does not fit these documents.")  # kernels check no bounds

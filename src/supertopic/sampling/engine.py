@@ -8,7 +8,7 @@ outside of a shard knows how its documents are laid out. Threads (`threads.Threa
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, Self, TypeVar
+from typing import Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,21 @@ T = TypeVar("T")
 
 class WorkerLost(RuntimeError):
     """A worker that holds shards has died, or does not answer."""
+
+
+class ShardFiles(NamedTuple):
+    """The files of the states of a chain's shards; each is sealed, so that one of another fit or place is refused."""
+
+    folder: Path
+    seal: str  # the fit, the chain and its iteration
+
+    def place(self, first_doc: int) -> Path:
+        """The file of the shard with this first document."""
+        return self.folder / str(first_doc)
+
+    def seal_of(self, first_doc: int) -> str:
+        """What the header of that file says."""
+        return f"{self.seal}/{first_doc}"
 
 
 class CountsLike(Protocol):
@@ -131,10 +146,10 @@ class Engine(Protocol):
     def topic_counts(self) -> np.ndarray:
         """The topic counts of every document, summed over the draws, (n_docs, K)."""
 
-    def save_shards(self, folder: Path) -> None:
+    def save_shards(self, files: ShardFiles) -> None:
         """Write the state of every shard to a file of its own; whoever holds a shard writes it."""
 
-    def restore_shards(self, folder: Path, eta: np.ndarray) -> None:
+    def restore_shards(self, files: ShardFiles, eta: np.ndarray) -> None:
         """Restore every shard from its file, and count; eta (R, K + P) is the last draw."""
 
     def timings(self) -> np.ndarray:

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -21,7 +20,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from supertopic.corpus.source import Corpus, Source
 from supertopic.model.responses import Response
 from supertopic.model.state import Moves, Priors, Statistics
-from supertopic.sampling.engine import CountsLike, ShardSum, ShardSums, WorkerLost
+from supertopic.sampling.engine import CountsLike, ShardFiles, ShardSum, ShardSums, WorkerLost
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import one_blas_thread
@@ -199,11 +198,11 @@ class RayEngine(ShardSums):
     def topic_counts(self) -> np.ndarray:
         return np.concatenate(self.call("topic_counts"))
 
-    def save_shards(self, folder: Path) -> None:
-        self.call("save_shards", folder)
+    def save_shards(self, files: ShardFiles) -> None:
+        self.call("save_shards", files)
 
-    def restore_shards(self, folder: Path, eta: np.ndarray) -> None:
-        self.call("restore_shards", folder, eta, exchange=True)
+    def restore_shards(self, files: ShardFiles, eta: np.ndarray) -> None:
+        self.call("restore_shards", files, eta, exchange=True)
 
     def shard_sums(self, name: ShardSum, *arguments: object) -> list[np.ndarray]:
         return [value for values in self.call("shard_sums", name, *arguments) for value in values]

@@ -4,7 +4,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,7 +13,7 @@ from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
 from supertopic.model.state import Moves, Priors, Statistics, Topics, fixed_topics, mean_topics, no_statistics
 from supertopic.sampling.counts import Counts
-from supertopic.sampling.engine import Engine, ShardSum, ShardSums
+from supertopic.sampling.engine import Engine, ShardFiles, ShardSum, ShardSums
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan
 from supertopic.sampling.pool import Pool
@@ -196,18 +195,24 @@ class LocalShards:
     def topic_counts(self) -> np.ndarray:
         return np.concatenate(self.pool.map(lambda shard: shard.topic_counts(), self.shards))
 
-    def save_shards(self, folder: Path) -> None:
-        self.pool.map(lambda shard: write_file(folder / str(shard.first_doc), {}, shard.state()), self.shards)
+    def save_shards(self, files: ShardFiles) -> None:
+        def save(shard: Shard) -> None:
+            write_file(files.place(shard.first_doc), {"seal": files.seal_of(shard.first_doc)}, shard.state())
 
-    def restore_shards(self, folder: Path, eta: np.ndarray) -> None:
-        if not folder.is_dir():
+        self.pool.map(save, self.shards)
+
+    def restore_shards(self, files: ShardFiles, eta: np.ndarray) -> None:
+        if not files.folder.is_dir():
             raise FileNotFoundError(
-                f"The checkpoint's folder {folder} does not exist on {socket.gethostname()}. With several machines it "
-                "must be a folder that all of them can read."
+                f"The checkpoint's folder {files.folder} does not exist on {socket.gethostname()}. With several "
+                "machines it must be a folder that all of them can read."
             )
 
         def restore(shard: Shard) -> None:
-            state = read_file(folder / str(shard.first_doc), "supertopic checkpoint")[1]
+            place, seal = files.place(shard.first_doc), files.seal_of(shard.first_doc)
+            header, state = read_file(place, "supertopic checkpoint")
+            if header.get("seal") != seal:
+                raise ValueError(f"{place} is of another fit, another chain or other documents. Delete the checkpoint.")
             shard.restore(state, eta)
 
         self.pool.map(restore, self.shards)

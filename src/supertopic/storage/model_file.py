@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from supertopic.corpus.json_text import measure_json
 from supertopic.model.linear import LinearWeights
 from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
 from supertopic.model.responses.base import Response
@@ -22,7 +23,8 @@ OF_TOPICS = ("word_topic", "alpha", "beta", "pseudo_tokens", "training")
 REPORTED = ("reported", "reported_covariates", "reported_groups")
 OF_PHRASES = ("first", "second", "share")
 OF_TRACES = ("kept", "log_joint", "iterations", "burn_in", "settled")
-MOST_SETS = 2**16
+MOST_SETS, MOST_DRAWS = 2**16, 10**6
+MOST_NAMES, MOST_LETTERS = 2**23, 2**28  # of an array of names, and of one in which each has the length of the longest
 
 
 def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
@@ -89,7 +91,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     for name, kind in FACTS.items():
         value = facts[name]
         expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
-    expect(0 < facts["n_sets"] <= MOST_SETS and 0 < facts["n_draws"] < 2**31, "the number of topics or draws")
+    expect(0 < facts["n_sets"] <= MOST_SETS and 0 < facts["n_draws"] <= MOST_DRAWS, "the number of topics or draws")
     expect(0 <= facts["seed"] < 2**63 and facts["n_batches"] > 0, "seed or n_batches")
     topics = tuple(read_topics(tensors, f"topics.{i}.", facts["n_draws"]) for i in range(facts["n_sets"]))
     first = topics[0]
@@ -293,6 +295,8 @@ def pack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
             packed[name] = array
             continue
         values = array.tolist()
+        if len(values) > MOST_NAMES:
+            raise ValueError(f"A model file can keep {MOST_NAMES:,} words; {name} has {len(values):,}. Raise min_df.")
         if not all(isinstance(value, str | int | float | bool) for value in values):
             raise TypeError(f"{name} holds {type(values[0]).__name__} values, which a model file cannot keep.")
         packed[name] = np.frombuffer(json.dumps(values).encode(), np.uint8)
@@ -301,7 +305,15 @@ def pack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
 
 
 def unpack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
+    """The arrays of names and labels; what their JSON would take in memory is bounded before it is parsed."""
     found = dict(tensors)
     for name, kind in header.get("json", {}).items():
-        found[name] = np.array(json.loads(tensors[name].tobytes()), dtype=object if kind == "O" else None)
+        data = tensors[name].tobytes()
+        depth, n_values = measure_json(data)
+        expect(depth == 1 and n_values <= MOST_NAMES + 2, f"the {n_values:,} values of {name[:80]}, {depth:,} deep,")
+        values = json.loads(data)
+        expect(isinstance(values, list), f"{name[:80]}, which is no list,")
+        longest = max((len(value) for value in values if isinstance(value, str)), default=1)
+        expect(kind == "O" or longest * len(values) <= MOST_LETTERS, f"the length of {name[:80]}")
+        found[name] = np.array(values, dtype=object if kind == "O" else None)
     return found

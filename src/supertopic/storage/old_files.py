@@ -28,7 +28,14 @@ def modern_parameters(parameters: dict[str, Any], fitted: dict[str, Any]) -> dic
     strength, weights = found.pop("seed_strength", 1.0), found.pop("seed_weights", "auto")
     if found.get("seeds") is not None:
         found["seeds"] = {"seeds": {"words": found["seeds"], "strength": strength, "weights": weights}}
-    for name in ("discount", "prior_weights", "prior"):
+    for name in (
+        "discount",
+        "prior_weights",
+        "prior",
+        "n_jobs",
+        "device",
+        "engine",
+    ):  # a file does not say where to run
         found.pop(name, None)
     return found
 
