@@ -16,6 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,7 @@ def change_header(rng: random.Random, place: dict) -> None:
     """Change, add or remove one value, however deep."""
     while True:
         if not place or rng.random() < 0.1:
-            place[str(rng.choice(ODD))] = rng.choice(ODD)
+            place[str(rng.choice(ODD))] = deepcopy(rng.choice(ODD))
             return
         name = rng.choice(list(place))
         if isinstance(place[name], dict) and place[name] and rng.random() < 0.8:
@@ -87,7 +88,7 @@ def change_header(rng: random.Random, place: dict) -> None:
             del place[name]
             return
         else:
-            place[name] = rng.choice(ODD)
+            place[name] = deepcopy(rng.choice(ODD))
             return
 
 
