@@ -31,7 +31,8 @@ def newsgroups_pair(newsgroups):
 def ray_cluster():
     """A Ray cluster of two cores on this machine, which is there for all tests of a run."""
     ray = pytest.importorskip("ray", reason="Ray is not installed; pip install 'supertopic[ray]'")
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # workers get functions of the tests
+    known = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *known])  # workers get functions of tests
     with tempfile.TemporaryDirectory(prefix="ray-") as folder:
         ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=folder)
         yield

@@ -342,3 +342,45 @@ def test_documents_and_pseudo_counts_are_sent_once(ray_cluster):
             engine.start(make_key(0))
             np.testing.assert_array_equal(engine.counts.word_topic, here.counts.word_topic)
             engine.close()
+
+
+LISTENING = """
+import os
+from pathlib import Path
+import ray
+from supertopic.sampling.ray import connected
+
+def listening():
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            pass
+    own = {os.getpid()}
+    while more := {p for p, parent in parents.items() if parent in own} - own:
+        own |= more
+    sockets = set()
+    for process in own:
+        try:
+            sockets |= {os.readlink(link) for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()}
+        except OSError:
+            pass
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            cells = line.split()
+            if cells[3] == "0A" and f"socket:[{cells[9]}]" in sockets:
+                yield cells[1].partition(":")[0]
+
+with connected(""):
+    assert ray.get(ray.remote(lambda: 3).remote()) == 3
+    print(*listening())
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_cluster_of_this_machine_listens_on_the_loopback():
+    found = subprocess.run([sys.executable, "-c", LISTENING], capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    addresses = set(found.stdout.split())
+    assert addresses and addresses <= {"0100007F", "0000000000000000FFFF00000100007F"}

@@ -126,6 +126,7 @@ def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
         model.feature_names_in_ = names
     vocabularies = model.posterior_.vocabulary, model.posterior_.word_names
     for name, words in zip(OF_TEXTS, vocabularies, strict=True):
+        expect(name in header or name == OF_TEXTS[0] or words is None, "words without their vectorizer")
         if name in header:
             if words is None:
                 raise ValueError("There is no vocabulary.")

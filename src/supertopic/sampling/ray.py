@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import ray
+from ray._private import ray_constants
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -40,7 +42,10 @@ def connected(address: str) -> Iterator[None]:
     try:
         if host and port.isdigit():  # Ray itself would try for a minute
             socket.create_connection((host, int(port)), timeout=10.0).close()
-        ray.init(address or "local", **quiet | ({} if address else {"include_dashboard": False}))
+        if address:
+            ray.init(address, **quiet)
+        else:
+            start_here(quiet)
     except (OSError, RayError, RuntimeError, ValueError) as error:
         raise ConnectionError(
             f"There is no Ray cluster at {address!r} ({error}). engine='ray' without an address, and without "
@@ -50,6 +55,18 @@ def connected(address: str) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def start_here(options: dict[str, Any]) -> None:
+    """Start a cluster of this machine that listens on the loopback alone, as Ray itself has it on Windows and macOS."""
+    usual, ray_constants.ENABLE_RAY_CLUSTER = ray_constants.ENABLE_RAY_CLUSTER, False
+    try:
+        ray.init("local", include_dashboard=False, **options)
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = usual
+    address = ray.util.get_node_ip_address()
+    if not ip_address(address).is_loopback:
+        logger.warning("This version of Ray listens on %s, which others may reach: see docs/cluster.md.", address)
 
 
 @contextmanager
