@@ -88,7 +88,7 @@ class SortedGrades(Ordinal):
     """scikit-learn's checks know no order of names: theirs is that of the alphabet."""
 
     def encode(self, y, weight, exposure=None, classes=None, sums=None):
-        values = np.ravel(y).tolist()
+        values = np.asarray(y).ravel().tolist()
         if classes is None and not len(self.classes) and all(isinstance(value, str) for value in values):
             classes = np.unique(values)
         return super().encode(y, weight, exposure, classes, sums)
