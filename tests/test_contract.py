@@ -96,8 +96,8 @@ RESPONSES = {
         2.0, classes=np.arange(3), raters=NAMES, n_answers=np.ones(2), base=CONFUSION, confusion=CONFUSION.ravel()
     ),
     "rated": CrowdGaussian(
-        2.0,
-        np.array([0.5]),
+        1.0,
+        np.array([2.0]),
         drawn=True,
         names=np.array(["y"], object),
         raters=NAMES,
