@@ -222,7 +222,7 @@ SAMPLING = [
       "height = here - 0.5", "responses definitions"),
     m("model/responses/hinge", "the start of the hinge without its margin", "self.c * target.weight / np.maximum(np.abs(zeta), 1e-6)",
       "self.c * target.weight", "responses"),
-    m("model/responses/logistic", "the start without c", "return mean_polya_gamma(self.c * target.weight, omega)",
+    m("model/responses/augmentation", "the start without c", "return mean_polya_gamma(self.c * target.weight, omega)",
       "return mean_polya_gamma(target.weight, omega)", "responses"),
     m("model/responses/logistic", "the slope of classes that are not exclusive", "target.weight * (np.exp(logs) - target.y)",
       "target.weight * (expit(omega) - target.y)", "words"),
@@ -375,7 +375,7 @@ ABOVE = [
 ]  # fmt: skip
 LEVELS = [  # offsets, levels, what batches carry over
     m(
-        "model/responses/logistic",
+        "model/responses/augmentation",
         "the information of coins without their curve",
         "self.c * target.weight * p * (1.0 - p)\n",
         "self.c * target.weight * p\n",
@@ -666,10 +666,10 @@ BESIDE = [  # words and features beside topics
     m("inference/beside", "judged by the documents that taught it", "self.folds.append(Fold(problem.ridge(seen), ~seen, select_target(problem.target, ~seen)))", "self.folds.append(Fold(problem.ridge(seen), seen, select_target(problem.target, seen)))", "words"),
     m("inference/beside", "the search goes up only", "for way in (1, -1):", "for way in (1,):", "words"),
     m("inference/beside", "the second prior variance stays", "for part in range(len(here)):", "for part in range(1):", "words"),
-    m("inference/beside", "the centre counts twice", "found[fold.held] = omega + centres[fold.held]", "found[fold.held] = omega + 2.0 * centres[fold.held]", "pairs:partial words"),
+    m("inference/beside", "the centre counts twice", "growth * omega + centres[fold.held]", "growth * omega + 2.0 * centres[fold.held]", "pairs:partial words"),
     m("inference/beside", "weights that are smaller are a variance", "ratio = float(np.vdot(part, whole)) / max(float(np.vdot(whole, whole)), 1e-300)", "ratio = 1.0", "words"),
     m("inference/beside", "a fold as large as all", "return (FOLDS - 1.0) * float(np.mean(away))", "return float(np.mean(away))", "words"),
-    m("inference/beside", "variances that are not scaled", "scale = variance / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)", "scale = 1.0", "words"),
+    m("inference/beside", "variances that are not scaled", "scale = variance / share / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)", "scale = 1.0", "words"),
     m("inference/beside", "earlier documents have no variance", "scale = variance / share / max(", "scale = variance / max(", "words priors pairs"),
     m("inference/beside", "what is left of a discount", "past.theta / past.variance * found.variance", "past.theta", "priors pairs:partial"),
     m("inference/beside", "weights without their centres", "full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]", "full = [own + 0.0 * part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]", "priors"),
@@ -751,8 +751,8 @@ CARD = [  # noticed in Numba's simulator
 PAPER = [  # tables and text for a paper; some tests read files that a copy does not have, so that words choose others
     m("report/summary", "effects of standardised covariates", "draws if term is None else draws / term.columns.scale)\n\n\ndef changes", "draws)\n\n\ndef changes", "tables:covariates"),
     m("report/summary", "changes from 0 in place of the base rate", "expected(base + more.swapaxes(1, 2)) - before", "expected(more.swapaxes(1, 2)) - before", "tables:effects"),
-    m("report/tables", "the first of two classes", "shown[-1:] if len(shown) == 2", "shown[:1] if len(shown) == 2", "tables:effects"),
-    m("report/tables", "the effects on the first answers", "draws[:, :, -len(answers) :]", "draws[:, :, : len(answers)]", "tables:effects"),
+    m("model/responses/classes", "the first of two classes", "(places[-1:], names[-1:],", "(places[-1:], names[:1],", "tables:effects"),
+    m("model/responses/classes", "the effects on the first answers", "(places[-1:], names[-1:],", "(places[:1], names[-1:],", "tables:effects"),
     m("report/tables", "one side's probability", "np.maximum((draws > 0).mean(axis=0), (draws < 0).mean(axis=0))", "(draws > 0).mean(axis=0)", "tables:covariates"),
     m("report/tables", "all topics in spite of min_chains", "if chains[k] >= min_chains", "if chains[k] >= 1", "tables:few"),
     m("report/tables", "the loss of topics with covariates called that of the base rate", '"base rate and covariates" if posterior.covariates', '"base rate" if posterior.covariates', "tables:foot"),
