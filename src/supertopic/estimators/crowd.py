@@ -369,8 +369,8 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
             `away`, their difference in standard deviations.
         """
         check_n(n)
-        _, answers, _ = self._with_answers(X, y, None, beside)
         mean, sd = self.infer_ratings(X, y, return_std=True, **beside)
+        answers = as_answers(self._answers(X, y, None), len(mean)).with_raters(self.raters_)
         expected = mean[answers.doc] + self.bias_[answers.rater]
         value = answers.value.astype(float)
         away = (value - expected) / np.hypot(sd[answers.doc], self.rater_sd_[answers.rater])
