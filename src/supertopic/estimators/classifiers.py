@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from supertopic.estimators import decisions
 from supertopic.estimators.docs import documented, documented_fit
 from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.supervised import Supervised
@@ -79,6 +80,9 @@ class TopicClassifier(ClassifierMixin, Supervised):
         response = class_response(documents.posterior)
         chosen = response.chosen(documents.expected())
         return chosen if response.multilabel else response.classes[chosen]
+
+    predict_set = decisions.predict_set
+    decide = decisions.decide
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,

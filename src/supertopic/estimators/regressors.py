@@ -13,6 +13,7 @@ from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.validation import check_level, check_number
 from supertopic.inference.fit import Checkpointing
+from supertopic.inference.guarantees import conformal_level
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses import Gaussian, NegativeBinomial
@@ -55,6 +56,12 @@ class TopicRegressor(RegressorMixin, Supervised):
             )
         )
         return self._shaped(mean), self._shaped(std)
+
+    def _interval(self, documents: NewDocuments, level: float, conformal: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The interval of each new number."""
+        check_level(level)
+        lower, upper = documents.interval(conformal_level(documents.posterior, level) if conformal else level)
+        return self._shaped(lower), self._shaped(upper)
 
     def _log_predictive(self, documents: NewDocuments, y: Any) -> np.ndarray:
         response: Any = number_response(documents.posterior).plain()
@@ -141,16 +148,16 @@ class SLDARegressor(TopicRegressor):
         return self._predict(self._new(X, covariates, features=features, groups=groups), return_std)
 
     def predict_interval(
-        self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
+        self, X: ArrayLike, level: float = 0.9, *, conformal: bool = False, covariates: ArrayLike | None = None,
         features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The ratings between which a new rating lies with the given probability: lower and upper.
 
-        They are quantiles of the mixture of the normals of all draws and chains.
+        They are quantiles of the mixture of the normals of all draws and chains. With `conformal`, the quantiles are
+        those between which this share of the ratings of held-out documents lies, so that the probability holds whether
+        the model is right or wrong, for documents that are like these (see `conformalize`).
         """
-        check_level(level)
-        lower, upper = self._new(X, covariates, features=features, groups=groups).interval(level)
-        return self._shaped(lower), self._shaped(upper)
+        return self._interval(self._new(X, covariates, features=features, groups=groups), level, conformal)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,
@@ -288,16 +295,16 @@ class SLDACountRegressor(TopicRegressor):
         return self._predict(self._new(X, covariates, exposure, features, groups), False)
 
     def predict_interval(
-        self, X: ArrayLike, level: float = 0.9, *, exposure: ArrayLike | None = None,
+        self, X: ArrayLike, level: float = 0.9, *, conformal: bool = False, exposure: ArrayLike | None = None,
         covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The counts between which a new count lies with at least the given probability: lower and upper.
 
-        They are quantiles of the mixture of the negative binomials of all draws and chains.
+        They are quantiles of the mixture of the negative binomials of all draws and chains. With `conformal`, the
+        quantiles are those between which this share of the counts of held-out documents lies, so that the probability
+        holds whether the model is right or wrong, for documents that are like these (see `conformalize`).
         """
-        check_level(level)
-        lower, upper = self._new(X, covariates, exposure, features, groups).interval(level)
-        return self._shaped(lower), self._shaped(upper)
+        return self._interval(self._new(X, covariates, exposure, features, groups), level, conformal)
 
     def score(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *,

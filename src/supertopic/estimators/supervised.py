@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from supertopic.corpus.writing import whole_text
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.decisions import conformalize
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.effects import effects_on, interactions
 from supertopic.estimators.encoding import response_of
@@ -27,6 +28,7 @@ from supertopic.estimators.validation import (
     refuse_counts,
 )
 from supertopic.inference.fit import Checkpointing
+from supertopic.inference.guarantees import abstention_curve
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.formula import as_formula
 from supertopic.model.posterior import Posterior
@@ -197,6 +199,7 @@ class Supervised(TopicModel):
         names = vocabulary_of(document.posterior, feature_names)
         return explain_document(document, names, topic_labels(document.posterior, names), level)
 
+    conformalize = conformalize
     unsure = documents.unsure
     surprising = documents.surprising
     placebo = placebo
@@ -212,13 +215,16 @@ class Supervised(TopicModel):
             losses, (n_docs,): -log p of classes and labels, the share of errors of the hinge, the squared error of
             ratings in units of the variance, and the negative log density of counts; NaN where y is unknown. Of all
             documents with known responses: score and score_name, and figures, a dict of the score and other measures.
+            abstention, of classes and labels: a dict of arrays, the error rate among the surest predictions (`error`)
+            against their share (`answered`), and the confidence of the least sure of them (`threshold`).
         """
         documents = self._new(X, **beside)
         response = documents.posterior.response
         truth = response.truth(y, documents.counts.shape[0])
         known, (losses, expected) = known_responses(truth), documents.losses(truth)
         figures = response.figures(truth[known], expected[known])
-        return Evaluation(losses, figures[response.score_name], response.score_name, figures)
+        curve = abstention_curve(response, truth[known], expected[known])
+        return Evaluation(losses, figures[response.score_name], response.score_name, figures, curve)
 
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None, **beside: Any) -> Diagnosis:
         """Whether the chains have settled, and how much they differ.

@@ -130,7 +130,10 @@ class LinearFit(NamedTuple):
 
     def with_spread(self, factor: float) -> "LinearFit":
         """The same with other variances; those of earlier batches have their factor already."""
-        return self._replace(variance=[factor * own for own in self.variance]) if self.learned else self
+        if not self.learned:
+            return self
+        held_out = factor * self.held_out_variance
+        return self._replace(variance=[factor * own for own in self.variance], held_out_variance=held_out)
 
 
 class Fold(NamedTuple):

@@ -25,6 +25,7 @@ from supertopic.inference.shrinkage import every_few
 from supertopic.inference.start import Start
 from supertopic.inference.weights import PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
+from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.posterior import Posterior, TopicSet, Traces, match_topics
 from supertopic.model.priors import ChainPrior, Earlier, Prior, chain_priors, match_words
 from supertopic.model.responses.base import Encoded, Response
@@ -241,10 +242,19 @@ def assemble(made: Ingredients, plans: list[Plan], known: Known, seeding: Seedin
         held_out=found.held_out if found.held_out is not None else previous.held_out if previous else {"documents": 0},
         training_scale=np.concatenate([[[run.draws.scale for run in runs]] for runs in made.runs], axis=-1)[0],
         carryover=found.carryover,
+        held_out_predictions=all_held_out(found.held_out_predictions, previous, made.discount),
     )  # fmt: skip
     if plan.n_columns:
         posterior = with_reported(posterior, made, plans)
     return replace(posterior, doc_topic=training_shares(made, posterior))
+
+
+def all_held_out(
+    now: HeldOutPredictions | None, previous: Posterior | None, discount: float
+) -> HeldOutPredictions | None:
+    """Predictions for held-out documents of this batch and of earlier ones, which were made before it."""
+    earlier = previous.held_out_predictions if previous else None
+    return earlier if now is None else now.joined(earlier, discount)
 
 
 def trace_of(made: Ingredients) -> Traces:

@@ -80,6 +80,8 @@ class Evidence(NamedTuple):
     draws: list[HeldOutDraws]
     scales: np.ndarray  # (n_draws, R or 0)
     asked: np.ndarray  # their numbers
+    lengths: np.ndarray  # their tokens
+    offset: np.ndarray  # (n, R) or (n, 1): as in predictions, at the level of all batches so far
 
 
 def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
@@ -100,5 +102,6 @@ def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
         draws = [HeldOutDraws(part.topics[:, there], part.covariates[:, there]) for part in draws]
     assert held_out is not None
     pairs = np.arange(len(draws[0].topics)) % scale.shape[1]
-    target = at_batch_level(made.response, held_out.target, np.diff(held_out.doc_start), made.rate.batch_shift)
-    return Evidence(target, draws, np.concatenate(scale[:, pairs]), asked)
+    lengths, offset = np.diff(held_out.doc_start), made.response.predictive_offset(held_out.target.offset)
+    target = at_batch_level(made.response, held_out.target, lengths, made.rate.batch_shift)
+    return Evidence(target, draws, np.concatenate(scale[:, pairs]), asked, lengths, offset)

@@ -161,7 +161,7 @@ class NewDocuments(SampledDocuments):
         response = self.posterior.response
         return self.summarise(lambda omegas, scales, _: average(response.expected(omegas, scales)))
 
-    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, level: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The interval of each prediction: lower and upper ends, (n_docs, n_answers)."""
         response = self.posterior.response.plain()
         return self.summarise(lambda omegas, scales, _: response.interval(omegas, scales, level))

@@ -52,12 +52,21 @@ class Shrinkage(NamedTuple):
     base_loss: np.ndarray  # (n, n_judged): with covariates and linear terms, but without topics
     weight: np.ndarray  # (n, n_judged)
     grids: LogLikelihoods  # of all held-out documents so far, for later batches
+    logs: LogLikelihoods  # weighted, of each held-out document: (points, n, n_judged)
+    priors: dict[str, np.ndarray]  # (points,) each
 
     @property
     def factors(self) -> np.ndarray:
         """The posterior means of the factors of topics and linear terms, (1 or 2, n_judged)."""
         grid, mass = self.posteriors[TOPICS]
         return np.atleast_2d(grid.T) @ mass
+
+    def without(self, docs: np.ndarray) -> "Shrinkage":
+        """The same, with posteriors that the documents of a mask say nothing to."""
+        summed = {name: self.grids[name] - logs[:, docs].sum(axis=1) for name, logs in self.logs.items()}
+        found = {name: np.exp(log_posteriors(grid, self.priors[name])) for name, grid in summed.items()}
+        posteriors = {name: (grid, found.get(name, mass)) for name, (grid, mass) in self.posteriors.items()}
+        return self._replace(posteriors=posteriors)
 
 
 def every_few(target: Target, n_draws: int, n_pairs: int) -> np.ndarray:
@@ -121,13 +130,14 @@ def estimate_shrinkage(
     if earlier is None or any(len(earlier[name]) != len(grid) for name, (grid, _) in grids.items()):
         earlier = {name: np.zeros((len(grid), n_judged)) for name, (grid, _) in grids.items()}
     summed = dict(earlier)
-    found = {name: np.zeros((1, n_judged)) for name in grids}
+    found, of_documents = {name: np.zeros((1, n_judged)) for name in grids}, LogLikelihoods()
     for _ in range(ROUNDS if len(beside) or response.rescaled else 1):
         for name in (SCALE, COVARIATES, TOPICS):
             grid, prior = grids[name]
             if len(grid) > 1:
                 logs = np.array([log_p(at | {name: x[..., None] * one}, of_mean=name != SCALE) for x in grid])
-                summed[name] = earlier[name] + np.sum(weight * logs, axis=1)
+                of_documents[name] = weight * logs
+                summed[name] = earlier[name] + of_documents[name].sum(axis=1)
                 found[name] = log_posteriors(summed[name], prior)
                 at[name] = (grid.T @ np.exp(found[name])) * one
     # `logs` are those of the topics' factor, the last one: the posterior of each response without itself
@@ -142,7 +152,8 @@ def estimate_shrinkage(
         none = grids[TOPICS][0][:, 0] == 0
         base = logsumexp(without[none] + logs[none], axis=0) - logsumexp(without[none], axis=0)
     posteriors = {name: (grid, np.exp(found[name])) for name, (grid, _) in grids.items()}
-    return Shrinkage(posteriors, -alone, -base, weight, summed)
+    priors = {name: prior for name, (_, prior) in grids.items()}
+    return Shrinkage(posteriors, -alone, -base, weight, summed, of_documents, priors)
 
 
 def estimate_spread(

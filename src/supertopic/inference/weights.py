@@ -1,12 +1,15 @@
 """From the chains' weights to the terms of predictions: shrinkage, linear terms, further terms, the level of omega."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from supertopic.corpus.source import Target, select_target
+from supertopic.inference.factors import DrawnFactors
 from supertopic.inference.held_out import describe_held_out
+from supertopic.inference.held_out_predictions import Final, predict_held_out
 from supertopic.inference.ingredients import ALONE, BESIDE, Evidence, Ingredients, discounted, gather_held_out
 from supertopic.inference.level import (
     FEW_LABELS,
@@ -19,20 +22,11 @@ from supertopic.inference.level import (
 )
 from supertopic.inference.linear import Linear, fit_linear
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
-from supertopic.inference.shrinkage import (
-    COVARIATES,
-    LINEAR,
-    SCALE,
-    TOPICS,
-    USUAL,
-    HeldOutDraws,
-    Shrinkage,
-    draw_factors,
-    estimate_shrinkage,
-)
+from supertopic.inference.shrinkage import USUAL, Shrinkage, estimate_shrinkage
 from supertopic.inference.voices import describe_voices
 from supertopic.kernels.draws import make_key
 from supertopic.model.groups import GroupWeights, variances_of
+from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.posterior import Carryover
 from supertopic.model.responses.base import Response
 from supertopic.model.terms import CovariateWeights, Intercept, Residual, Term, TopicWeights
@@ -47,6 +41,7 @@ class PredictionTerms(NamedTuple):
     scale: np.ndarray  # (chain, draw, R or 0)
     held_out: dict[str, Any] | None  # None: as it was
     carryover: Carryover
+    held_out_predictions: HeldOutPredictions | None = None
 
 
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
@@ -96,7 +91,8 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     )  # fmt: skip
     shrinkage = alone if linear is None else linear.shrinkage or alone
     usual = (1.0, 0.0) if linear is None else (1.0, 1.0) if made.config.topics_first else USUAL
-    factors = DrawnFactors.draw(shrinkage, usual, scale.shape[:2], seen.weight.shape[1], made.rng(2))
+    draw = partial(DrawnFactors.draw, usual=usual, shape=scale.shape[:2], n_columns=seen.weight.shape[1])
+    factors = draw(shrinkage, rng=made.rng(2))
     draws, grown = (
         factors.omega_draws(
             seen, left_out - centre.mean(axis=0), by_covariates, added, evidence.draws if evidence else [], centre
@@ -124,7 +120,11 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     of_linear = linear.carryover() if linear else {}
     grids = summed_grids(made, alone, linear)
     carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=grids, scale_shift=matched)
-    return PredictionTerms(tuple(terms), final, described, carryover)
+    predicted = None
+    if evidence and shrinkage and not further:
+        parts = Final(centre, scale, matched, level_of(shift))
+        predicted = predict_held_out(made, evidence, shrinkage, draw, linear, parts)
+    return PredictionTerms(tuple(terms), final, described, carryover, predicted)
 
 
 def match_own(
@@ -198,54 +198,6 @@ def usual_omega(made: Ingredients, topics: TopicWeights) -> np.ndarray:
         for eta, part in zip(topics.eta, made.topics, strict=True)
     ]
     return np.concatenate(parts, axis=1) * firm
-
-
-@dataclass(frozen=True)
-class DrawnFactors:
-    """Factors of each draw, (chain, draw, R)."""
-
-    topics: np.ndarray
-    covariates: np.ndarray
-    scale: np.ndarray
-    linear: np.ndarray
-
-    @classmethod
-    def draw(
-        cls, shrinkage: Shrinkage | None, usual: tuple[float, float], shape: tuple[int, ...], n_columns: int,
-        rng: np.random.Generator,
-    ) -> "DrawnFactors":  # fmt: skip
-        drawn = draw_factors(shrinkage, shape[0] * shape[1], rng, usual)
-        return cls(*(
-            np.broadcast_to(drawn[name].reshape(*shape, -1), (*shape, n_columns))
-            for name in (TOPICS, COVARIATES, SCALE, LINEAR)
-        ))  # fmt: skip
-
-    def omega_draws(
-        self, seen: Target, topics: np.ndarray, covariates: np.ndarray, linear: np.ndarray | float,
-        held_out: list[HeldOutDraws], centre: np.ndarray,
-    ) -> list[OmegaDraws]:  # fmt: skip
-        """Draws with and without linear terms: mean omega of training documents, and spread on held-out ones."""
-        found, uses = [], (self.linear > 0).any(axis=2)
-        for kind in np.unique(uses):
-            own = uses == kind
-            a, b, c = (factor[own].mean(axis=0) for factor in (self.topics, self.covariates, self.linear))
-            like = topics * a + covariates * b
-            omega = seen.offset + like + (linear * c if kind else 0.0)
-            found.append(OmegaDraws(float(own.mean()), omega, self.of_held_out(held_out, centre, own), like))
-        return found
-
-    def of_held_out(self, draws: list[HeldOutDraws], centre: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """omega of held-out documents in the draws of the mask `own` (chain, draw): (n, n_held_out, R)."""
-        found = []
-        for chain, part in enumerate(draws):
-            pairs = np.arange(len(part.topics)) % own.shape[1]
-            some = own[chain][pairs]
-            pairs = pairs[some]
-            omega = (part.topics[some] - centre[chain]) * self.topics[chain][pairs][:, None]
-            if len(part.covariates):
-                omega = omega + part.covariates[some] * self.covariates[chain][pairs][:, None]
-            found.append(omega)
-        return np.concatenate(found) if found else np.zeros((0, 0, self.topics.shape[2]))
 
 
 def learn_further(

@@ -10,6 +10,7 @@ import numpy as np
 from supertopic.corpus.source import Target
 from supertopic.model.consensus import Consensus, have_topics, match_chains
 from supertopic.model.groups import GroupWeights
+from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.linear import FeatureWeights, WordWeights
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Priors, WeightPriors
@@ -144,6 +145,7 @@ class Posterior:
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
     cross_fitted: CrossFitted | None = None  # the same documents for regressions; in no file, either
+    held_out_predictions: HeldOutPredictions | None = None  # what guarantees rest on
     carryover: Carryover = field(default_factory=Carryover)
 
     def __repr__(self) -> str:

@@ -19,6 +19,7 @@ class Evaluation(NamedTuple):
     score: float
     score_name: str
     figures: dict[str, float]  # the score, and other measures
+    abstention: dict[str, np.ndarray] | None = None  # see `inference.guarantees.abstention_curve`
 
 
 def known_responses(truth: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from supertopic.corpus.json_text import measure_json
+from supertopic.model.held_out import MOST, HeldOutPredictions
 from supertopic.model.linear import LinearWeights
 from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
 from supertopic.model.responses.base import Response
@@ -55,6 +56,9 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
             tensors[f"response.{name}"] = value
         else:
             facts["response"][name] = value
+    if posterior.held_out_predictions is not None:
+        arrays = posterior.held_out_predictions._asdict()
+        tensors |= {f"held_out_predictions.{name}": array for name, array in arrays.items()}
     tensors |= write_carryover(posterior.carryover)
     for term in posterior.terms:  # most have one mean, which is stored once
         place = f"carryover.{term.name}.theta"
@@ -139,9 +143,23 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
         facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
         read_phrases(tensors, n_words), facts["held_out"], training_scale=tensors["training_scale"],
-        carryover=carryover,
+        carryover=carryover, held_out_predictions=read_held_out(tensors, response, n_columns),
     )  # fmt: skip
     return read_reported(posterior, tensors)
+
+
+def read_held_out(tensors: Tensors, response: Response, n_columns: int) -> HeldOutPredictions | None:
+    """Predictions for held-out documents; files of models without any, and of older versions, have none."""
+    if "held_out_predictions.weight" not in tensors:
+        return None
+    found = HeldOutPredictions(*(tensors[f"held_out_predictions.{name}"] for name in HeldOutPredictions._fields))
+    n, what = len(found.weight), "the predictions for held-out documents"
+    expect(all(array.dtype.kind == "f" and len(array) == n for array in found) and n <= MOST, what)
+    sizes = (len(response.answers), len(response.labels or ())) if response.has_sets else (0, 0)
+    expect((found.expected.shape, found.truth.shape) == ((n, sizes[0]), (n, sizes[1])), what)
+    expect(found.level.shape in ((n, 0), (n, n_columns)) and found.loss.shape == found.weight.shape == (n,), what)
+    expect(bool((found.weight > 0).all() and np.isin(found.truth, (0.0, 1.0)).all()), what)
+    return found
 
 
 def read_terms(names: list[Any], tensors: Tensors, response: Response, shape: Shape) -> list[Term]:

@@ -321,7 +321,7 @@ class Response(Display):
         """
 
     @abstractmethod
-    def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, omegas: np.ndarray, scales: np.ndarray, level: Any) -> tuple[np.ndarray, np.ndarray]:
         """The interval of a prediction: lower and upper ends, (n_docs, n_answers)."""
 
     @abstractmethod
@@ -374,6 +374,17 @@ class Response(Display):
     @abstractmethod
     def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How unsure each prediction is, (n_docs,): the larger, the less sure."""
+
+    # guarantees from held-out documents
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether sets of answers can be predicted."""
+        return False
+
+    def interval_level(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """The smallest level whose `interval` contains each number, (n_docs, R); without columns if there is none."""
+        return np.zeros((len(truth), 0))
 
     def in_units(self, weights: np.ndarray) -> np.ndarray:
         """Weights (..., R, n) in the units of y."""

@@ -292,6 +292,21 @@ class ClassResponse(Response):
     def chosen(self, expected: np.ndarray) -> np.ndarray:
         """The number of each document's class, (n_docs,), or its labels as 0 and 1."""
 
+    @property
+    def has_sets(self) -> bool:
+        return not self.several_raters  # nobody knows the true classes there
+
+    @abstractmethod
+    def set_scores(self, expected: np.ndarray) -> np.ndarray:
+        """When each class or label joins a set that grows, (n_docs, n_classes): the smaller, the earlier.
+
+        The best class joins at 0, so that no set of classes is empty.
+        """
+
+    @abstractmethod
+    def confidence(self, expected: np.ndarray) -> np.ndarray:
+        """How sure the class or each label is that `chosen` chooses: (n_docs, 1) or (n_docs, n_labels)."""
+
     def score(self, truth: np.ndarray, expected: np.ndarray) -> float:
         return float(self.right(truth, expected).mean())
 

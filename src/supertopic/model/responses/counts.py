@@ -94,7 +94,10 @@ class NegativeBinomial(KernelResponse, NumberResponse):
         large = gammainc(self.r, self.r * (np.maximum(y, 0.0) / mean))
         return np.where(mean > LARGE_MEAN, large, betainc(self.r, y + 1.0, self.r / (self.r + mean)))
 
-    def quantile(self, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    def cdf_below(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        return np.where(y > 0, self.cdf(np.maximum(y - 1.0, 0.0), omega), 0.0)
+
+    def quantile(self, q: Any, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The smallest counts; where these are too large for whole numbers, the nearest that there are."""
         draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
 

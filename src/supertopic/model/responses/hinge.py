@@ -78,6 +78,20 @@ class Hinge(KernelResponse, ClassResponse):
             return (expected > 0).astype(int)
         return (expected[:, 0] > 0).astype(int) if self.binary else expected.argmax(axis=1)
 
+    def set_scores(self, expected: np.ndarray) -> np.ndarray:
+        """How far each class is behind the best one; of a label how far its score is below 0."""
+        if self.multilabel:
+            return -expected
+        score = np.hstack([-expected, expected]) if self.binary else expected
+        return score.max(axis=1, keepdims=True) - score
+
+    def confidence(self, expected: np.ndarray) -> np.ndarray:
+        """The distance to another decision, in units of the score."""
+        if self.multilabel or self.binary:
+            return np.abs(expected)
+        best = np.sort(expected, axis=1)
+        return best[:, -1:] - best[:, -2:-1]
+
     def signs(self, truth: np.ndarray) -> np.ndarray:
         """-1 or 1 for each column of omega."""
         return 2.0 * np.nan_to_num(truth[:, 1:] if self.binary else truth) - 1.0

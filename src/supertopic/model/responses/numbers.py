@@ -128,7 +128,11 @@ class NumberResponse(Response):
     def cdf(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         """The probability of a response up to y given omega, (n_docs, R), in standard units."""
 
-    def quantile(self, q: float, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    def cdf_below(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """The probability of a response below y; that of y itself is not 0 where numbers are whole."""
+        return self.cdf(y, omega)
+
+    def quantile(self, q: Any, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The numbers (n_docs, R) below which y is with probability q, averaged over the draws; by bisection."""
         draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
         spreads = [(drawn.mean(omega), np.sqrt(drawn.variance(omega))) for drawn, omega in draws]
@@ -143,11 +147,19 @@ class NumberResponse(Response):
     def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
         return self.offset_in_units(self.mean(omega))
 
-    def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, omegas: np.ndarray, scales: np.ndarray, level: Any) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = (
             self.offset_in_units(self.quantile(q, omegas, scales)) for q in ((1 - level) / 2, (1 + level) / 2)
         )
         return lower, upper
+
+    def interval_level(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        if self.several_raters:  # nobody knows the true ratings
+            return super().interval_level(truth, omegas, scales)
+        draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+        upto = average([drawn.cdf(truth, omega) for drawn, omega in draws])
+        below = average([drawn.cdf_below(truth, omega) for drawn, omega in draws])
+        return np.maximum(np.maximum(1.0 - 2.0 * upto, 2.0 * below - 1.0), 0.0)
 
     def standard_deviation(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The standard deviation of a new response, (n_docs, R): the spread of omega, and that of y around it."""

@@ -141,6 +141,19 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
         ones = np.ones((*above.shape[:-1], 1))
         return -np.diff(np.concatenate([ones, above, 0.0 * ones], axis=-1), axis=-1)
 
+    def set_scores(self, expected: np.ndarray) -> np.ndarray:
+        """The probability of the set that each class joins, which grows from the best one to its likelier neighbour."""
+        p, docs = np.pad(expected.astype(float), ((0, 0), (1, 1)), constant_values=-1.0), np.arange(len(expected))
+        low = high = expected.argmax(axis=1) + 1
+        found, mass = np.zeros(p.shape), p[docs, low]
+        for _ in range(expected.shape[1] - 1):
+            up = p[docs, high + 1] > p[docs, low - 1]
+            low, high = np.where(up, low, low - 1), np.where(up, high + 1, high)
+            joins = np.where(up, high, low)
+            found[docs, joins] = mass
+            mass = mass + p[docs, joins]
+        return found[:, 1:-1]
+
     def encoded_truth(self, y: np.ndarray) -> np.ndarray:
         return (y == np.arange(len(self.classes))).astype(float)
 

@@ -18,6 +18,19 @@ class ProbabilityResponse(ClassResponse):
     def chosen(self, expected: np.ndarray) -> np.ndarray:
         return (expected > 0.5).astype(int) if self.multilabel else expected.argmax(axis=1)
 
+    def set_scores(self, expected: np.ndarray) -> np.ndarray:
+        """Of a class, the probability of all that are more probable (adaptive sets: Romano and others, 2020)."""
+        if self.multilabel:
+            return 1.0 - expected
+        order = np.argsort(-expected, axis=1, kind="stable")
+        p = np.take_along_axis(expected, order, axis=1).astype(float)
+        found = np.empty(p.shape)
+        np.put_along_axis(found, order, np.cumsum(p, axis=1) - p, axis=1)
+        return np.maximum(found, 0.0)
+
+    def confidence(self, expected: np.ndarray) -> np.ndarray:
+        return np.maximum(expected, 1.0 - expected) if self.multilabel else expected.max(axis=1, keepdims=True)
+
     def chosen_probability(self, truth: np.ndarray, p: np.ndarray) -> np.ndarray:
         """The probability (..., n_docs, n) of what is true: of each label, or of the class."""
         if self.multilabel:

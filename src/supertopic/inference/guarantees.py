@@ -1,0 +1,79 @@
+"""Sets, intervals and decisions with guarantees, which held-out documents give."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from supertopic.model.held_out import HeldOutPredictions, answer_threshold, conformal_threshold, least_documents
+from supertopic.model.posterior import Posterior
+from supertopic.model.responses.classes import ClassResponse
+
+WIDEST = 1.0 - 1e-9  # the level of an interval
+MORE = "Fit with a larger held_out=, or pass labelled documents that the model has not learned from to conformalize()."
+
+
+def held_out_predictions(posterior: Posterior, what: str) -> HeldOutPredictions:
+    """The predictions for held-out documents."""
+    found = posterior.held_out_predictions
+    if found is None or not len(found.weight):
+        raise ValueError(f"{what} rests on held-out documents, and this model has none. {MORE}")
+    return found
+
+
+def threshold_of(scores: np.ndarray, weight: np.ndarray, level: float) -> float:
+    """The conformal threshold; an error if there are too few documents for this level."""
+    found = conformal_threshold(scores, weight, level)
+    if math.isinf(found):
+        raise ValueError(
+            f"level={level:g} needs {least_documents(level)} held-out documents, and there are "
+            f"{weight.sum():.0f}. Lower the level. {MORE}"
+        )
+    return found
+
+
+def predict_sets(posterior: Posterior, expected: np.ndarray, level: float, by_class: bool) -> np.ndarray:
+    """Which classes or labels are in the set of each document, (n_docs, n_classes); expected are its predictions."""
+    response, known = class_response(posterior), held_out_predictions(posterior, "A set of classes")
+    scores, true = response.set_scores(known.expected), known.truth > 0.5
+    if by_class:  # one that has too few documents is in all sets
+        parts = [(scores[own, j], known.weight[own]) for j, own in enumerate(true.T)]
+        return response.set_scores(expected) <= np.array([conformal_threshold(*part, level) for part in parts])
+    last = np.where(true, scores, -np.inf).max(axis=1)  # of a document's labels the one that joins last
+    return response.set_scores(expected) <= threshold_of(last, known.weight, level)
+
+
+def conformal_level(posterior: Posterior, level: float) -> np.ndarray:
+    """For each column of numbers the level of the model's own intervals that contains a share `level` of them, (R,)."""
+    known = held_out_predictions(posterior, "An interval with conformal=True")
+    return np.array([min(threshold_of(own, known.weight, level), WIDEST) for own in known.level.T])
+
+
+def class_response(posterior: Posterior) -> ClassResponse:
+    """The response, if it has sets."""
+    response = posterior.response
+    if not isinstance(response, ClassResponse) or not response.has_sets:
+        raise ValueError(f"Sets and decisions need classes or labels, and this model has a {response.kind}.")
+    return response
+
+
+def error_threshold(posterior: Posterior, max_error: float, certainty: float) -> tuple[float, float]:
+    """Above which confidence answers are wrong at most so often, and the share of documents that is expected to get one."""
+    response, known = class_response(posterior), held_out_predictions(posterior, "max_error")
+    sure, right = response.confidence(known.expected), response.right(known.truth, known.expected)
+    return answer_threshold(sure.ravel(), right.ravel(), max_error, certainty)
+
+
+def abstention_curve(response: Any, truth: np.ndarray, expected: np.ndarray) -> dict[str, np.ndarray] | None:
+    """The error rate among the documents (or labels) with the surest predictions, against how many these are.
+
+    None if the response has no classes. The arrays `answered`, `error` and `threshold` have an entry for each
+    percentage of the documents.
+    """
+    if not isinstance(response, ClassResponse) or not response.has_sets:
+        return None
+    sure, right = response.confidence(expected).ravel(), response.right(truth, expected).ravel()
+    order = np.argsort(-sure, kind="stable")
+    ends = np.unique(np.ceil(np.linspace(0.01, 1.0, 100) * len(order)).astype(int))
+    wrong = np.cumsum(~right[order])
+    return {"answered": ends / len(order), "error": wrong[ends - 1] / ends, "threshold": sure[order][ends - 1]}

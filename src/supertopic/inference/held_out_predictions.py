@@ -1,0 +1,68 @@
+"""Predictions for the held-out documents of a fit, as they would be if these were new.
+
+No chain has seen them, and the weights of words are those from the other documents. The factors of shrinkage are
+estimated on held-out documents: the factors for a fifth of them come from the other four fifths.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from supertopic.corpus.source import select_target
+from supertopic.inference.factors import DrawnFactors
+from supertopic.inference.ingredients import Evidence, Ingredients
+from supertopic.inference.linear import Linear
+from supertopic.inference.shrinkage import HeldOutDraws, Shrinkage
+from supertopic.model.held_out import HeldOutPredictions, compare
+from supertopic.model.linear import spread_normals
+
+FOLDS = 5
+
+
+class Final(NamedTuple):
+    """What predictions have besides factors."""
+
+    centre: np.ndarray  # (chain, R): omega of the usual mixture of topics
+    scale: np.ndarray  # (chain, draw, S): before the factor
+    matched: np.ndarray  # (S,): what is added to it
+    level: np.ndarray  # (R,)
+
+
+def predict_held_out(
+    made: Ingredients, evidence: Evidence, shrinkage: Shrinkage, draw: Callable[..., DrawnFactors],
+    linear: Linear | None, final: Final,
+) -> HeldOutPredictions | None:  # fmt: skip
+    """The predictions for the held-out documents whose responses are known, if there are any.
+
+    `draw` draws factors from a shrinkage.
+    """
+    known = np.flatnonzero(made.response.wholly_known(evidence.target))
+    if not len(known):
+        return None
+    folds = made.rng(7).permutation(len(known)) % min(FOLDS, len(known))
+    parts = [known[folds == i] for i in range(folds.max() + 1)]
+    found = [predict_fold(made, evidence, shrinkage, draw, linear, final, docs) for docs in parts]
+    order = np.argsort(np.concatenate(parts))
+    return HeldOutPredictions(*(np.concatenate(arrays)[order] for arrays in zip(*found, strict=True)))
+
+
+def predict_fold(
+    made: Ingredients, evidence: Evidence, shrinkage: Shrinkage, draw: Callable[..., DrawnFactors],
+    linear: Linear | None, final: Final, docs: np.ndarray,
+) -> HeldOutPredictions:  # fmt: skip
+    """The predictions for some documents, with factors from the others."""
+    response, mask = made.response.plain(), np.zeros(len(evidence.lengths), bool)
+    mask[docs] = True
+    factors, target = draw(shrinkage.without(mask), rng=made.rng(2)), select_target(evidence.target, docs)
+    some = [HeldOutDraws(part.topics[:, docs], part.covariates[:, docs]) for part in evidence.draws]
+    pairs = np.arange(len(evidence.draws[0].topics)) % final.scale.shape[1]
+    level = np.where(evidence.lengths[docs, None] > 0, final.level, 0.0)
+    omegas = factors.of_held_out(some, final.centre, np.ones(final.scale.shape[:2], bool))
+    omegas = omegas + (evidence.offset[docs] + level)
+    if linear is not None:
+        noise = spread_normals(len(omegas), omegas.shape[2])[:, None]
+        added = np.sum(linear.fit.held_out, axis=0)[docs] + noise * np.sqrt(linear.fit.held_out_variance[docs])
+        omegas = omegas + np.concatenate(factors.linear[:, pairs])[:, None] * added
+    scale = (response.rescale(final.scale, factors.scale) if response.rescaled else final.scale) + final.matched
+    return compare(response, response.encoded_truth(target.y), omegas, np.concatenate(scale[:, pairs]))

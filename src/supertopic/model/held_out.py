@@ -1,0 +1,101 @@
+"""Predictions for held-out documents beside their responses, and guarantees that follow from them.
+
+Split conformal prediction (Vovk and others, 2005; Angelopoulos and Bates, 2023): documents that were not learned from
+say how large a set of classes or an interval must be, so that it contains the response of a new document with a given
+frequency. This holds for any model, right or wrong, as long as new documents are like the held-out ones.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binom
+
+from supertopic.model.responses.averages import average
+from supertopic.model.responses.base import Response
+
+MOST, LEAST_WEIGHT = 10_000, 1e-3  # documents that are kept; the weight below which one of an earlier batch goes
+MOST_NUMBERS = 2**21  # in an array of them
+STARTS = 0.2, 0.4, 0.6, 0.8  # shares of the documents from which thresholds of decisions are searched
+
+
+class HeldOutPredictions(NamedTuple):
+    """Predictions for documents that no chain, no weight and no factor behind them has learned from.
+
+    Classes have `expected` and `truth`, numbers have `level`; the others have no columns.
+    """
+
+    expected: np.ndarray  # (n, n_answers) float32: as from `Response.expected`, the mean over draws
+    truth: np.ndarray  # (n, n_classes) float32: 1 for the class or the labels of each document, else 0
+    level: np.ndarray  # (n, R): the smallest level whose interval contains the number
+    loss: np.ndarray  # (n,)
+    weight: np.ndarray  # (n,): those of earlier batches count for less
+
+    def joined(self, earlier: "HeldOutPredictions | None", discount: float) -> "HeldOutPredictions":
+        """These, and those of earlier batches as far as they fit in and still count."""
+        if earlier is None or any(a.shape[1:] != b.shape[1:] for a, b in zip(self, earlier, strict=True)):
+            return self.last()
+        earlier = earlier._replace(weight=discount * earlier.weight)
+        old = earlier.weight >= LEAST_WEIGHT
+        return HeldOutPredictions(*(np.concatenate([a[old], b]) for a, b in zip(earlier, self, strict=True))).last()
+
+    def last(self) -> "HeldOutPredictions":
+        """The latest of them, if there are more than are kept."""
+        most = min(MOST, MOST_NUMBERS // max(1, *(array[0].size for array in self if len(array))))
+        return HeldOutPredictions(*(array[-most:] for array in self))
+
+
+def compare(response: Response, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> HeldOutPredictions:
+    """Predictions from draws of omega (n_draws, n_docs, R) beside known responses, as from `Response.truth`."""
+    expected, classes = average(response.expected(omegas, scales)), response.has_sets
+    return HeldOutPredictions(
+        expected.astype(np.float32)[:, : expected.shape[1] if classes else 0],
+        truth.astype(np.float32)[:, : truth.shape[1] if classes else 0],
+        response.interval_level(truth, omegas, scales),
+        response.loss(truth, omegas, scales),
+        np.ones(len(truth)),
+    )  # fmt: skip
+
+
+def conformal_threshold(scores: np.ndarray, weight: np.ndarray, level: float) -> float:
+    """The score that a new document's does not exceed with probability `level` or more; infinite if nothing says so.
+
+    It is a quantile of the scores of held-out documents and of one more document, whose score may be anything.
+    """
+    order = np.argsort(scores, kind="stable")
+    share = np.cumsum(weight[order]) / (weight.sum() + 1.0)
+    place = int(np.searchsorted(share, level - 1e-12))
+    return float(scores[order[place]]) if place < len(order) else math.inf
+
+
+def least_documents(level: float) -> int:
+    """The number of held-out documents that a guarantee of this level needs."""
+    return math.ceil(level / (1.0 - level) - 1e-9)
+
+
+def answer_threshold(
+    confidence: np.ndarray, right: np.ndarray, max_error: float, certainty: float
+) -> tuple[float, float]:
+    """Above which confidence answers are wrong at most so often, and the share of held-out documents that get one.
+
+    With probability `certainty` over the held-out documents the error rate of new answers is at most `max_error`. The
+    threshold is lowered as long as a binomial test says so, from several starts, among which the risk of the tests is
+    divided (Angelopoulos and others, "Learn then test", 2021). Where no threshold is safe it is infinite.
+    """
+    order = np.argsort(-confidence, kind="stable")
+    sure, n = confidence[order], len(order)
+    wrong = np.concatenate([[0], np.cumsum(~right[order])])
+    # the documents above the m-th confidence are a sample of all documents above it; ties are above it together
+    ends = np.append(np.flatnonzero(sure[1:] < sure[:-1]) + 1, n)
+    safe = binom.cdf(wrong[ends], ends, max_error) <= (1.0 - certainty) / len(STARTS)
+    best = 0
+    for start in STARTS:
+        for end, good in zip(ends, safe, strict=True):
+            if end < start * n:
+                continue
+            if not good:
+                break
+            best = max(best, int(end))
+    if not best:
+        return math.inf, 0.0
+    return (float(sure[best]) if best < n else -math.inf), best / n
