@@ -17,12 +17,13 @@ from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators import documents, reading, tables
 from supertopic.estimators.docs import documented_fit
+from supertopic.estimators.drift import drift
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
 from supertopic.estimators.registration import freeze
-from supertopic.estimators.texts import check_vectorizer, keep_reader, read_documents, read_new
+from supertopic.estimators.texts import check_vectorizer, keep_reader, left_out_unknown, read_documents, read_new
 from supertopic.estimators.validation import check_device, check_number, read_counts
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import Config
@@ -125,6 +126,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         more |= {"previous": previous, "word_names": read.word_names}
         more["inputs"] = LinearInputs(read.counts.words if getattr(self, "words", False) else None)
+        if read.texts is not None and read.reader is not None and previous is None:
+            more["unknown"] = left_out_unknown(read.reader.topics, read.texts, read.counts.topics)
         self.fit_corpus(documents, read.counts.topics, y, read.vocabulary, **more)
         keep_reader(self, read.reader)
         if read.texts is not None and previous is None:
@@ -136,10 +139,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         checkpointing: Checkpointing, *, inputs: LinearInputs = NO_INPUTS, word_names: np.ndarray | None = None,
         features: Any = None, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
         classes: Any = None, groups: Any = None, previous: Posterior | None = None, discount: float = 1.0,
+        unknown: np.ndarray | None = None,
     ) -> Self:  # fmt: skip
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
         check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
-        known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount))
+        known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount), unknown)
         if features is not None and not getattr(self, "calibrate", True):
             raise ValueError("features need calibrate=True: their weights are learned together with calibration.")
         given = Given(y, sample_weight, covariates, exposure, classes, features, getattr(self, "formula", None), groups)
@@ -236,6 +240,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     methods_text = tables.methods_text
     bibtex = tables.bibtex
     freeze = freeze
+    drift = drift
 
     def top_words(self, feature_names: ArrayLike | None = None, n: int = 10, by: str = "frex") -> list[list[str]]:
         """The n top words of each topic, the best first.

@@ -12,7 +12,7 @@ from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import NoResponse
 from supertopic.report.diagnose import Diagnosis, diagnose_topics
 from supertopic.report.evaluate import Evaluation
-from supertopic.report.topics import complete
+from supertopic.inference.completion import complete
 
 
 @documented

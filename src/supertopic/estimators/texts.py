@@ -5,7 +5,8 @@ Topics are read by people, so that stop words, numbers and left-overs of markup 
 of neighbours, and question and exclamation marks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ TOPIC_WORD = r"(?u)\b(?=\w*[^\W\d_])\w\w+\b"  # two characters or more, one of t
 ANY_WORD = r"(?u)\b\w+\b|[!?]"
 NOT_IN_TOPICS = sorted(ENGLISH_STOP_WORDS | LEFTOVERS)
 FEW_TEXTS = 100  # of fewer texts, words of a single one are kept
+MOST_READ_AGAIN = 500  # texts whose unknown words are counted
 Validate = Callable[[Any, bool], csr_array]  # counts of a model, checked; whether it is fitted anew
 ROWS = (list, tuple, np.ndarray)
 
@@ -124,6 +126,25 @@ def learn_vocabularies(texts: list[str], vectorizer: Any, words: Any) -> tuple[T
     found = word_vectorizer(words, vectorizer, len(texts))
     of_words = of_topics if found is None else check_counts(found.fit_transform(texts))
     return TextReader(topics, found), Counts(of_topics, of_words)
+
+
+def unknown_shares(vectorizer: CountVectorizer, texts: Sequence[str], counts: csr_array) -> np.ndarray:
+    """The share of each text's words that are not among some counts of it, (n,); NaN of a text without words."""
+    analyze = vectorizer.build_analyzer()
+    lengths = np.array([len(analyze(text)) for text in texts], dtype=float)
+    known = np.asarray(counts.sum(axis=1), dtype=float).ravel()
+    return np.where(lengths > 0, 1.0 - known / np.maximum(lengths, 1.0), np.nan)
+
+
+def left_out_unknown(vectorizer: CountVectorizer, texts: Sequence[str], counts: csr_array) -> np.ndarray:
+    """The shares of words that some of the texts would not know if the others had made the vocabulary."""
+    n_docs = np.bincount(counts.indices, minlength=counts.shape[1])  # that have each word
+    least = vectorizer.min_df if isinstance(vectorizer.min_df, Integral) else vectorizer.min_df * len(texts)
+    some = np.linspace(0, len(texts) - 1, min(len(texts), MOST_READ_AGAIN)).astype(int)
+    own = counts[some]
+    own.data = own.data * (n_docs[own.indices] - 1 >= least)
+    found = unknown_shares(vectorizer, [texts[i] for i in some], own)
+    return found[~np.isnan(found)]
 
 
 class Documents(NamedTuple):

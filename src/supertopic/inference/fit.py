@@ -16,6 +16,7 @@ from supertopic.corpus.source import Corpus
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import ChainRun, Config, Split, run_chains
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
+from supertopic.inference.completion import make_reference
 from supertopic.inference.held_out import choose_folds, choose_held_out, group_numbers
 from supertopic.inference.ingredients import Ingredients, Learner
 from supertopic.inference.level import find_base_rate
@@ -59,6 +60,7 @@ class Known:
     prior: Prior | None = None
     previous: Posterior | None = None  # that of earlier batches
     discount: float = 1.0  # the weight of an earlier document
+    unknown: np.ndarray | None = None  # see `model.reference`
 
     def earlier(self, n_words: int, covariates: CovariateColumns) -> Earlier | None:
         """The posterior whose documents came before, if there is one."""
@@ -246,7 +248,12 @@ def assemble(made: Ingredients, plans: list[Plan], known: Known, seeding: Seedin
     )  # fmt: skip
     if plan.n_columns:
         posterior = with_reported(posterior, made, plans)
-    return replace(posterior, doc_topic=training_shares(made, posterior))
+    shares = training_shares(made, posterior)
+    reference = previous.reference if previous else None
+    if made.split.held_out:
+        mask, tokens = made.split.mask, made.split.held_out.tokens
+        reference = make_reference(posterior, tokens, shares[mask], config.settings, known.unknown, reference)
+    return replace(posterior, doc_topic=shares, reference=reference)
 
 
 def all_held_out(

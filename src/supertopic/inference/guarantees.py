@@ -10,6 +10,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.responses.classes import ClassResponse
 
 WIDEST = 1.0 - 1e-9  # the level of an interval
+ROUNDING = 1e-5  # of scores: those of held-out documents are float32, and equal predictions must stay equal
 MORE = "Fit with a larger held_out=, or pass labelled documents that the model has not learned from to conformalize()."
 
 
@@ -38,9 +39,14 @@ def predict_sets(posterior: Posterior, expected: np.ndarray, level: float, by_cl
     scores, true = response.set_scores(known.expected), known.truth > 0.5
     if by_class:  # one that has too few documents is in all sets
         parts = [(scores[own, j], known.weight[own]) for j, own in enumerate(true.T)]
-        return response.set_scores(expected) <= np.array([conformal_threshold(*part, level) for part in parts])
+        return joins_before(response.set_scores(expected), np.array([conformal_threshold(*p, level) for p in parts]))
     last = np.where(true, scores, -np.inf).max(axis=1)  # of a document's labels the one that joins last
-    return response.set_scores(expected) <= threshold_of(last, known.weight, level)
+    return joins_before(response.set_scores(expected), np.asarray(threshold_of(last, known.weight, level)))
+
+
+def joins_before(scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
+    """Which scores are not above a threshold, but for rounding."""
+    return scores <= threshold + ROUNDING * np.where(np.isfinite(threshold), 1.0 + np.abs(threshold), 1.0)
 
 
 def conformal_level(posterior: Posterior, level: float) -> np.ndarray:

@@ -12,6 +12,7 @@ from supertopic.model.consensus import Consensus, have_topics, match_chains
 from supertopic.model.groups import GroupWeights
 from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.linear import FeatureWeights, WordWeights
+from supertopic.model.reference import Reference
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Priors, WeightPriors
 from supertopic.model.terms import CovariateColumns, CovariateWeights, Intercept, Term, TopicWeights, no_covariates
@@ -146,6 +147,7 @@ class Posterior:
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
     cross_fitted: CrossFitted | None = None  # the same documents for regressions; in no file, either
     held_out_predictions: HeldOutPredictions | None = None  # what guarantees rest on
+    reference: Reference | None = None  # what later documents are compared with
     carryover: Carryover = field(default_factory=Carryover)
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from supertopic.corpus.tokens import make_tokens
-from supertopic.inference.predict import Settings, mean_topic_shares, topic_shares
+from supertopic.inference.completion import complete
+from supertopic.inference.predict import Settings, mean_topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.report.diagnostics import WINDOWS, coherence
 from supertopic.report.words import readable, suggest_names, word_scores
@@ -150,27 +151,6 @@ def topic_coherence(
             "their top words. Were the tokens made as those of the fit, for example in lower case?"
         )
     return found
-
-
-def complete(
-    posterior: Posterior, counts: csr_array, settings: Settings, random_state: int = 0,
-    chains: Sequence[int] | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The log probability of half of the tokens of each document, given the other half, and how many they are."""
-    counts = counts.astype(np.int64)
-    seen, predicted = counts.copy(), counts.copy()
-    seen.data = np.random.default_rng(random_state).binomial(counts.data, 0.5)
-    predicted.data = counts.data - seen.data
-    doc, word = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr)), counts.indices
-    lengths, p = np.asarray(seen.sum(axis=1)).reshape(-1, 1), np.zeros(len(word))
-    chains = range(posterior.n_chains) if chains is None else chains
-    tokens = make_tokens(seen)
-    for chain in chains:
-        zbar, alpha = topic_shares(posterior, tokens, chain, settings), posterior.alpha(chain)
-        theta = (zbar * lengths + alpha) / (lengths + alpha.sum())
-        p += np.einsum("ik,ik->i", theta[doc], posterior.phi(chain)[word]) / len(chains)
-    n_docs, logs = counts.shape[0], np.where(predicted.data > 0, predicted.data * np.log(np.maximum(p, 1e-300)), 0.0)
-    return np.bincount(doc, logs, n_docs), np.bincount(doc, predicted.data, n_docs)
 
 
 def perplexity(

@@ -11,6 +11,7 @@ from supertopic.corpus.json_text import measure_json
 from supertopic.model.held_out import MOST, HeldOutPredictions
 from supertopic.model.linear import LinearWeights
 from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
+from supertopic.model.reference import Reference
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
 from supertopic.model.terms import TERMS, Intercept, Shape, Term, TopicWeights, expect
@@ -59,6 +60,8 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     if posterior.held_out_predictions is not None:
         arrays = posterior.held_out_predictions._asdict()
         tensors |= {f"held_out_predictions.{name}": array for name, array in arrays.items()}
+    if posterior.reference is not None:
+        tensors |= {f"reference.{name}": array for name, array in posterior.reference._asdict().items()}
     tensors |= write_carryover(posterior.carryover)
     for term in posterior.terms:  # most have one mean, which is stored once
         place = f"carryover.{term.name}.theta"
@@ -144,8 +147,21 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
         read_phrases(tensors, n_words), facts["held_out"], training_scale=tensors["training_scale"],
         carryover=carryover, held_out_predictions=read_held_out(tensors, response, n_columns),
+        reference=read_reference(tensors, sum(n_topics)),
     )  # fmt: skip
     return read_reported(posterior, tensors)
+
+
+def read_reference(tensors: Tensors, n_topics: int) -> Reference | None:
+    """What later documents are compared with; files of older versions do not have it."""
+    if "reference.shares" not in tensors:
+        return None
+    found = Reference(*(tensors[f"reference.{name}"] for name in Reference._fields))
+    what = "the reference for later documents"
+    expect(all(array.dtype.kind == "f" for array in found) and found.shares.ndim == 2, what)
+    expect(found.shares.shape[1] == n_topics and found.surprise.ndim == found.unknown.ndim == 1, what)
+    expect(bool((found.shares >= 0).all() and ((found.unknown >= 0) & (found.unknown <= 1)).all()), what)
+    return found
 
 
 def read_held_out(tensors: Tensors, response: Response, n_columns: int) -> HeldOutPredictions | None:
@@ -157,7 +173,7 @@ def read_held_out(tensors: Tensors, response: Response, n_columns: int) -> HeldO
     expect(all(array.dtype.kind == "f" and len(array) == n for array in found) and n <= MOST, what)
     sizes = (len(response.answers), len(response.labels or ())) if response.has_sets else (0, 0)
     expect((found.expected.shape, found.truth.shape) == ((n, sizes[0]), (n, sizes[1])), what)
-    expect(found.level.shape in ((n, 0), (n, n_columns)) and found.loss.shape == found.weight.shape == (n,), what)
+    expect(found.level.shape in ((n, 0), (n, 0 if sizes[0] else n_columns)) and found.loss.shape == found.weight.shape == (n,), what)
     expect(bool((found.weight > 0).all() and np.isin(found.truth, (0.0, 1.0)).all()), what)
     return found
 

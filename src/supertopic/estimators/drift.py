@@ -1,0 +1,100 @@
+"""The method `drift`: whether documents have changed since the fit."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from supertopic.corpus.tokens import make_tokens
+from supertopic.estimators.placebo import take
+from supertopic.estimators.texts import TextReader, are_texts, read_texts, reader_of, unknown_shares
+from supertopic.inference.completion import describe_documents
+from supertopic.inference.predict import Settings, mean_topic_shares
+from supertopic.model.posterior import Posterior
+from supertopic.model.reference import Reference
+from supertopic.report.drift import SURPRISE, UNEXPLAINED, UNKNOWN, Drift, compare_documents, theme_words
+from supertopic.report.topics import mean_counts, vocabulary_of
+
+MOST = 2000  # documents that are compared
+
+
+def drift(
+    self: Any, X: ArrayLike, y: ArrayLike | None = None, *, reference: ArrayLike | None = None, **beside: Any
+) -> Drift:
+    """Whether documents differ from those of the fit by more than chance.
+
+    Documents that `fit` held out say what is usual. An alarm is raised in about one of 200 comparisons if nothing has
+    changed. Of more than 2,000 documents evenly spaced ones are compared.
+
+    Parameters
+    ----------
+    X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+        New documents: texts, or word counts. Of counts nothing is known of words that the model does not have.
+    y : array-like, optional
+        Their responses, as far as they are known: then losses are compared, too.
+    reference : texts or counts, optional
+        Documents to compare with, if no documents were held out. The model should not have learned from them.
+    **beside
+        `covariates`, `exposure`, `features` and `groups` of the documents, which predictions need if `y` is given.
+
+    Returns
+    -------
+    Drift
+        A dict of rows with value, usual (that of held-out documents), limit (which chance alone hardly exceeds) and p.
+        The rows are the share of unknown words; the surprise of a word, -log p given half of its document; the share of
+        documents that no topic explains; the distance between the mean shares of topics (total variation); and the
+        loss of predictions. `alarms` names those beyond chance. If words have changed, `theme` lists words that stand
+        out in the new documents, and `documents` those that no topic explains.
+    """
+    posterior, settings, reader = self._fitted(), self._settings(), reader_of(self)
+    rows, some = evenly(X)
+    counts, usual = self._counts(some), posterior.reference
+    if reference is not None:
+        theirs = evenly(reference)[1]
+        found = describe(posterior, theirs, self._counts(theirs), reader, settings)
+        usual = Reference(*(part[~np.isnan(part).reshape(len(part), -1).any(axis=1)] for part in found))
+    if usual is None or not len(usual.shares):
+        raise ValueError(
+            "drift compares with held-out documents, and this model has none: pass reference=, documents that it has "
+            "not learned from."
+        )
+    losses, known = np.full(len(rows), np.nan), posterior.held_out_predictions
+    if y is not None:
+        documents = self._new(some, **{name: None if own is None else take(own, rows) for name, own in beside.items()})
+        losses, _ = documents.losses(posterior.response.truth(take(y, rows), len(rows)))
+    new = describe(posterior, some, counts, reader, settings)
+    figures, unexplained = compare_documents(new, usual, losses, np.zeros(0) if known is None else known.loss)
+    result = Drift(figures, len(rows))
+    if not {UNKNOWN, SURPRISE, UNEXPLAINED} & set(result.alarms):
+        return result
+    odd = unexplained if UNEXPLAINED in result.alarms else np.arange(len(rows))
+    labels = rows[unexplained].tolist() if not hasattr(X, "iloc") else list(X.index[rows[unexplained]])  # type: ignore
+    return result.with_theme(theme(posterior, take(some, odd), counts[odd], reader), labels)
+
+
+def evenly(X: Any) -> tuple[np.ndarray, Any]:
+    """The numbers of evenly spaced documents, and these documents."""
+    n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
+    rows = np.linspace(0, n_docs - 1, min(n_docs, MOST)).astype(int) if n_docs else np.zeros(0, int)
+    return rows, X if len(rows) == n_docs else take(X, rows)
+
+
+def describe(
+    posterior: Posterior, X: Any, counts: csr_array, reader: TextReader | None, settings: Settings
+) -> Reference:  # fmt: skip
+    """The figures of some documents."""
+    shares = mean_topic_shares(posterior, make_tokens(counts), settings)
+    found = describe_documents(posterior, counts, shares, settings)
+    if reader is None or not are_texts(X):
+        return found
+    return found._replace(unknown=unknown_shares(reader.topics, read_texts(X), counts))
+
+
+def theme(posterior: Posterior, X: Any, counts: csr_array, reader: TextReader | None) -> list[str]:
+    """The words that stand out in some documents."""
+    total, others = mean_counts(posterior).sum(axis=0), list[list[str]]()
+    if reader is not None and are_texts(X):
+        analyze, vocabulary = reader.topics.build_analyzer(), reader.topics.vocabulary_
+        others = [[word for word in analyze(text) if word not in vocabulary] for text in read_texts(X)]
+    return theme_words(counts, vocabulary_of(posterior).tolist(), total / total.sum(), others)

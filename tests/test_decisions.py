@@ -1,0 +1,408 @@
+"""Sets of classes, intervals and decisions: what is promised holds, whatever the model."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    load,
+    save,
+)
+from supertopic.corpus.source import make_target
+from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
+from supertopic.model.held_out import (
+    MOST,
+    HeldOutPredictions,
+    answer_threshold,
+    conformal_threshold,
+    least_documents,
+)
+from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, Ordinal
+from supertopic.storage.model_file import read_posterior, write_posterior
+
+QUICK = {"n_topics": 4, "n_chains": 2, "burn_in": 10, "n_draws": 5, "words": False}
+
+
+def classes_corpus(n_docs, seed, n_classes=3, clear=0.4):
+    """Documents whose class shows in some of their words."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n_docs)
+    X = rng.poisson(0.3, (n_docs, 12 * n_classes))
+    for c in range(n_classes):
+        X[y == c, 8 * c : 8 * c + 8] += rng.poisson(clear, ((y == c).sum(), 8))
+    X[:, -1] += 1
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = classes_corpus(500, 0, clear=0.8)
+    return SLDAClassifier(**QUICK, random_state=0).fit(X, y)
+
+
+# quantiles
+
+
+@pytest.mark.parametrize(("n", "level"), [(1, 0.5), (9, 0.9), (19, 0.9), (30, 0.8), (250, 0.95)])
+def test_the_threshold_is_an_order_statistic_of_one_document_more(n, level):
+    scores = np.random.default_rng(n).normal(size=n)
+    k = int(np.ceil((n + 1) * level - 1e-9))
+    assert conformal_threshold(scores, np.ones(n), level) == np.sort(scores)[k - 1]
+
+
+def test_new_scores_are_below_the_threshold_as_often_as_promised():
+    rng = np.random.default_rng(0)
+    kept = [rng.normal() <= conformal_threshold(rng.normal(size=39), np.ones(39), 0.9) for _ in range(20_000)]
+    assert abs(np.mean(kept) - 0.9) < 5 * 0.3 / np.sqrt(20_000)  # k / (n + 1) = 36 / 40
+
+
+def test_too_few_documents_give_no_threshold():
+    for level in (0.5, 0.8, 0.9, 0.99):
+        n = least_documents(level)
+        assert np.isfinite(conformal_threshold(np.arange(n), np.ones(n), level))
+        assert np.isinf(conformal_threshold(np.arange(n - 1), np.ones(n - 1), level))
+
+
+def test_documents_of_less_weight_count_for_less():
+    scores, weight = np.r_[np.zeros(50), np.ones(50)], np.r_[np.full(50, 1e-3), np.ones(50)]
+    assert conformal_threshold(scores, np.ones(100), 0.3) == 0
+    assert conformal_threshold(scores, weight, 0.3) == 1
+
+
+# decisions
+
+
+def test_the_error_rate_of_decisions_is_kept_with_the_promised_certainty():
+    rng, broken, n_decided = np.random.default_rng(0), 0, 0
+    for _ in range(400):
+        sure = rng.random(300)
+        threshold, share = answer_threshold(sure, rng.random(300) < 0.5 + 0.5 * sure, 0.1, 0.9)
+        n_decided += share > 0
+        true_error = 0.5 - 0.25 * (threshold + 1.0) if threshold < 1 else 0.0  # the mean above the threshold
+        broken += true_error > 0.1
+    assert broken <= 0.1 * 400 + 5 * np.sqrt(400 * 0.09)
+    assert n_decided > 20  # it is not kept by never deciding
+
+
+def test_a_perfect_model_decides_everything_and_a_coin_nothing():
+    sure = np.random.default_rng(0).random(200)
+    assert answer_threshold(sure, np.ones(200, bool), 0.05, 0.9) == (-np.inf, 1.0)
+    assert answer_threshold(sure, np.arange(200) % 2 == 0, 0.05, 0.9) == (np.inf, 0.0)
+    assert answer_threshold(np.zeros(0), np.zeros(0, bool), 0.05, 0.9) == (np.inf, 0.0)
+
+
+def test_equal_confidences_are_decided_together():
+    sure, right = np.repeat([0.9, 0.6], 100), np.repeat([True, False], 100)
+    assert answer_threshold(sure, right, 0.1, 0.9) == (0.6, 0.5)
+
+
+# scores of sets
+
+
+def test_scores_of_classes_are_the_probability_of_likelier_ones():
+    p = np.random.default_rng(0).dirichlet(np.ones(6), 40)
+    found = Logistic(1.0, classes=np.arange(6)).set_scores(p)
+    naive = [[sum(q for q in row if q > own) for own in row] for row in p]
+    np.testing.assert_allclose(found, naive, atol=1e-12)
+    assert (found.min(axis=1) == 0).all()
+
+
+def test_sets_of_ordered_classes_have_no_gaps():
+    p = np.random.default_rng(1).dirichlet(np.full(7, 0.5), 200)
+    found = Ordinal(1.0, thresholds=np.arange(6.0), classes=np.arange(7)).set_scores(p)
+    assert (found.min(axis=1) == 0).all() and (found.argmin(axis=1) == p.argmax(axis=1)).all()
+    for row, scores in zip(p, found, strict=True):
+        low = high = int(row.argmax())
+        mass = row[low]
+        while high - low < 6:  # the same, one class after the other
+            up = high < 6 and (low == 0 or row[high + 1] > row[low - 1])
+            low, high = (low, high + 1) if up else (low - 1, high)
+            joins = high if up else low
+            assert scores[joins] == pytest.approx(mass)
+            mass += row[joins]
+
+
+def test_scores_of_labels_and_of_the_hinge():
+    p = np.array([[0.9, 0.2], [0.4, 0.6]])
+    np.testing.assert_allclose(Logistic(1.0, classes=np.arange(2), multilabel=True).set_scores(p), 1 - p)
+    two = Hinge(1.0, 1.0, classes=np.arange(2))
+    np.testing.assert_allclose(two.set_scores(np.array([[2.0], [-0.5]])), [[4.0, 0.0], [0.0, 1.0]])
+    three = Hinge(1.0, 1.0, classes=np.arange(3))
+    np.testing.assert_allclose(three.set_scores(np.array([[2.0, -1.0, 0.5]])), [[0.0, 3.0, 1.5]])
+    np.testing.assert_allclose(three.confidence(np.array([[2.0, -1.0, 0.5]])), [[1.5]])
+
+
+@pytest.mark.parametrize("response", [
+    Gaussian(1.0, np.array([0.5]), names=np.array(["y"]), centre=np.zeros(1), unit=np.ones(1)),
+    NegativeBinomial(1.0, np.array([2.0]), names=np.array(["y"])),
+], ids=["ratings", "counts"])  # fmt: skip
+def test_the_level_of_a_number_is_that_of_the_smallest_interval_with_it(response):
+    rng = np.random.default_rng(0)
+    omegas, scales = rng.normal(1.0, 0.4, (12, 30, 1)), rng.gamma(20.0, 0.05, (12, 1))
+    y = np.floor(rng.gamma(1.0, 4.0, (30, 1))) if isinstance(response, NegativeBinomial) else rng.normal(1, 1, (30, 1))
+    level = response.interval_level(y, omegas, scales)
+    assert ((level >= 0) & (level < 1)).all()
+    wider, narrower = np.minimum(level + 1e-6, 1 - 1e-12), level - 1e-6
+    for d in range(30):
+        part = slice(d, d + 1)
+        lower, upper = response.interval(omegas[:, part], scales, wider[d, 0])
+        assert lower[0, 0] <= y[d, 0] <= upper[0, 0]
+        if narrower[d, 0] > 0:
+            lower, upper = response.interval(omegas[:, part], scales, narrower[d, 0])
+            assert not lower[0, 0] <= y[d, 0] <= upper[0, 0]
+
+
+# held-out predictions of a fit
+
+
+def test_factors_without_some_documents_are_those_of_the_others():
+    rng, n = np.random.default_rng(0), 60
+    response = Logistic(1.0, classes=np.arange(2))
+    y = (rng.random((n, 1)) < 0.5) * 1.0
+    target = make_target(y, np.ones((n, 1)))
+    draws = [HeldOutDraws(rng.normal(2 * y - 1, 1.0, (8, n, 1)), np.zeros((0, n, 1))) for _ in range(2)]
+    gone = np.arange(n) % 3 == 0
+    found = estimate_shrinkage(response, target, draws, np.zeros((16, 0))).without(gone)
+    kept = [HeldOutDraws(part.topics[:, ~gone], part.covariates[:, ~gone]) for part in draws]
+    others = estimate_shrinkage(response, make_target(y[~gone], np.ones(((~gone).sum(), 1))), kept, np.zeros((16, 0)))
+    np.testing.assert_allclose(found.posteriors[TOPICS][1], others.posteriors[TOPICS][1], atol=1e-12)
+
+
+def test_held_out_predictions_are_as_good_as_new_ones():
+    differences = []
+    for seed in range(6):
+        X, y = classes_corpus(900, seed)
+        model = SLDAClassifier(**QUICK | {"words": seed % 2 == 1}, random_state=seed).fit(X[:500], y[:500])
+        known = model.posterior_.held_out_predictions
+        assert len(known.weight) == model.held_out_["documents"]
+        np.testing.assert_allclose(known.expected.sum(axis=1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(known.loss, -np.log((known.expected * known.truth).sum(axis=1)), atol=1e-4)
+        differences.append(known.loss.mean() - model.evaluate(X[500:], y[500:]).losses.mean())
+    assert abs(np.mean(differences)) < 5 * np.std(differences) / np.sqrt(5) + 0.02
+
+
+def test_responses_of_held_out_documents_are_not_known_to_their_predictions():
+    gains = []
+    for seed in range(4):
+        X, _ = classes_corpus(300, seed)
+        y = np.random.default_rng(seed + 100).integers(0, 2, 300)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = SLDAClassifier(**QUICK | {"words": True}, c=50.0, random_state=seed).fit(X, y)
+        gains.append(np.log(2) - model.posterior_.held_out_predictions.loss.mean())
+    assert np.mean(gains) < 0.03
+
+
+# coverage
+
+
+def labels_of(y):
+    return np.column_stack([y == 0, y > 0, y == 2]).astype(int)
+
+
+@pytest.mark.parametrize(("make", "of"), [
+    (SLDAClassifier, lambda y: y), (SLDAClassifier, lambda y: np.array(["a", "b", "c"])[np.minimum(y, 1)]),
+    (lambda **k: SLDAClassifier(multiclass="stick_breaking", **k), lambda y: y),
+    (lambda **k: SLDAClassifier(multiclass="separate", **k), lambda y: y),
+    (MedLDAClassifier, lambda y: y), (MedLDAClassifier, lambda y: y > 0), (SLDAOrdinalClassifier, lambda y: y),
+    (SLDAClassifier, labels_of), (MedLDAClassifier, labels_of),
+], ids=["shared", "two", "sticks", "separate", "hinge", "hinge two", "ordered", "labels", "hinge labels"])  # fmt: skip
+def test_sets_contain_the_truth_as_often_as_promised(make, of):
+    kept, of_class, sizes = [], [], []
+    for seed in range(4):
+        X, y = classes_corpus(1000, 10 + seed, clear=0.25)
+        y = of(y)
+        model = make(**QUICK, random_state=seed).fit(X[:400], y[:400])
+        found, by_class = (model.predict_set(X[400:], 0.8, by_class=each) for each in (False, True))
+        true = y[400:, None] == model.classes_ if y.ndim == 1 else y[400:] == 1
+        kept.append((found >= true).all(axis=1).mean())
+        of_class.append([by_class[own, j].mean() for j, own in enumerate(true.T)])
+        sizes.append(found.sum(axis=1))
+        if y.ndim == 1:
+            assert found.any(axis=1).all() and by_class.any(axis=1).all()
+    assert 0.74 < np.mean(kept) < (0.9 if np.mean(sizes) > 1.05 else 1.0)  # one class may be enough for more
+    assert (np.mean(of_class, axis=0) > 0.7).all()
+
+
+@pytest.mark.parametrize("kind", ["ratings", "two ratings", "counts"])
+def test_conformal_intervals_hold_where_the_model_is_wrong(kind):
+    plain, kept = [], []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, _ = classes_corpus(1000, 20 + seed)
+        y = X[:, :8].sum(axis=1) * rng.choice([0.0, 1.0, 4.0], 1000)  # spread as no model says
+        if kind == "two ratings":
+            y = np.column_stack([y, -y])
+        make = SLDACountRegressor if kind == "counts" else SLDARegressor
+        model = make(**QUICK, random_state=seed).fit(X[:500], y[:500])
+        for conformal, found in ((False, plain), (True, kept)):
+            lower, upper = model.predict_interval(X[500:], 0.8, conformal=conformal)
+            found.append(((y[500:] >= lower) & (y[500:] <= upper)).mean())
+    assert abs(np.mean(kept) - 0.8) < 0.05 < abs(np.mean(plain) - 0.8)
+
+
+def test_conformalize_takes_other_documents(fitted):
+    X, y = classes_corpus(1200, 3, clear=0.0)  # nothing can be predicted here
+    before = fitted.posterior_
+    try:
+        broken = fitted.predict_set(X[:600], 0.9)[np.arange(600), y[:600]].mean()
+        assert fitted.conformalize(X[600:], np.where(np.arange(600) < 20, np.nan, y[600:])) is fitted
+        assert len(fitted.posterior_.held_out_predictions.weight) == 580
+        kept = fitted.predict_set(X[:600], 0.9)[np.arange(600), y[:600]].mean()
+        assert broken < 0.8 and abs(kept - 0.9) < 0.06
+    finally:
+        fitted.posterior_ = before
+
+
+# the methods
+
+
+def test_decide_keeps_the_error_rate_and_says_what_is_left(fitted):
+    X, y = classes_corpus(3000, 4, clear=0.8)
+    found = fitted.decide(X, max_error=0.1)
+    decided = np.array([choice is not None for choice in found.decision])
+    assert 0.3 < decided.mean() == pytest.approx(1 - found.asked)
+    assert (found.decision[decided].astype(int) != y[decided]).mean() < 0.1
+    np.testing.assert_array_equal(decided, found.confidence > found.threshold)
+    assert found.expected_cost is None and "left to people" in repr(found)
+    with pytest.warns(UserWarning, match="everything is left to people"):
+        nothing = fitted.decide(X[:9], max_error=1e-5)
+    assert nothing.asked == 1.0 and all(choice is None for choice in nothing.decision)
+
+
+def test_costs_decide_for_the_cheapest(fitted):
+    X, _ = classes_corpus(50, 5)
+    costs = np.array([[0.0, 1.0, 5.0], [1.0, 0.0, 1.0], [20.0, 1.0, 0.0]])
+    expected = fitted.predict_proba(X) @ costs
+    found = fitted.decide(X, costs=costs)
+    np.testing.assert_array_equal(found.decision.astype(int), expected.argmin(axis=1))
+    assert found.asked == 0 and found.expected_cost == pytest.approx(expected.min(axis=1).mean())
+    asks = fitted.decide(X, costs=costs, ask_cost=0.2)
+    np.testing.assert_array_equal([c is None for c in asks.decision], expected.min(axis=1) > 0.2)
+    assert asks.expected_cost == pytest.approx(np.minimum(expected.min(axis=1), 0.2).mean())
+
+
+def test_labels_are_decided_one_by_one():
+    X, y = classes_corpus(600, 6)
+    model = SLDAClassifier(**QUICK, random_state=0).fit(X[:400], labels_of(y[:400]))
+    found, p = model.decide(X[400:], max_error=0.15), model.predict_proba(X[400:])
+    ask = ~(np.maximum(p, 1 - p) > found.threshold)
+    np.testing.assert_array_equal(np.isnan(found.decision), ask)
+    np.testing.assert_array_equal(found.decision[~ask], (p > 0.5)[~ask])
+    with pytest.raises(ValueError, match="costs need probabilities of classes"):
+        model.decide(X, costs=np.eye(3))
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({}, "either max_error"), ({"max_error": 0.1, "costs": np.eye(3)}, "either max_error"),
+    ({"max_error": 0}, "max_error must be a number between"), ({"max_error": "a"}, "max_error must be a number"),
+    ({"max_error": 0.1, "certainty": 1}, "certainty must be"), ({"max_error": 0.1, "ask_cost": 1}, "goes with costs"),
+    ({"costs": np.eye(2)}, "3 x 3"), ({"costs": np.full((3, 3), np.nan)}, "3 x 3"),
+    ({"costs": np.eye(3), "ask_cost": "much"}, "ask_cost must be a number"),
+])  # fmt: skip
+def test_decide_refuses(fitted, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        fitted.decide(np.ones((1, 36), int), **arguments)
+
+
+def test_too_few_or_no_held_out_documents_are_an_error(fitted):
+    X, y = classes_corpus(60, 7)
+    with pytest.raises(ValueError, match="needs 999 held-out documents, and there are 75"):
+        fitted.predict_set(X, 0.999)
+    with pytest.raises(ValueError, match="level must be between"):
+        fitted.predict_set(X, 1.5)
+    none = SLDAClassifier(**QUICK | {"calibrate": False, "words": False}, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="this model has none"):
+        none.predict_set(X)
+    assert none.conformalize(X, y).predict_set(X, 0.8).shape == (60, 3)
+    rating = SLDARegressor(**QUICK, random_state=0, held_out=0.0).fit(X, y)
+    with pytest.raises(ValueError, match="conformal=True rests on held-out documents"):
+        rating.predict_interval(X, conformal=True)
+
+
+def test_several_raters_have_no_sets():
+    X, y = classes_corpus(60, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SLDACrowdClassifier(**QUICK, random_state=0).fit(X, np.column_stack([y, y, (y + 1) % 3]))
+    with pytest.raises(ValueError, match="Sets and decisions need classes or labels"):
+        model.predict_set(X)
+    assert not hasattr(LDA(), "predict_set") and not hasattr(SLDARegressor(), "decide")
+
+
+def test_evaluate_has_the_curve_of_abstention(fitted):
+    X, y = classes_corpus(300, 9)
+    found, p = fitted.evaluate(X, y), fitted.predict_proba(X)
+    curve = found.abstention
+    assert curve["answered"][-1] == 1.0 and curve["error"][-1] == pytest.approx(1 - found.score)
+    best = np.argsort(-p.max(axis=1), kind="stable")[: round(0.5 * 300)]
+    half = np.flatnonzero(np.isclose(curve["answered"], 0.5))[0]
+    assert curve["error"][half] == pytest.approx((p[best].argmax(axis=1) != y[best]).mean())
+    assert SLDARegressor(**QUICK, random_state=0).fit(X, y).evaluate(X, y).abstention is None
+
+
+# batches and files
+
+
+def test_batches_join_their_held_out_documents():
+    X, y = classes_corpus(600, 11)
+    model = SLDAClassifier(**QUICK, random_state=0).fit(X[:300], y[:300])
+    first = model.posterior_.held_out_predictions
+    model.partial_fit(X[300:], y[300:], discount=0.5)
+    both = model.posterior_.held_out_predictions
+    n = len(first.weight)
+    np.testing.assert_array_equal(both.expected[:n], first.expected)
+    assert (both.weight[:n] == 0.5).all() and (both.weight[n:] == 1.0).all() and len(both.weight) > n
+    model.partial_fit(X[:20], None)  # without responses nothing is held out
+    assert len(model.posterior_.held_out_predictions.weight) == len(both.weight)
+
+
+def test_old_documents_go():
+    def some(n, weight=1.0):
+        return HeldOutPredictions(np.ones((n, 2)), np.ones((n, 2)), np.zeros((n, 0)), np.zeros(n), np.full(n, weight))
+
+    assert len(some(5).joined(some(4, 0.5), 1e-3).weight) == 5
+    assert len(some(5).joined(some(MOST), 1.0).weight) == MOST
+    assert some(5).joined(None, 1.0).weight.tolist() == [1.0] * 5
+
+
+def test_files_keep_what_guarantees_rest_on(fitted, tmp_path):
+    X, y = classes_corpus(40, 12)
+    save(fitted, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_set(X), fitted.predict_set(X))
+    rating = SLDARegressor(**QUICK, random_state=0).fit(*classes_corpus(300, 13))
+    save(rating, tmp_path / "model")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model").predict_interval(X, conformal=True), rating.predict_interval(X, conformal=True)
+    )
+
+
+@pytest.mark.parametrize(("name", "change"), [
+    ("expected", lambda a: a[:, :2]), ("truth", lambda a: a + 0.5), ("weight", lambda a: -a),
+    ("weight", lambda a: a[:-1]), ("loss", lambda a: a * np.nan), ("level", lambda a: np.zeros((len(a), 3))),
+    ("truth", lambda a: a.astype(int)),
+])  # fmt: skip
+def test_a_file_with_impossible_held_out_predictions_is_refused(fitted, name, change):
+    facts, tensors = write_posterior(fitted.posterior_)
+    place = f"held_out_predictions.{name}"
+    with pytest.raises(ValueError, match="cannot be right"):
+        read_posterior(facts, tensors | {place: change(tensors[place])}, fitted.make_response())
+    older = {key: array for key, array in tensors.items() if not key.startswith("held_out_predictions.")}
+    assert read_posterior(facts, older, fitted.make_response()).held_out_predictions is None
+
+
+def test_a_posterior_without_them_says_so(fitted):
+    model = SLDAClassifier(**QUICK)
+    model.posterior_, model.n_features_in_ = replace(fitted.posterior_, held_out_predictions=None), 36
+    with pytest.raises(ValueError, match=r"conformalize\(\)"):
+        model.decide(np.ones((2, 36), int), max_error=0.1)
