@@ -61,7 +61,7 @@ def mapie(docs, y, test, y_test, n_held_out: int, seed: int) -> list[dict]:
         GridSearchCV(LogisticRegression(max_iter=300), {"C": [10.0, 100.0]}, scoring="neg_log_loss", cv=3),
     ).fit(docs[rest], y[rest])
     rows = []
-    for score in ("lac", "aps"):
+    for score in ("lac", "aps") if len(rival.classes_) > 2 else ("lac",):  # aps needs three classes
         found = SplitConformalClassifier(
             rival, confidence_level=list(LEVELS), conformity_score=score, prefit=True, random_state=seed
         ).conformalize(docs[aside], y[aside])
