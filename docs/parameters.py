@@ -70,6 +70,7 @@ SHARED = {
     "predicted": ("ndarray", "Mean predicted probabilities of tenths of the documents."),
     "observed": ("ndarray", "The observed frequencies in the same tenths."),
     "name": ("str", "The class that is meant."),
+    "conformal": ("bool", "Whether held-out documents set the ends, so that the probability holds for any model."),
     "figures": ("dict", "Figures by what they are about, each a dict by their names."),
     "advice": ("list of str", "What follows from them."),
     "most": ("int, optional", "How many to give; all by default."),

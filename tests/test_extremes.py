@@ -124,7 +124,7 @@ def test_a_warning_of_some_labels_gives_the_losses_of_these():
     mass = np.zeros((len(FACTORS), 3))
     mass[10, :2], mass[0, 2] = 1.0, 1.0
     loss, base, weight = (np.tile(row, (8, 1)) for row in ([0.1, 0.2, 0.71], [0.6, 0.6, 0.69], [1.0, 1.0, 2.0]))
-    alone = Shrinkage({"topics": (FACTORS, mass)}, loss, base, weight, {})
+    alone = Shrinkage({"topics": (FACTORS, mass)}, loss, base, weight, {}, {}, {})
     response = Logistic(1.0, classes=np.array(["a", "b", "coin"], object), multilabel=True)
     with pytest.warns(UserWarning, match=r"columns coin: on 8 held-out .* \(loss 0.71, that of the base rate 0.69\)"):
         found = describe_held_out(alone, alone, 8, response)

@@ -13,7 +13,7 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import load_docstrings, make_corpus
-from supertopic.inference import calibration, fit, reported, shrinkage, weights
+from supertopic.inference import calibration, fit, reported, shrinkage
 from supertopic.inference.shrinkage import (
     COVARIATES,
     FACTORS,
@@ -406,8 +406,7 @@ def test_each_part_of_omega_has_its_own_factor(monkeypatch):
     for factors in ((1.0, 1.0, 1.0), (0.5, 2.0, 3.0)):
         drawn = dict(zip((TOPICS, COVARIATES, SCALE, LINEAR), (*factors, 0.0), strict=True))
         monkeypatch.setattr(
-            weights,
-            "draw_factors",
+            "supertopic.inference.factors.draw_factors",
             lambda _, n, *__, drawn=drawn: {name: np.full((n, 1), x) for name, x in drawn.items()},
         )
         model = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.doc_topic[:, 0] + z[:, 0], covariates=z)

@@ -134,10 +134,10 @@ def choose_topics(
         began = time.perf_counter()
         model.fit(X[train], *([] if y is None else [rows_of(y, train)]), **names, **parts[0])
         seconds = time.perf_counter() - began
-        loss, value, score, _ = model.evaluate(X[test], None if y is None else rows_of(y, test), **known)
-        losses[int(k)] = loss
+        found = model.evaluate(X[test], None if y is None else rows_of(y, test), **known)
+        losses[int(k)], score = found.losses, found.score_name
         rows.append({
-            "n_topics": int(k), "loss": float(loss.mean()), "score": value,
+            "n_topics": int(k), "loss": float(found.losses.mean()), "score": found.score,
             "coherence": npmi(model, count_texts(model, X[train]).topics if texts else X[train]),
             "exclusivity": float(model.exclusivity().mean()), "seconds": seconds,
         })  # fmt: skip

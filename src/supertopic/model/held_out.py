@@ -47,10 +47,10 @@ class HeldOutPredictions(NamedTuple):
 
 def compare(response: Response, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> HeldOutPredictions:
     """Predictions from draws of omega (n_draws, n_docs, R) beside known responses, as from `Response.truth`."""
-    expected, classes = average(response.expected(omegas, scales)), response.has_sets
+    expected, kept = average(response.expected(omegas, scales)), slice(None if response.has_sets else 0)
     return HeldOutPredictions(
-        expected.astype(np.float32)[:, : expected.shape[1] if classes else 0],
-        truth.astype(np.float32)[:, : truth.shape[1] if classes else 0],
+        expected[:, kept].astype(np.float32),
+        truth[:, kept].astype(np.float32),
         response.interval_level(truth, omegas, scales),
         response.loss(truth, omegas, scales),
         np.ones(len(truth)),
