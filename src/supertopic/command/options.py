@@ -106,7 +106,10 @@ PageFile = Annotated[Path, Option("--output", "-o", help="Where to write the pag
 Report = Annotated[
     Path | None, Option(help="Write a page here, about the test documents if any.", callback=check_place)
 ]
-Title = Annotated[str, Option(help="The heading of the page.")]
+CardFile = Annotated[
+    Path | None, Option("--output", "-o", help="Write the card here instead of the screen.", callback=check_place)
+]
+Title = Annotated[str, Option(help="The heading.")]
 Test = Annotated[bool, Option("--test", help="The model has not learned from these documents.")]
 Keep = Annotated[list[str] | None, Option(help="A column to copy; may be repeated. all copies every column.")]
 Shares = Annotated[bool, Option("--shares", help="Add the share of each topic in each document.")]

@@ -143,7 +143,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ) -> Self:  # fmt: skip
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
         check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
-        known = Known(vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount), unknown)
+        known = Known(
+            vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount), unknown
+        )
         if features is not None and not getattr(self, "calibrate", True):
             raise ValueError("features need calibrate=True: their weights are learned together with calibration.")
         given = Given(y, sample_weight, covariates, exposure, classes, features, getattr(self, "formula", None), groups)
@@ -239,6 +241,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     summary_table = tables.summary_table
     methods_text = tables.methods_text
     bibtex = tables.bibtex
+    card = tables.card
     freeze = freeze
     drift = drift
 

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from supertopic.report import methods, tables
+from supertopic.report.card import model_card
 from supertopic.report.tables import SummaryTable
 from supertopic.report.topics import vocabulary_of
 
@@ -55,3 +56,21 @@ def methods_text(self: Any) -> str:
 def bibtex(self: Any) -> str:
     """The references of `methods_text` as entries of BibTeX."""
     return methods.bibtex(self._fitted())
+
+
+def card(self: Any, title: str = "Model card", *, feature_names: ArrayLike | None = None) -> str:
+    """A model card in Markdown: what the model is, how good it is, its topics, its limits, and how it was made.
+
+    What only people know, such as the purpose of the model, is a question in italics. Answer it before you share the
+    card.
+
+    Parameters
+    ----------
+    title : str, default="Model card"
+        The heading.
+    feature_names : array-like of str, optional
+        The vocabulary, as for `top_words`.
+    """
+    posterior = self._fitted()
+    names = vocabulary_of(posterior, feature_names)
+    return model_card(posterior, type(self).__name__, self.get_params(deep=False), names, title)

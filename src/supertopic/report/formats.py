@@ -53,14 +53,14 @@ def rounded(value: float, width: float) -> str:
     return f"{value:z.{digits}e}" if digits >= 0 else "0"
 
 
-def plain(text: object) -> str:
-    """A name as one line without control characters."""
+def plain(text: object, most: int | None = MOST_LETTERS) -> str:
+    """A name as one line without control characters, cut after `most` letters."""
     kept = (
         character if character in JOINERS or unicodedata.category(character)[0] not in "CZ" else " "
         for character in str(text)
     )  # fmt: skip
     line = " ".join("".join(kept).split())
-    return line if len(line) <= MOST_LETTERS else line[: MOST_LETTERS - 1] + "…"
+    return line if most is None or len(line) <= most else line[: most - 1] + "…"
 
 
 def as_text(table: Layout) -> str:
