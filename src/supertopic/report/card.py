@@ -40,12 +40,7 @@ def model_card(posterior: Posterior, kind: str, parameters: Mapping[str, Any], n
         ],
         "How good it is": ["\n".join(facts), *used_terms(posterior), *advice(posterior)],
         "Topics": [replace(summary_table(posterior, names), facts=()).to_markdown().rstrip()],
-        "Limits": [
-            "- Its probabilities are right on average for documents that are like those of the fit. "
-            "`supertopic drift` shows whether documents have changed.",
-            "- Weights of topics describe how texts and answers go together. They are not causal effects.",
-            "- *Which errors would do harm, and to whom? Which groups of people may be treated worse than others?*",
-        ],
+        "Limits": ["\n".join(f"- {limit}" for limit in limits(posterior))],
         "How it was made": [marked_paragraphs(methods_text(posterior, parameters))],
         "References": [f"```bibtex\n{bibtex(posterior)}```"],
     }
@@ -53,6 +48,19 @@ def model_card(posterior: Posterior, kind: str, parameters: Mapping[str, Any], n
     for heading, paragraphs in sections.items():
         parts += [f"## {heading}", *filter(None, paragraphs)]
     return "\n\n".join(parts) + "\n"
+
+
+def limits(posterior: Posterior) -> list[str]:
+    """What the model cannot promise."""
+    found = ["*Which errors would do harm, and to whom? Which groups of people may be treated worse than others?*"]
+    changed = "`supertopic drift` shows whether documents have changed."
+    if not posterior.supervised:
+        return [f"Its topics are those of the documents of the fit. {changed}", *found]
+    return [
+        f"Its predictions are right on average for documents that are like those of the fit. {changed}",
+        "Weights of topics describe how texts and answers go together. They are not causal effects.",
+        *found,
+    ]
 
 
 def used_terms(posterior: Posterior) -> list[str]:
