@@ -115,7 +115,8 @@ def show(rows: list[dict]) -> None:
     for corpus, level, system in keys:
         own = [row for row in rows if (row["corpus"], row["level"], row["system"]) == (corpus, level, system)]
         names = [name for name in ("coverage", "size", "width", "asked", "error") if name in own[0]]
-        figures = (f"{name} {np.mean([r[name] for r in own]):.3f} ({np.std([r[name] for r in own]):.3f})" for name in names)
+        values = [[row[name] for row in own] for name in names]
+        figures = (f"{name} {np.mean(v):.3f} ({np.std(v):.3f})" for name, v in zip(names, values, strict=True))
         print(f"{corpus:14} {level:4} {system:24} {len(own)} seeds", *figures, sep="  ", flush=True)
 
 

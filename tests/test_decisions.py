@@ -24,6 +24,7 @@ from supertopic.model.held_out import (
     HeldOutPredictions,
     answer_threshold,
     conformal_threshold,
+    error_rates,
     least_documents,
 )
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, Ordinal
@@ -81,11 +82,15 @@ def test_documents_of_less_weight_count_for_less():
 # decisions
 
 
+def threshold_of(sure, right, max_error, certainty):
+    return answer_threshold(sure[:, None], right[:, None], np.ones(len(sure)), max_error, certainty)
+
+
 def test_the_error_rate_of_decisions_is_kept_with_the_promised_certainty():
     rng, broken, n_decided = np.random.default_rng(0), 0, 0
     for _ in range(400):
         sure = rng.random(300)
-        threshold, share = answer_threshold(sure, rng.random(300) < 0.5 + 0.5 * sure, 0.1, 0.9)
+        threshold, share = threshold_of(sure, rng.random(300) < 0.5 + 0.5 * sure, 0.1, 0.9)
         n_decided += share > 0
         true_error = 0.5 - 0.25 * (threshold + 1.0) if threshold < 1 else 0.0  # the mean above the threshold
         broken += true_error > 0.1
@@ -95,14 +100,35 @@ def test_the_error_rate_of_decisions_is_kept_with_the_promised_certainty():
 
 def test_a_perfect_model_decides_everything_and_a_coin_nothing():
     sure = np.random.default_rng(0).random(200)
-    assert answer_threshold(sure, np.ones(200, bool), 0.05, 0.9) == (-np.inf, 1.0)
-    assert answer_threshold(sure, np.arange(200) % 2 == 0, 0.05, 0.9) == (np.inf, 0.0)
-    assert answer_threshold(np.zeros(0), np.zeros(0, bool), 0.05, 0.9) == (np.inf, 0.0)
+    assert threshold_of(sure, np.ones(200, bool), 0.05, 0.9) == (-np.inf, 1.0)
+    assert threshold_of(sure, np.arange(200) % 2 == 0, 0.05, 0.9) == (np.inf, 0.0)
+    assert threshold_of(np.zeros(0), np.zeros(0, bool), 0.05, 0.9) == (np.inf, 0.0)
 
 
 def test_equal_confidences_are_decided_together():
     sure, right = np.repeat([0.9, 0.6], 100), np.repeat([True, False], 100)
-    assert answer_threshold(sure, right, 0.1, 0.9) == (0.6, 0.5)
+    assert threshold_of(sure, right, 0.1, 0.9) == (0.6, 0.5)
+
+
+def test_the_error_rate_of_labels_that_go_together_is_kept():
+    rng, broken = np.random.default_rng(1), 0
+    for _ in range(400):  # all 20 labels of a document are right or wrong together
+        right = np.repeat(rng.random((100, 1)) < 0.88, 20, axis=1)
+        broken += answer_threshold(rng.random((100, 20)), right, np.ones(100), 0.1, 0.9)[1] > 0.9
+    assert broken <= 0.1 * 400 + 5 * np.sqrt(400 * 0.09)
+
+
+def test_sizes_of_answers_are_those_of_sums_over_documents():
+    rng, n, m = np.random.default_rng(2), 60, 4
+    wrong, weight = rng.random((n, m)) < 0.3, rng.random(n)
+    doc = np.repeat(np.arange(n), m)
+    order = rng.permutation(n * m)
+    p, size = error_rates(wrong.ravel()[order], doc[order], weight[doc[order]])
+    rate = np.average(wrong, weights=np.repeat(weight[:, None], m, axis=1))
+    variance = np.sum((weight * (wrong - rate).sum(axis=1)) ** 2) / (m * weight.sum()) ** 2
+    assert p[-1] == pytest.approx(rate) and size[-1] == pytest.approx(rate * (1 - rate) / variance)
+    p, size = error_rates(wrong[:, 0], np.arange(n), np.ones(n))
+    np.testing.assert_allclose(size, np.arange(1, n + 1))  # one answer each: a binomial sample
 
 
 # scores of sets
@@ -376,7 +402,7 @@ def test_old_documents_go():
 
 
 def test_files_keep_what_guarantees_rest_on(fitted, tmp_path):
-    X, y = classes_corpus(40, 12)
+    X, _ = classes_corpus(40, 12)
     save(fitted, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_set(X), fitted.predict_set(X))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from supertopic.estimators.validation import check_level
 from supertopic.inference.guarantees import class_response, error_threshold, predict_sets
+from supertopic.inference.predict import NewDocuments
 from supertopic.model.held_out import HeldOutPredictions, compare
 from supertopic.report.evaluate import known_responses
 from supertopic.warn import warn
@@ -48,13 +49,18 @@ def conformalize(self: Any, X: ArrayLike, y: ArrayLike, **beside: Any) -> Any:
     self
     """
     documents = self._new(X, **beside)
-    posterior, response = documents.posterior, documents.posterior.response.plain()
-    truth = response.truth(y, documents.counts.shape[0])
-    known = known_responses(truth)
-    truth = truth[known]
-    found = documents.part(known).summarise(lambda omegas, scales, docs: compare(response, truth[docs], omegas, scales))
-    self.posterior_ = replace(posterior, held_out_predictions=HeldOutPredictions(*found).last())
+    posterior = documents.posterior
+    found = compare_known(documents, posterior.response.truth(y, documents.counts.shape[0]))
+    self.posterior_ = replace(posterior, held_out_predictions=found.last())
     return self
+
+
+def compare_known(documents: NewDocuments, truth: np.ndarray) -> HeldOutPredictions:
+    """The predictions of documents beside their responses, of those whose response is known."""
+    response, known = documents.posterior.response.plain(), known_responses(truth)
+    own = truth[known]
+    found = documents.part(known).summarise(lambda omegas, scales, docs: compare(response, own[docs], omegas, scales))
+    return HeldOutPredictions(*found)
 
 
 def predict_set(self: Any, X: ArrayLike, level: float = 0.9, *, by_class: bool = False, **beside: Any) -> np.ndarray:
@@ -135,8 +141,8 @@ def decide(
         threshold, share = error_threshold(documents.posterior, float(max_error or 0.0), float(certainty))
         if not share:
             warn(
-                f"No threshold keeps an error rate of {max_error:g} with certainty {certainty:g}: everything is left to "
-                "people. Allow more errors, or give more labelled documents to conformalize()."
+                f"No threshold keeps an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
+                "to people. Allow more errors, or give more labelled documents to conformalize()."
             )
         ask = ~(sure > threshold)
     else:

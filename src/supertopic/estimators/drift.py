@@ -7,16 +7,22 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from supertopic.corpus.tokens import make_tokens
+from supertopic.estimators.decisions import compare_known
 from supertopic.estimators.placebo import take
 from supertopic.estimators.texts import TextReader, are_texts, read_texts, reader_of, unknown_shares
 from supertopic.inference.completion import describe_documents
-from supertopic.inference.predict import Settings, mean_topic_shares
+from supertopic.inference.predict import NewDocuments, Settings, mean_topic_shares
+from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.posterior import Posterior
 from supertopic.model.reference import Reference
-from supertopic.report.drift import SURPRISE, UNEXPLAINED, UNKNOWN, Drift, compare_documents, theme_words
+from supertopic.model.responses import Response
+from supertopic.model.responses.classes import ClassResponse
+from supertopic.model.responses.values import is_unknown, without_na
+from supertopic.report.drift import SURPRISE, UNEXPLAINED, UNKNOWN, Answers, Drift, compare_documents, theme_words
 from supertopic.report.topics import mean_counts, vocabulary_of
 
 MOST = 2000  # documents that are compared
+COVERED = 0.9  # the level of the intervals
 
 
 def drift(
@@ -32,7 +38,8 @@ def drift(
     X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
         New documents: texts, or word counts. Of counts nothing is known of words that the model does not have.
     y : array-like, optional
-        Their responses, as far as they are known: then losses are compared, too.
+        Their responses, as far as they are known: then predictions are compared with them, too. A class that the
+        model does not know is allowed.
     reference : texts or counts, optional
         Documents to compare with, if no documents were held out. The model should not have learned from them.
     **beside
@@ -43,9 +50,12 @@ def drift(
     Drift
         A dict of rows with value, usual (that of held-out documents), limit (which chance alone hardly exceeds) and p.
         The rows are the share of unknown words; the surprise of a word, -log p given half of its document; the share of
-        documents that no topic explains; the distance between the mean shares of topics (total variation); and the
-        loss of predictions. `alarms` names those beyond chance. If words have changed, `theme` lists words that stand
-        out in the new documents, and `documents` those that no topic explains.
+        documents that no topic explains; and the distance between the mean shares of topics (total variation). With
+        `y` also the loss of predictions; of classes and labels the largest difference between the predicted and the
+        observed share of one, against that of held-out documents; of numbers the share outside their 90 % intervals;
+        and the share of documents with a class that the model does not know. `alarms` names those beyond chance. If
+        words have changed, `theme` lists words that stand out in the new documents, and `documents` those that no topic
+        explains.
     """
     posterior, settings, reader = self._fitted(), self._settings(), reader_of(self)
     rows, some = evenly(X)
@@ -59,18 +69,52 @@ def drift(
             "drift compares with held-out documents, and this model has none: pass reference=, documents that it has "
             "not learned from."
         )
-    losses, known = np.full(len(rows), np.nan), posterior.held_out_predictions
+    answers = None
     if y is not None:
-        documents = self._new(some, **{name: None if own is None else take(own, rows) for name, own in beside.items()})
-        losses, _ = documents.losses(posterior.response.truth(take(y, rows), len(rows)))
+        own = {name: None if values is None else take(values, rows) for name, values in beside.items()}
+        answers = answers_of(self._new(some, **own), take(y, rows))
+    held_out = posterior.held_out_predictions
+    known = None if held_out is None else as_answers(posterior.response, held_out, np.zeros(0, bool))
     new = describe(posterior, some, counts, reader, settings)
-    figures, unexplained = compare_documents(new, usual, losses, np.zeros(0) if known is None else known.loss)
+    figures, unexplained = compare_documents(new, usual, answers, known)
     result = Drift(figures, len(rows))
     if not {UNKNOWN, SURPRISE, UNEXPLAINED} & set(result.alarms):
         return result
     odd = unexplained if UNEXPLAINED in result.alarms else np.arange(len(rows))
     labels = rows[unexplained].tolist() if not hasattr(X, "iloc") else list(X.index[rows[unexplained]])  # type: ignore
     return result.with_theme(theme(posterior, take(some, odd), counts[odd], reader), labels)
+
+
+def answers_of(documents: NewDocuments, y: Any) -> Answers | None:
+    """Predictions beside responses, if some are known."""
+    response, n_docs, new = documents.posterior.response, documents.counts.shape[0], np.zeros(0, bool)
+    if isinstance(response, ClassResponse) and response.has_sets and not response.multilabel:
+        y, new = without_new_classes(response, y)
+    truth = response.truth(y, n_docs)
+    if np.isnan(truth).any(axis=1).all():  # nothing else is known
+        return Answers(np.zeros(0), np.zeros((0, 0)), np.zeros(0), new) if new.any() else None
+    return as_answers(response, compare_known(documents, truth), new)
+
+
+def without_new_classes(response: ClassResponse, y: Any) -> tuple[Any, np.ndarray]:
+    """Classes, of which new ones are unknown, and which of those that were given are new."""
+    values = np.asarray(without_na(y))
+    if values.ndim != 1:
+        return y, np.zeros(0, bool)  # an error says so
+    known = ~is_unknown(values, response.missing_label)
+    new = ~np.isin(values[known], response.classes)
+    if not new.any():
+        return y, new
+    values = values.astype(object)
+    values[np.flatnonzero(known)[new]] = None
+    return values, new
+
+
+def as_answers(response: Response, found: HeldOutPredictions, new: np.ndarray) -> Answers:
+    """What is compared of predictions."""
+    excess = found.expected - found.truth if response.has_probabilities and found.truth.shape[1] else None
+    outside = (found.level > COVERED).mean(axis=1) if found.level.shape[1] else np.zeros(0)
+    return Answers(found.loss, np.zeros((0, 0)) if excess is None else excess, outside, new)
 
 
 def evenly(X: Any) -> tuple[np.ndarray, Any]:

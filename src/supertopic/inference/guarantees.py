@@ -25,7 +25,7 @@ def held_out_predictions(posterior: Posterior, what: str) -> HeldOutPredictions:
 def threshold_of(scores: np.ndarray, weight: np.ndarray, level: float) -> float:
     """The conformal threshold; an error if there are too few documents for this level."""
     found = conformal_threshold(scores, weight, level)
-    if math.isinf(found):
+    if found == math.inf:
         raise ValueError(
             f"level={level:g} needs {least_documents(level)} held-out documents, and there are "
             f"{weight.sum():.0f}. Lower the level. {MORE}"
@@ -64,10 +64,10 @@ def class_response(posterior: Posterior) -> ClassResponse:
 
 
 def error_threshold(posterior: Posterior, max_error: float, certainty: float) -> tuple[float, float]:
-    """Above which confidence answers are wrong at most so often, and the share of documents that is expected to get one."""
+    """Above which confidence answers are wrong at most so often, and the share that is expected to be above it."""
     response, known = class_response(posterior), held_out_predictions(posterior, "max_error")
     sure, right = response.confidence(known.expected), response.right(known.truth, known.expected)
-    return answer_threshold(sure.ravel(), right.ravel(), max_error, certainty)
+    return answer_threshold(sure, right, known.weight, max_error, certainty)
 
 
 def abstention_curve(response: Any, truth: np.ndarray, expected: np.ndarray) -> dict[str, np.ndarray] | None:

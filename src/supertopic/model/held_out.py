@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import betainc
 
 from supertopic.model.responses.averages import average
 from supertopic.model.responses.base import Response
@@ -74,28 +74,54 @@ def least_documents(level: float) -> int:
 
 
 def answer_threshold(
-    confidence: np.ndarray, right: np.ndarray, max_error: float, certainty: float
+    confidence: np.ndarray, right: np.ndarray, weight: np.ndarray, max_error: float, certainty: float
 ) -> tuple[float, float]:
-    """Above which confidence answers are wrong at most so often, and the share of held-out documents that get one.
+    """Above which confidence answers are wrong at most so often, and the share of held-out answers above it.
 
-    With probability `certainty` over the held-out documents the error rate of new answers is at most `max_error`. The
-    threshold is lowered as long as a binomial test says so, from several starts, among which the risk of the tests is
-    divided (Angelopoulos and others, "Learn then test", 2021). Where no threshold is safe it is infinite.
+    confidence and right are (n_docs, n_answers), weight is (n_docs,). With probability `certainty` over the held-out
+    documents the error rate of new answers is at most `max_error`. The threshold is lowered as long as a binomial test
+    says so, from several starts, among which the risk of the tests is divided (Angelopoulos and others, "Learn then
+    test", 2021). Where no threshold is safe it is infinite.
     """
-    order = np.argsort(-confidence, kind="stable")
-    sure, n = confidence[order], len(order)
-    wrong = np.concatenate([[0], np.cumsum(~right[order])])
-    # the documents above the m-th confidence are a sample of all documents above it; ties are above it together
-    ends = np.append(np.flatnonzero(sure[1:] < sure[:-1]) + 1, n)
-    safe = binom.cdf(wrong[ends], ends, max_error) <= (1.0 - certainty) / len(STARTS)
+    order = np.argsort(-confidence.ravel(), kind="stable")
+    sure, n = confidence.ravel()[order], len(order)
+    doc = order // max(confidence.shape[1], 1)
+    p, size = error_rates(~right.ravel()[order], doc, weight[doc])
+    # the answers above the m-th confidence are a sample of all answers above it; ties are above it together
+    ends = np.append(np.flatnonzero(sure[1:] < sure[:-1]) + 1, [n] if n else []).astype(int)
+    wrong, size = (p * size)[ends - 1], size[ends - 1]
+    safe = betainc(np.maximum(size - wrong, 1e-300), wrong + 1.0, 1.0 - max_error) <= (1.0 - certainty) / len(STARTS)
     best = 0
     for start in STARTS:
-        for end, good in zip(ends, safe, strict=True):
-            if end < start * n:
-                continue
-            if not good:
-                break
-            best = max(best, int(end))
+        first = int(np.searchsorted(ends, start * n))
+        broken = np.flatnonzero(~safe[first:])
+        last = first + int(broken[0]) if len(broken) else len(ends)
+        best = max(best, int(ends[last - 1])) if last > first else best
     if not best:
         return math.inf, 0.0
     return (float(sure[best]) if best < n else -math.inf), best / n
+
+
+def error_rates(wrong: np.ndarray, doc: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The error rate of the first answers, and how many independent answers these are worth, (n,) each.
+
+    Answers to one document, such as its labels, are not independent: the variance of the rate is that of sums over
+    documents, and the size is that of a binomial sample with this variance (Korn and Graubard, 1998). Without errors
+    the answers to a document count as one if they are equally many.
+    """
+    by = np.argsort(doc, kind="stable")  # answers to a document stand together
+    first = np.flatnonzero(np.diff(doc[by], prepend=-1))
+    start = np.repeat(first, np.diff(np.append(first, len(doc))))
+    before = np.cumsum(wrong[by]) - wrong[by]
+    n_before, wrong_before = np.empty((2, len(doc)))
+    n_before[by], wrong_before[by] = np.arange(len(doc)) - start, before - before[start]
+    square = weight**2
+    total = np.maximum(np.cumsum(weight), 1e-300)
+    p = np.cumsum(weight * wrong) / total
+    # sums over documents of the squared errors, of errors times answers, and of the squared answers
+    errors = np.cumsum(square * wrong * (2.0 * wrong_before + 1.0))
+    both = np.cumsum(square * (wrong_before + wrong * (n_before + 1.0)))
+    answers = np.cumsum(square * (2.0 * n_before + 1.0))
+    variance = np.maximum(errors - 2.0 * p * both + p * p * answers, 1e-300) / total**2
+    size = np.where((p > 0) & (p < 1), p * (1.0 - p) / variance, total**2 / np.maximum(answers, 1e-300))
+    return p, np.minimum(size, total**2 / np.maximum(np.cumsum(square), 1e-300))

@@ -1,22 +1,25 @@
 """Whether documents differ from those that a model was fitted to, by more than chance would make them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import binom, gamma, mannwhitneyu, norm
+from scipy.stats import binom, gamma, pearson3
 
 from supertopic.model.reference import Reference
 
 ALARM = 0.005  # the probability that documents which have not changed raise an alarm
 PERMUTATIONS, FEWEST = 500, 5  # documents of which nothing is said
 UNUSUAL = 0.99  # the quantile of the reference above which a document is not explained by topics
-LEAST_DOCUMENTS, LEAST_SHARE = 3, 2  # documents of a theme, and that have each of its words
+LEAST_DOCUMENTS, LEAST_SHARE = 3, 2  # unexplained documents or of a new class; documents with a word of a theme
 WORDS = 10
 UNKNOWN, SURPRISE, DISTANCE = "unknown words", "surprise of a word", "distance of topic shares"
 UNEXPLAINED, LOSS = "unexplained documents", "loss"
+CALIBRATION, OUTSIDE, NEW = "predicted less observed share", "outside 90 % intervals", "new classes"
+ORDER = UNKNOWN, SURPRISE, UNEXPLAINED, DISTANCE, LOSS, CALIBRATION, OUTSIDE, NEW
 
 
 class Row(NamedTuple):
@@ -52,12 +55,13 @@ class Drift(dict[str, Row]):
         """One line about the documents."""
         if not self.alarms:
             return f"No drift found in {self.n_docs:,} documents."
-        parts = [f"{name} {self[name].value:.3g} (usually {self[name].usual:.3g})" for name in self.alarms]
+        rows = [(name, self[name]) for name in self.alarms]
+        parts = [f"{name} {row.value:.3g} (usually {row.usual:.3g}, limit {row.limit:.3g})" for name, row in rows]
         theme = f". Words that stand out: {', '.join(self.theme)}" if self.theme else ""
         return f"Drift in {self.n_docs:,} documents: {'; '.join(parts)}{theme}."
 
     def rows(self) -> list[list[str]]:
-        marks = {name: "*" for name in self.alarms}
+        marks = dict.fromkeys(self.alarms, "*")
         cells = [[name, *(f"{value:.3g}" for value in row), marks.get(name, "")] for name, row in self.items()]
         return [["", *Row._fields, ""], *cells]
 
@@ -72,66 +76,116 @@ class Drift(dict[str, Row]):
         return f"<table>{body}</table><p>{escape(self.sentence())}</p>"
 
 
+class Answers(NamedTuple):
+    """How well documents with known responses are predicted."""
+
+    loss: np.ndarray  # (n,)
+    excess: np.ndarray  # (n, n_classes): predicted probabilities less 1 for what is true; else without columns
+    outside: np.ndarray  # (n,): the share of a document's numbers outside their 90 % intervals; empty if not numbers
+    new: np.ndarray  # whether each document has a class that the model does not know; empty if there are no classes
+
+
 def compare_documents(
-    new: Reference, usual: Reference, losses: np.ndarray, usual_losses: np.ndarray
+    new: Reference, usual: Reference, answers: Answers | None = None, usual_answers: Answers | None = None
 ) -> tuple[dict[str, Row], np.ndarray]:
     """The figures of new documents, and which of these no topic explains, the least explained first.
 
-    `new` has NaN where nothing is known of a document; losses (n_docs,) are NaN where the response is unknown.
+    `new` has NaN where nothing is known of a document.
     """
-    rows: dict[str, Row] = {}
-    pairs = {UNKNOWN: (new.unknown, usual.unknown), SURPRISE: (new.surprise, usual.surprise)}
-    n_rows = 5
-    for name, (values, reference) in (pairs | {LOSS: (losses, usual_losses)}).items():
-        values = values[~np.isnan(values)]
-        if min(len(values), len(reference)) >= FEWEST:
-            rows[name] = compare_means(values, reference, ALARM / n_rows)
+    checks: dict[str, Callable[[float], Row]] = {}
+    means = {UNKNOWN: (new.unknown, usual.unknown), SURPRISE: (new.surprise, usual.surprise)}
+    distances = {DISTANCE: (new.shares, usual.shares, total_variation)}
+    if answers is not None and usual_answers is not None:
+        means |= {LOSS: (answers.loss, usual_answers.loss), OUTSIDE: (answers.outside, usual_answers.outside)}
+        distances[CALIBRATION] = answers.excess, usual_answers.excess, largest
+        if len(answers.new) and len(usual_answers.loss):
+            checks[NEW] = partial(compare_shares_of_new, answers.new, len(usual_answers.loss))
+    for name, (values, reference) in means.items():
+        known = values[~np.isnan(values)]
+        if min(len(known), len(reference)) >= FEWEST:
+            checks[name] = partial(compare_means, known, reference)
+    for name, (rows, others, measure) in distances.items():
+        if min(len(rows), len(others)) >= FEWEST and rows.shape[1]:
+            checks[name] = partial(compare_rows, rows, others, measure)
     unexplained = np.zeros(0, int)
-    if SURPRISE in rows:
-        unexplained, rows[UNEXPLAINED] = find_unexplained(new.surprise, usual.surprise, ALARM / n_rows)
-    if min(len(new.shares), len(usual.shares)) >= FEWEST:
-        rows[DISTANCE] = compare_shares(new.shares, usual.shares, ALARM / n_rows)
-    order = (UNKNOWN, SURPRISE, UNEXPLAINED, DISTANCE, LOSS)
-    return {name: rows[name] for name in order if name in rows}, unexplained
+    if SURPRISE in checks:
+        unexplained, bound = find_unexplained(new.surprise, usual.surprise)
+        n_known = int((~np.isnan(new.surprise)).sum())
+        checks[UNEXPLAINED] = partial(compare_unexplained, len(unexplained), n_known, usual.surprise > bound)
+    return {name: checks[name](ALARM / len(checks)) for name in ORDER if name in checks}, unexplained
 
 
 def compare_means(values: np.ndarray, reference: np.ndarray, risk: float) -> Row:
-    """The means of two samples; p is that of Mann and Whitney's test, which a few odd documents do not decide."""
-    both = np.concatenate([values, reference])
-    p = 1.0 if np.ptp(both) == 0 else float(mannwhitneyu(values, reference, alternative="greater").pvalue)
-    se = both.std() * np.sqrt(1.0 / len(values) + 1.0 / len(reference))
-    usual = float(reference.mean())
-    return Row(float(values.mean()), usual, usual + float(norm.isf(risk)) * float(se), p)
+    """The means of two samples.
+
+    Chance deals all documents to the two samples at random: the mean of one of them then has a mean, a variance and a
+    skewness that are known, and the distribution of type III of Pearson with these.
+    """
+    both = np.concatenate([values, reference]).astype(float)
+    n, m, total = len(values), len(reference), len(both)
+    value, usual, sd = float(values.mean()), float(reference.mean()), float(both.std())
+    if not sd > 1e-12 * max(1.0, abs(usual)):
+        return Row(value, usual, usual, 1.0)
+    skew = float((((both - both.mean()) / sd) ** 3).mean())
+    skew *= (total - 2 * n) * np.sqrt(total - 1.0) / ((total - 2) * np.sqrt(n * m))
+    law = pearson3(skew, both.mean(), sd * np.sqrt(m / (n * (total - 1.0))))
+    return Row(value, usual, float(law.isf(risk)), float(law.sf(value)))
 
 
-def find_unexplained(values: np.ndarray, reference: np.ndarray, risk: float) -> tuple[np.ndarray, Row]:
-    """Documents whose words are more surprising than those of nearly all held-out documents."""
-    bound = np.quantile(reference, UNUSUAL)
-    usual = (np.count_nonzero(reference > bound) + 1.0) / (len(reference) + 1.0)
-    known = ~np.isnan(values)
-    n, found = int(known.sum()), np.flatnonzero(known & (np.nan_to_num(values) > bound))
-    p = float(binom.sf(len(found) - 1, n, usual)) if len(found) >= LEAST_DOCUMENTS else 1.0
-    limit = float(binom.isf(risk, n, usual)) / n
-    return found[np.argsort(-values[found], kind="stable")], Row(len(found) / n, usual, limit, p)
+def find_unexplained(values: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, float]:
+    """Documents whose words are more surprising than those of nearly all held-out documents, and the bound."""
+    bound = float(np.quantile(reference, UNUSUAL))
+    found = np.flatnonzero(np.nan_to_num(values, nan=-np.inf) > bound)
+    return found[np.argsort(-values[found], kind="stable")], bound
 
 
-def compare_shares(shares: np.ndarray, reference: np.ndarray, risk: float) -> Row:
-    """The total variation between the mean shares of topics, against that of documents dealt at random."""
-    both = np.concatenate([reference, shares]).astype(float)
-    n, rng = len(shares), np.random.default_rng(0)
+def compare_unexplained(n_found: int, n_docs: int, unusual: np.ndarray, risk: float) -> Row:
+    """The share of documents that no topic explains; `unusual` says which held-out documents are such."""
+    usual = (np.count_nonzero(unusual) + 1.0) / (len(unusual) + 1.0)
+    return compare_counts(n_found, n_docs, usual, risk)
+
+
+def compare_shares_of_new(new: np.ndarray, n_usual: int, risk: float) -> Row:
+    """The share of documents with a new class, of which none was held out."""
+    return compare_counts(int(new.sum()), len(new), 1.0 / (n_usual + 1.0), risk)
+
+
+def compare_counts(n_found: int, n_docs: int, usual: float, risk: float) -> Row:
+    """A share of documents against the usual one."""
+    p = float(binom.sf(n_found - 1, n_docs, usual)) if n_found >= LEAST_DOCUMENTS else 1.0
+    limit = max(float(binom.isf(risk, n_docs, usual)), LEAST_DOCUMENTS - 1.0) / n_docs
+    return Row(n_found / n_docs, usual, limit, p)
+
+
+def total_variation(difference: np.ndarray) -> float:
+    """Of mean shares of topics."""
+    return 0.5 * float(np.abs(difference).sum())
+
+
+def largest(difference: np.ndarray) -> float:
+    """Of the differences of predicted and observed shares of classes."""
+    return float(np.abs(difference).max())
+
+
+def compare_rows(
+    rows: np.ndarray, reference: np.ndarray, measure: Callable[[np.ndarray], float], risk: float
+) -> Row:  # fmt: skip
+    """A measure of the difference between the means of rows, against that of documents dealt at random."""
+    both = np.concatenate([reference, rows]).astype(float)
+    n, rng = len(rows), np.random.default_rng(0)
     whole = both.sum(axis=0)
 
-    def distance(own: np.ndarray) -> float:
-        return 0.5 * float(np.abs(own / n - (whole - own) / (len(both) - n)).sum())
+    def difference(own: np.ndarray) -> float:
+        return measure(own / n - (whole - own) / (len(both) - n))
 
-    found = distance(shares.sum(axis=0, dtype=float))
+    found = difference(rows.sum(axis=0, dtype=float))
     by_chance = np.array([
-        distance(both[rng.choice(len(both), n, replace=False)].sum(axis=0)) for _ in range(PERMUTATIONS)
+        difference(both[rng.choice(len(both), n, replace=False)].sum(axis=0)) for _ in range(PERMUTATIONS)
     ])  # fmt: skip
-    mean, variance = float(by_chance.mean()), max(float(by_chance.var()), 1e-30)
-    law = gamma(mean**2 / variance, scale=variance / mean) if mean > 0 else None  # for the tail beyond permutations
-    if law is None:
+    mean, variance = float(by_chance.mean()), float(by_chance.var())
+    if not variance > 1e-24:
         return Row(found, mean, mean, 1.0)
+    law = gamma(mean**2 / variance, scale=variance / mean)  # for the tail beyond permutations
     return Row(found, mean, float(law.isf(risk)), float(law.sf(found)))
 
 
@@ -155,7 +209,7 @@ def theme_words(
     total = max(float(column.sum() + sum(times.values())), 1.0)
     least = 0.5 / total  # the share of a word that was never seen
     scores = {word: n * np.log(n / total / least) for word, n in times.items() if n_docs[word] >= LEAST_SHARE}
-    for i in np.flatnonzero(has >= LEAST_SHARE):
+    for i in np.flatnonzero(has >= LEAST_SHARE).tolist():
         scores[str(names[i])] = column[i] * np.log(column[i] / total / max(usual[i], least))
     best = sorted(scores, key=lambda word: (-scores[word], word))
     return [word for word in best[:WORDS] if scores[word] > 0]

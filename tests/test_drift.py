@@ -1,0 +1,197 @@
+"""Drift: a change is noticed, and chance alone hardly ever raises an alarm."""
+
+import numpy as np
+import pytest
+
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+    load,
+    save,
+)
+from supertopic.model.reference import Reference
+from supertopic.report import drift as d
+from supertopic.report.drift import Answers, Drift, Row, compare_documents, compare_means, compare_rows
+
+QUICK = {"n_topics": 3, "n_chains": 1, "burn_in": 8, "n_draws": 4, "predict_sweeps": 10, "words": False}
+SUBJECTS = {
+    "sport": ["goal", "match", "team", "win", "league", "player", "coach", "season", "score", "cup"],
+    "politics": ["vote", "law", "senate", "party", "election", "minister", "tax", "reform", "bill", "council"],
+    "food": ["bread", "butter", "oven", "recipe", "flour", "sugar", "dinner", "salt", "soup", "spoon"],
+}
+
+
+def make_texts(n, seed, subjects=("sport", "politics")):
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(subjects, n)
+    return [" ".join(rng.choice(SUBJECTS[label], 14)) for label in labels], labels
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SLDAClassifier(**QUICK, random_state=0).fit(*make_texts(400, 0))
+
+
+def some_reference(rng, n):
+    return Reference(rng.lognormal(0, 0.5, n), rng.dirichlet(np.full(6, 0.3), n), rng.beta(0.5, 5, n))
+
+
+def some_answers(rng, n):
+    p = rng.dirichlet(np.ones(3), n)
+    truth = np.eye(3)[[rng.choice(3, p=row) for row in p]]
+    return Answers(rng.lognormal(-1, 1, n), p - truth, np.zeros(0), np.zeros(n, bool))
+
+
+# figures
+
+
+def test_alarms_by_chance_are_as_rare_as_promised(monkeypatch):
+    monkeypatch.setattr(d, "PERMUTATIONS", 50)  # the tail is a gamma distribution's anyhow
+    rng, alarms, streams = np.random.default_rng(0), 0, 200
+    for _ in range(streams):
+        usual, known = some_reference(rng, 300), some_answers(rng, 300)
+        n = int(rng.integers(8, 60))
+        figures, _ = compare_documents(some_reference(rng, n), usual, some_answers(rng, n), known)
+        assert len(figures) == 7
+        alarms += bool(Drift(figures, n).alarms)
+    assert alarms <= 5
+
+
+@pytest.mark.parametrize("part", ["unknown", "surprise", "shares", "loss", "excess"])
+def test_each_figure_notices_its_change(part):
+    rng = np.random.default_rng(1)
+    usual, known, new, answers = (f(rng, n) for n in (300, 60) for f in (some_reference, some_answers))
+    names = {
+        "unknown": d.UNKNOWN, "surprise": d.SURPRISE, "shares": d.DISTANCE, "loss": d.LOSS, "excess": d.CALIBRATION,
+    }  # fmt: skip
+    if part == "shares":
+        new = new._replace(shares=0.4 * np.eye(6)[0] + 0.6 * new.shares)
+    elif part == "excess":  # class 0 is predicted too often
+        answers = answers._replace(excess=answers.excess + np.array([0.3, -0.15, -0.15]))
+    elif part == "loss":
+        answers = answers._replace(loss=3 * answers.loss)
+    else:
+        new = new._replace(**{part: 4 * getattr(new, part)})
+    found = Drift(compare_documents(new, usual, answers, known)[0], 60)
+    assert names[part] in found.alarms and set(found.alarms) <= {names[part], d.UNEXPLAINED}
+    assert found[names[part]].value > found[names[part]].limit > found[names[part]].usual
+
+
+def test_the_limit_is_where_p_is_the_risk():
+    rng = np.random.default_rng(2)
+    reference = rng.lognormal(0, 1, 200)
+    for shift in (0.0, 0.5, 1.0, 3.0):
+        row = compare_means(rng.lognormal(0, 1, 30) + shift, reference, 0.01)
+        assert (row.p < 0.01) == (row.value > row.limit)
+        rows = compare_rows(np.c_[rng.random(30) + shift], np.c_[rng.random(200)], d.largest, 0.01)
+        assert (rows.p < 0.01) == (rows.value > rows.limit)
+
+
+def test_p_is_that_of_a_permutation_test():
+    rng = np.random.default_rng(3)
+    reference, values = rng.gamma(3, 1, 60), rng.gamma(4, 1, 15)
+    both = np.concatenate([values, reference])
+    dealt = np.array([rng.permutation(both)[:15].mean() for _ in range(20_000)])
+    assert compare_means(values, reference, 0.01).p == pytest.approx((dealt >= values.mean()).mean(), abs=0.005)
+    assert 0.005 < (dealt >= values.mean()).mean() < 0.1
+
+
+def test_constant_figures_raise_no_alarm():
+    assert compare_means(np.zeros(9), np.zeros(50), 0.01) == Row(0.0, 0.0, 0.0, 1.0)
+    assert compare_rows(np.ones((9, 2)), np.ones((50, 2)), d.total_variation, 0.01).p == 1.0
+
+
+# documents
+
+
+def test_a_new_theme_is_noticed_and_named(fitted):
+    texts, _ = make_texts(40, 1)
+    assert not fitted.drift(texts).alarms
+    changed = fitted.drift(texts[:20] + make_texts(20, 2, ["food"])[0])
+    assert d.UNKNOWN in changed.alarms and len(set(changed.theme) & set(SUBJECTS["food"])) >= 8
+    sentence = changed.sentence()
+    assert "usually" in sentence and "limit" in sentence and changed.theme[0] in sentence
+    assert "*" in repr(changed) and "<table>" in changed._repr_html_()
+
+
+def test_known_words_in_other_documents_are_noticed(fitted):
+    found = fitted.drift(make_texts(40, 3, ["sport"])[0])
+    assert found.alarms == [d.DISTANCE] and not found.theme
+
+
+def test_changed_responses_are_noticed(fitted):
+    texts, y = make_texts(60, 4)
+    assert not fitted.drift(texts, y).alarms
+    other = np.where(y == "sport", "politics", "sport")
+    assert d.LOSS in fitted.drift(texts, other).alarms
+    found = fitted.drift(texts, np.full(60, "sport"))
+    assert d.CALIBRATION in found.alarms and found[d.CALIBRATION].value > 0.2
+
+
+def test_new_classes_are_noticed(fitted):
+    texts, y = make_texts(60, 5)
+    y = y.astype(object)
+    y[:5], y[5:10] = "food", None
+    found = fitted.drift(texts, y)
+    assert found[d.NEW].value == pytest.approx(5 / 55) and d.NEW in found.alarms
+    assert d.NEW not in fitted.drift(texts, y[10:].tolist() + [None] * 10).alarms
+
+
+def test_labels_of_rows_are_those_of_the_index(fitted):
+    pandas = pytest.importorskip("pandas")
+    texts = pandas.Series(make_texts(30, 6)[0] + ["goal vote " * 20] * 4, index=[f"n{i}" for i in range(34)])
+    found = fitted.drift(texts)
+    assert all(str(label).startswith("n") for label in found.documents)
+
+
+def test_files_batches_and_counts_keep_the_reference(fitted, tmp_path):
+    texts, _ = make_texts(40, 7)
+    save(fitted, tmp_path / "m")
+    assert dict(load(tmp_path / "m").drift(texts)) == dict(fitted.drift(texts))
+    X = np.random.default_rng(0).poisson(1.0, (300, 12))
+    model = SLDAClassifier(**QUICK, random_state=0).fit(X[:200], X[:200, 0] > 0)
+    n = len(model.posterior_.reference.surprise)
+    model.partial_fit(X[200:], X[200:, 0] > 0)
+    assert len(model.posterior_.reference.surprise) > n
+    found = model.drift(X[:50])
+    assert d.UNKNOWN not in found and d.DISTANCE in found  # nothing is known of other words
+
+
+def test_few_and_no_documents_say_little(fitted):
+    assert not fitted.drift([""]).alarms and not fitted.drift(["goal"]).alarms
+    assert dict(fitted.drift(["", ""])) == {}
+
+
+def test_without_held_out_documents_a_reference_is_needed():
+    texts, _ = make_texts(200, 8)
+    model = LDA(3, n_chains=1, burn_in=8, n_draws=4, random_state=0).fit(texts)
+    with pytest.raises(ValueError, match="pass reference="):
+        model.drift(texts)
+    found = model.drift(make_texts(40, 9, ["food"])[0], reference=make_texts(100, 10)[0])
+    assert d.UNKNOWN in found.alarms
+
+
+@pytest.mark.parametrize("kind", ["hinge", "labels", "ordinal", "rating", "count", "raters", "time"])
+def test_every_response_can_be_compared(kind):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (330, 12))
+    number = X[:, :4].sum(axis=1).astype(float)
+    make, y = {
+        "hinge": (MedLDAClassifier, number > 4), "labels": (SLDAClassifier, np.c_[number > 4, X[:, 5] > 0] * 1),
+        "ordinal": (SLDAOrdinalClassifier, np.minimum(number // 3, 2)), "rating": (SLDARegressor, number),
+        "count": (SLDACountRegressor, number), "raters": (SLDACrowdClassifier, np.c_[number > 4, number > 3] * 1.0),
+        "time": (SLDASurvivalRegressor, number + rng.random(330)),
+    }[kind]  # fmt: skip
+    model = make(**QUICK, random_state=0).fit(X[:250], y[:250])
+    found = model.drift(X[250:], y[250:])
+    assert d.LOSS in found
+    assert (d.CALIBRATION in found) == (kind in ("labels", "ordinal"))
+    assert (d.OUTSIDE in found) == (kind in ("rating", "count"))
+    if kind == "rating":
+        assert {d.OUTSIDE, d.LOSS} <= set(model.drift(X[250:], 60 - 3 * y[250:]).alarms)
