@@ -7,7 +7,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.command.cells import as_number
 from supertopic.command.steps import Table, load, read_numbers
-from supertopic.corpus.frames import NUMBER
 from supertopic.corpus.tables import read_plain
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.supervised import Supervised
@@ -99,11 +98,7 @@ def read_beside(
 def covariate_kinds(model: TopicModel) -> dict[str, str]:
     """The columns that a fitted model reads beside the texts, and the kind of each."""
     term = model.posterior_.covariates
-    if term is None:
-        return {}
-    if term.columns.design is None:
-        return {str(name): NUMBER for name in term.columns.names}
-    return {column.name: column.kind for column in term.columns.design.columns}
+    return {} if term is None else term.columns.kinds
 
 
 def with_names(kinds: dict[str, str], given: list[str]) -> dict[str, str]:

@@ -7,13 +7,11 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
-from sklearn.pipeline import Pipeline
 
 import supertopic
 from supertopic.command.cells import as_numbers
@@ -21,6 +19,7 @@ from supertopic.command.console import PlainConsole
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.tables import column, read_table
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.files import load_for_texts
 
 out, err = PlainConsole(), PlainConsole(stderr=True)
 
@@ -129,19 +128,10 @@ def save_somewhere(model: TopicModel, path: Path) -> None:
 
 
 def load(path: Path) -> TopicModel:
-    """The model of a file, which takes texts; that of a pipeline takes the vectorizer of it."""
+    """The model of a file, which takes texts."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no model {path}.")
-    found = supertopic.load(path)
-    if isinstance(found, Pipeline):
-        vectorizer, model = found[0], found[-1]
-        model.vectorizer_ = vectorizer
-        if model.posterior_.vocabulary is None:
-            model.posterior_ = replace(model.posterior_, vocabulary=vectorizer.get_feature_names_out())
-        return model
-    if not hasattr(found, "vectorizer_"):
-        raise ValueError(f"{path} holds a model that was fitted to counts; the command needs its vectorizer, too.")
-    return found
+    return load_for_texts(path)
 
 
 def write_page(model: Any, texts: np.ndarray, y: Any, path: Path, beside: dict[str, Any], **facts: Any) -> None:

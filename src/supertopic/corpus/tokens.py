@@ -73,6 +73,8 @@ def count_matrix(tokens: Tokens, n_words: int) -> sp.csr_array:
 def cut(doc_start: np.ndarray, n_shards: int) -> list[slice]:
     """Slices of consecutive documents with about equally many tokens each, none empty."""
     n_docs = len(doc_start) - 1
+    if n_shards == 1 and n_docs:
+        return [slice(0, n_docs)]
     goals = np.arange(1, n_shards) * (doc_start[-1] / n_shards)
     edges = np.searchsorted(doc_start, goals)
     edges = np.unique(np.concatenate([[0], edges.clip(1, n_docs), [n_docs]]))

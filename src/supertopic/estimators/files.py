@@ -1,6 +1,7 @@
 """Model files: `save` and `load` of estimators and of pipelines with a CountVectorizer."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from sklearn.feature_extraction.text import CountVectorizer
@@ -77,12 +78,20 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
     write_file(path, header, packed)
 
 
-def load(path: str | os.PathLike[str]) -> TopicModel | Pipeline:
+def load(path: str | os.PathLike[str], *, mmap: bool = False) -> TopicModel | Pipeline:
     """Read what `save` wrote; predictions are the same, bit for bit. A file that is not whole and sound is refused.
 
     Files of versions 0.1 and 0.2 are read, too.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    mmap : bool, default=False
+        Leave the arrays in the file, which is mapped into memory: the processes that load it share one copy. `save`
+        replaces a file and does not change it; nothing else may change it while it is mapped.
     """
-    header, tensors = read_file(path, "supertopic model")
+    header, tensors = read_file(path, "supertopic model", mmap)
     if header.get("format") not in (FORMAT, OLD_FORMAT):
         raise ValueError(
             f"{path} has format {header.get('format')!r}, written by supertopic {header.get('library')}; "
@@ -96,6 +105,20 @@ def load(path: str | os.PathLike[str]) -> TopicModel | Pipeline:
         return model if header["steps"] is None else _pipeline(model, header, tensors)
     except Exception as error:
         raise ValueError(f"{path} is not a sound supertopic model: {error or repr(error)}") from error
+
+
+def load_for_texts(path: str | os.PathLike[str], mmap: bool = False) -> TopicModel:
+    """The model of a file, which takes texts; that of a pipeline takes the vectorizer of it."""
+    found = load(path, mmap=mmap)
+    if isinstance(found, Pipeline):
+        vectorizer, model = found[0], found[-1]
+        model.vectorizer_ = vectorizer
+        if model.posterior_.vocabulary is None:
+            model.posterior_ = replace(model.posterior_, vocabulary=vectorizer.get_feature_names_out())
+        return model
+    if not hasattr(found, "vectorizer_"):
+        raise ValueError(f"{path} holds a model that was fitted to counts; its vectorizer is needed to read texts.")
+    return found
 
 
 def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:

@@ -7,6 +7,7 @@ term contributes.
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -33,11 +34,14 @@ def times(x: Matrix, weights: np.ndarray, squared: bool = False) -> np.ndarray:
     return out
 
 
+@lru_cache(maxsize=16)
 def spread_normals(n: int, n_columns: int) -> np.ndarray:
-    """n standard normal numbers for each column that are spread evenly, (n, n_columns)."""
+    """n standard normal numbers for each column that are spread evenly, (n, n_columns); kept, and not to be written to."""
     place = (np.arange(1, n + 1)[:, None] * GOLDEN**2 + np.arange(n_columns) * GOLDEN) % 1.0
     found = ndtri((np.argsort(np.argsort(place, axis=0), axis=0) + 0.5) / n)
-    return found / np.maximum(found.std(axis=0), 1e-12)
+    found /= np.maximum(found.std(axis=0), 1e-12)
+    found.flags.writeable = False
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +129,13 @@ class Dictionary(NamedTuple):
 
     def rows(self, counts: sp.csr_array) -> sp.csr_array:
         """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
-        x = counts if len(self.word) == counts.shape[1] else counts[:, self.word]
-        weight = (1.0 + np.log(x.data)) * self.idf[x.indices]
-        x = sp.csr_array((weight, x.indices, x.indptr), shape=x.shape)
+        place, data, ends = counts.indices, counts.data, counts.indptr
+        if len(self.word) < counts.shape[1]:  # searched for: the columns of a matrix are as many as the vocabulary
+            place = np.searchsorted(self.word, place).clip(max=max(len(self.word) - 1, 0)).astype(place.dtype)
+            known = self.word[place] == counts.indices if len(self.word) else np.zeros(len(place), bool)
+            place, data = place[known], data[known]
+            ends = np.concatenate([[0], np.cumsum(known)])[ends].astype(ends.dtype)
+        x = sp.csr_array(((1.0 + np.log(data)) * self.idf[place], place, ends), shape=(len(ends) - 1, len(self.word)))
         length = np.sqrt(np.maximum(x.multiply(x).sum(axis=1), 1e-300))  # 0 where a document has none of the words
         x.data /= np.repeat(length, np.diff(x.indptr))
         return x

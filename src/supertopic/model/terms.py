@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import scipy.sparse as sp
 
+from supertopic.corpus.frames import NUMBER
 from supertopic.corpus.source import Target
 from supertopic.kernels.moments import omegas
 from supertopic.model.design import Design
@@ -209,6 +210,13 @@ class CovariateColumns:
     def width(self) -> int:
         """The number of covariates and groups, P + G."""
         return len(self.names) + len(self.groups)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The columns that a fitted model reads beside the texts, and the kind of each."""
+        if self.design is None:
+            return {str(name): NUMBER for name in self.names}
+        return {column.name: column.kind for column in self.design.columns}
 
     def standard(self, values: np.ndarray) -> np.ndarray:
         return (values - self.mean) / self.scale

@@ -57,7 +57,7 @@ class Pool:
 
 def each(function: Callable[[int], T], n: int, n_threads: int, stop: threading.Event) -> list[T]:
     """function(0), function(1), ... on some threads, the results in order. If one fails, `stop` is set."""
-    if n_threads == 1:
+    if min(n_threads, n) <= 1:
         return [function(index) for index in range(n)]
     with ThreadPoolExecutor(n_threads) as pool:
         futures = [pool.submit(function, index) for index in range(n)]

@@ -6,15 +6,13 @@ small and flat, and no array is larger than the file itself.
 
 import hashlib
 import json
+import math
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as from_bytes
-from safetensors.numpy import save as to_bytes
 
 from supertopic.corpus.json_text import measure_json
 from supertopic.corpus.writing import whole_file
@@ -22,11 +20,17 @@ from supertopic.corpus.writing import whole_file
 NO_SUM = b"0" * 64  # stands where the sum will be, while it is made
 SUM = re.compile(rb'"sha256":"([0-9a-f]{64})"')  # elsewhere in the header such quotes are escaped
 MAX_HEADER = 2**24  # bytes
+TYPES = {  # of arrays, as safetensors calls them
+    "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
+    "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
+}  # fmt: skip
 MOST_DEPTH, MOST_VALUES = 64, 2**20  # of a header
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:
     """Write a file, all or nothing."""
+    from safetensors.numpy import save as to_bytes  # files are read without it
+
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     data = to_bytes(arrays, metadata={"supertopic": json.dumps(header), "sha256": NO_SUM.decode()})
     length = int.from_bytes(data[:8], "little")
@@ -44,27 +48,48 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], tensors: di
             file.write(piece)
 
 
-def read_file(path: str | os.PathLike[str], what: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays of a file; a ValueError says why it is not a `what`."""
-    data = read_bytes(Path(path), what)
-    length = int.from_bytes(data[:8], "little")
-    found = list(SUM.finditer(data, 8, 8 + length))
+def read_file(
+    path: str | os.PathLike[str], what: str, mmap: bool = False
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file; a ValueError says why it is not a `what`.
+
+    With `mmap` the arrays are views of the file, which nobody can write to.
+    """
+    data = read_bytes(Path(path), what, mmap)
+    size, length = len(data), int.from_bytes(data[:8].tobytes(), "little")
+    start = data[: 8 + length].tobytes()
+    found = list(SUM.finditer(start, 8))
     if len(found) != 1:
-        raise ValueError(f"{path} is not a {what} of this version: it has no SHA-256 of its own{_writer(data)}.")
-    stored, place = found[0].group(1), slice(found[0].start(1), found[0].end(1))
-    data[place] = NO_SUM
-    if hashlib.sha256(data).hexdigest().encode() != stored:
+        raise ValueError(f"{path} is not a {what} of this version: it has no SHA-256 of its own{_writer(start)}.")
+    digest = hashlib.sha256(start[: found[0].start(1)] + NO_SUM + start[found[0].end(1) :])
+    digest.update(data[8 + length :])
+    if digest.hexdigest().encode() != found[0].group(1):
         raise ValueError(f"{path} is damaged: its bytes are not those that were written (SHA-256 differs).")
     try:
-        header = parse(parse(data[8 : 8 + length])["__metadata__"]["supertopic"].encode())
-        tensors = from_bytes(bytes(data))
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        places = parse(start[8:])
+        header = parse(places.pop("__metadata__")["supertopic"].encode())
+        ends = sorted(place["data_offsets"] for place in places.values())
+        if [first for first, _ in ends] + [size - 8 - length] != [0] + [last for _, last in ends]:
+            raise ValueError("its arrays overlap, or do not fill the file")
+        tensors = {str(name): view(data[8 + length :], place) for name, place in places.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not a {what}: {error!r}.") from error
     return header, tensors
 
 
-def read_bytes(path: Path, what: str) -> bytearray:
-    """The bytes of a file, if it is one and its header is not larger than it may be."""
+def view(data: np.ndarray, place: dict[str, Any]) -> np.ndarray:
+    """The array at a place of the file, as its header describes it."""
+    kind, shape, (first, last) = np.dtype(TYPES[place["dtype"]]), place["shape"], place["data_offsets"]
+    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in (*shape, first, last)):
+        raise ValueError("the place of an array has numbers that cannot be right")
+    if last > len(data) or last - first != math.prod(shape) * kind.itemsize:
+        raise ValueError("an array is not as large as its place in the file")
+    found = data[first:last].view(kind).reshape(shape)
+    return found if found.flags.aligned else found.copy()  # as nobody writes it
+
+
+def read_bytes(path: Path, what: str, mmap: bool) -> np.ndarray:
+    """The bytes of a file, or a view of them, if it is one and its header is not larger than it may be."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a {what}: it is a folder, a device or a pipe.")
     with open(path, "rb") as file:
@@ -76,7 +101,9 @@ def read_bytes(path: Path, what: str) -> bytearray:
             raise ValueError(f"{path} {'was cut off' if b'{' in start[8:] else f'is not a {what}'}.")
         if length > MAX_HEADER:
             raise ValueError(f"{path} is not a {what}: its header has {length:,} bytes, more than {MAX_HEADER:,}.")
-        return bytearray(start + file.read())
+        if mmap:
+            return np.memmap(file, np.uint8, "r").view(np.ndarray)
+        return np.frombuffer(bytearray(start + file.read()), np.uint8)
 
 
 def parse(data: bytes | bytearray) -> dict[str, Any]:
@@ -90,10 +117,10 @@ def parse(data: bytes | bytearray) -> dict[str, Any]:
     return found
 
 
-def _writer(data: bytearray) -> str:
+def _writer(data: bytes) -> str:
     """Who wrote a file of an older format, if it says so."""
     try:
-        metadata = parse(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+        metadata = parse(data[8:])["__metadata__"]
         return f" (written by supertopic {str(parse(metadata['supertopic'].encode())['library'])[:40]})"
     except (ValueError, KeyError, TypeError, AttributeError):
         return ""

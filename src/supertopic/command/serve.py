@@ -1,0 +1,38 @@
+"""The command `serve`: a model that answers over HTTP."""
+
+from importlib.util import find_spec
+
+from rich.markup import escape
+
+from supertopic.command import options as opt
+from supertopic.command.steps import note
+from supertopic.serve.limits import Limits
+from supertopic.serve.server import Settings, read_token
+from supertopic.serve.server import serve as start_server
+
+NEEDED = ("starlette", "uvicorn")
+USUAL = Limits()
+
+
+def serve(
+    model: opt.Model, host: opt.Host = "127.0.0.1", port: opt.Port = 8000, reload: opt.Reload = True,
+    no_token: opt.NoToken = False, names: opt.AllowedHost = None, workers: opt.Workers = 1, threads: opt.Threads = 1,
+    mmap: opt.Mmap = False, max_body: opt.MaxBody = USUAL.body, max_texts: opt.MaxTexts = USUAL.texts,
+    max_letters: opt.MaxLetters = USUAL.letters, timeout: opt.Timeout = USUAL.seconds, queue: opt.Queue = USUAL.waiting,
+) -> None:  # fmt: skip
+    """Answer over HTTP: predictions, explanations and topics as JSON, and a page for people at /.
+
+    Only this machine is let in unless --host says otherwise; other machines need a token, which the environment
+    variable SUPERTOPIC_TOKEN sets. A new version of the model file is loaded while the old one answers.
+    """
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"serve needs {' and '.join(missing)}: pip install 'supertopic[serve]'.")
+    if not model.is_file():
+        raise FileNotFoundError(f"There is no model {model}.")
+    limits = Limits(max_body, max_texts, max_letters, timeout, queue)
+    settings = Settings(
+        model, host, port, read_token(host, no_token), reload, n_threads=threads, workers=workers,
+        mmap=mmap or workers > 1, names=tuple(names or ()), limits=limits,
+    )  # fmt: skip
+    start_server(settings, lambda address: note(f"{escape(str(model))} answers at {escape(address)} Ctrl-C ends it."))
