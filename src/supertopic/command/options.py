@@ -19,7 +19,10 @@ HeldOutByName = StrEnum("HeldOutByName", ["document", "group"])
 DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
 WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
-TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
+TABLE = (
+    "A table: .csv, .tsv, .jsonl, .parquet, .xlsx or .ods (FILE.xlsx::SHEET); - is CSV from the standard input. A folder "
+    "or 'data/*.csv' is many."
+)
 RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
 GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers need no order."

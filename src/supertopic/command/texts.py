@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.command.steps import Table
+from supertopic.corpus.spreadsheets import split_sheet
 from supertopic.corpus.spool import Each, Library, find_files, open_library
 from supertopic.estimators.from_files import fit_library, open_readers
 from supertopic.estimators.supervised import Supervised
@@ -18,6 +19,7 @@ from supertopic.inference.fit import Checkpointing
 
 def is_many(path: Path) -> bool:
     """Whether a path stands for several files: a folder, or a pattern."""
+    path, _ = split_sheet(path)
     return path.is_dir() or (not path.exists() and any(sign in str(path) for sign in "*?["))
 
 
