@@ -223,12 +223,12 @@ def test_bad_input_ends_in_one_line(command, tmp_path):
     (tmp_path / "ragged.csv").write_text("text,label\na,b\nc\n")
     (tmp_path / "broken.jsonl").write_text('{"text": "a", "label": 1}\n{"text": \n')
     (tmp_path / "broken.parquet").write_text("no")
-    (tmp_path / "data.xlsx").write_text("no")
+    (tmp_path / "data.doc").write_text("no")
     (tmp_path / "one.csv").write_text("text,label\nword here,a\nword there,a\n")
     (tmp_path / "stop.csv").write_text("text,label\nthe,a\nand,b\n")
     for path, message in (
         ("absent.csv", "no file"), ("empty.csv", "is empty"), ("ragged.csv", "columns"),
-        ("broken.jsonl", "Cannot read"), ("broken.parquet", "Cannot read"), ("data.xlsx", "format"),
+        ("broken.jsonl", "Cannot read"), ("broken.parquet", "Cannot read"), ("data.doc", "format"),
         ("one.csv", "one class"), ("stop.csv", "stop words|vocabulary"),
     ):  # fmt: skip
         text = command("fit", tmp_path / path, *fit, "--min-df", 1, code=1)

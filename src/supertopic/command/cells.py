@@ -28,6 +28,7 @@ class Column(NamedTuple):
     options: Mapping[str, Any] = {}  # what the estimator has to know of it
     response: str = ""  # the name of its kind
     why: str = ""
+    findings: Sequence[str] = ()  # what is probably a mistake, in sentences
 
     @property
     def known(self) -> np.ndarray:

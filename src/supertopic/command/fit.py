@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import typer
 from rich.markup import escape
-from sklearn.model_selection import train_test_split
 
 from supertopic.command import options as opt
 from supertopic.command.cells import Column, as_number, as_whole
 from supertopic.command.evaluate import evaluate_logistic
 from supertopic.command.kinds import KINDS, Asked, ResponseKind, make_model, read_response, response_columns
+from supertopic.command.look import look
 from supertopic.command.models import formula_columns, make_vectorizer, make_word_vectorizer, read_priors
 from supertopic.command.show import MISSED, class_table, show_facts, show_model
 from supertopic.command.steps import (
@@ -27,6 +27,8 @@ from supertopic.command.steps import (
     write_page,
 )
 from supertopic.command.texts import ManyFiles, OneTable, files_of, is_many, open_texts
+from supertopic.corpus.look import same_texts
+from supertopic.estimators.splitting import split_known
 from supertopic.estimators.supervised import Supervised
 from supertopic.estimators.validation import check_engine
 from supertopic.report.summary import describe_covariates, describe_topics, missed_words
@@ -51,7 +53,7 @@ def fit(
     discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", test_size: opt.TestSize = 0.0,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads",
-    folder: opt.Folder = None, report: opt.Report = None, as_json: opt.AsJson = False,
+    folder: opt.Folder = None, report: opt.Report = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Learn topics from texts and what is known about each, and write one model file.
 
@@ -75,7 +77,9 @@ def fit(
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells, response, asked)
     beside = read_numbers(source.cells, weight, exposure, {name: name for name in columns}, groups=groups)
-    documents = Documents(source, column, beside, *split(column, test_size, seed))
+    has_names, english = KINDS[column.response].has_names, stop_words == "english"
+    source.texts, found = look(source.texts, column, has_names, strict, english, quiet=as_json)
+    documents = Documents(source, column, beside, *split(column, test_size, seed, source.texts))
     share = as_number(held_out)
     options = {
         "n_topics": n_topics, "burn_in": as_whole(burn_in), "max_seconds": max_seconds, "n_draws": draws,
@@ -88,7 +92,7 @@ def fit(
     model = make_model(column, asked, options)
     if not as_json:
         show_column(column, missing is None)
-    facts = learn(model, documents, checkpoint)
+    facts = learn(model, documents, checkpoint) | {"findings": found}
     if test_size:
         facts |= documents.evaluate(model)
     save_somewhere(model, output)
@@ -133,17 +137,14 @@ class Documents(NamedTuple):
         write_page(model, texts[rows], y, path, self.known_beside(rows), **facts)
 
 
-def split(column: Column, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Documents to fit and to test on; classes keep their shares if each has two documents or more."""
+def split(column: Column, share: float, seed: int, texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Documents to fit and to test on; classes keep their shares, and the same texts are on one side."""
     everything = np.arange(len(column.known))
     if not share:
         return everything, np.zeros(0, int)
     known = np.flatnonzero(column.known)
-    classes = column.y[known].astype(str) if KINDS[column.response].one_class else None
-    if classes is not None:
-        sizes, n_test = np.unique(classes, return_counts=True)[1], round(share * len(known))
-        classes = classes if sizes.min() >= 2 and len(sizes) <= min(n_test, len(known) - n_test) else None
-    test = train_test_split(known, test_size=share, random_state=seed, stratify=classes)[1]
+    classes = column.y[known] if KINDS[column.response].one_class else None
+    test = split_known(known, classes, share, seed, same_texts(texts))
     return np.setdiff1d(everything, test), test
 
 

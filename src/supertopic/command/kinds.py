@@ -5,7 +5,7 @@ A new kind is a class here and a place in `KINDS`. What `predict` writes is the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -32,6 +32,8 @@ from supertopic.command.evaluate import (
     evaluate_raters,
     evaluate_times,
 )
+from supertopic.command.look import Cells, look_at_classes, tidy_labels
+from supertopic.corpus.look import plain_space
 from supertopic.estimators.classifiers import MedLDAClassifier, SLDAClassifier
 from supertopic.estimators.crowd import SLDACrowdClassifier, SLDACrowdRegressor
 from supertopic.estimators.ordinal import SLDAOrdinalClassifier
@@ -44,7 +46,6 @@ from supertopic.model.responses.answers import GOLD
 MISSING = ("", "NA")  # cells of a class that are unknown to a fitted model
 MANY = 8  # classes that a message names
 ALWAYS = ("label", "separator", "missing")  # options that go with every kind
-Cells = Callable[[str], list[Any]]  # the cells of a column by its name
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class ResponseKind(ABC):
     fitted: ClassVar[str]  # `kind` of the fitted response
     options: ClassVar[frozenset[str]] = frozenset()  # those of `Asked` that go with it
     one_class: ClassVar[bool] = False  # whether a document has one class: tests are stratified, and have a rival
+    has_names: ClassVar[bool] = False  # whether cells hold names, which may be written in several ways
+    several: ClassVar[bool] = False  # whether a cell may hold several of them
 
     def columns(self, asked: Asked) -> list[str]:
         """The columns of the table that it reads."""
@@ -177,7 +180,7 @@ class Times(ResponseKind):
 class Classes(ResponseKind):
     name = fitted = "class"
     options = frozenset({"loss", "multiclass", "balanced"})
-    one_class = True
+    one_class = has_names = True
 
     def read(self, cells: Cells, asked: Asked) -> Column:
         found, n_missing = without(cells(asked.label), asked.missing)
@@ -199,6 +202,7 @@ class Classes(ResponseKind):
 
     def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
         rows, names = self.sets(cells(asked.label), asked), self.names(response)
+        rows = [row and {as_written(name, names) for name in row} for row in rows]
         strange = [row - names.keys() for row in rows if row and row - names.keys()]
         if strange and not skip:
             more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
@@ -226,7 +230,7 @@ class Classes(ResponseKind):
 
 class Labels(Classes):
     name = fitted = "labels"
-    one_class = False
+    one_class, several = False, True
 
     def read(self, cells: Cells, asked: Asked) -> Column:
         found, n_missing = without(cells(asked.label), asked.missing)
@@ -276,6 +280,7 @@ class RatersClasses(ResponseKind):
 
     name, fitted = "raters", "class of several raters"
     options = frozenset({"gold", "balanced"})
+    has_names = True
 
     def columns(self, asked: Asked) -> list[str]:
         return [*(name.strip() for name in asked.label.split(",")), *([asked.gold] if asked.gold else [])]
@@ -309,6 +314,7 @@ class RatersClasses(ResponseKind):
 class RatersRatings(RatersClasses):
     name, fitted = "raters-rating", "rating of several raters"
     options = frozenset({"gold"})
+    has_names = False
 
     def values(self, cells: list[list[Any]], names: list[str]) -> np.ndarray:
         option = f"--response {self.name}"
@@ -351,7 +357,22 @@ def read_response(cells: Cells, response: str, asked: Asked) -> Column:
     why = "asked for"
     if response == "auto":
         response, why = guess(without(cells(asked.label), asked.missing)[0], asked.separator)
-    return KINDS[response].read(cells, asked)._replace(response=str(response), why=why)
+    kind, found = KINDS[response], list[str]()
+    if kind.has_names:
+        separator = asked.separator if kind.several else None
+        cells, found = tidy_labels(cells, kind.columns(asked), separator, asked.missing)
+    column = kind.read(cells, asked)
+    if kind.one_class or kind.several:
+        found += look_at_classes(column)
+    return column._replace(response=str(response), why=why, findings=found)
+
+
+def as_written(name: str, names: dict[str, Any]) -> str:
+    """A class as a fitted response writes it, if it differs by white space or by case only; else as it is."""
+    if name in names:
+        return name
+    alike = [known for known in names if plain_space(known).casefold() == plain_space(name).casefold()]
+    return alike[0] if len(alike) == 1 else name
 
 
 def make_model(column: Column, asked: Asked, options: dict[str, Any]) -> Supervised:

@@ -19,7 +19,10 @@ HeldOutByName = StrEnum("HeldOutByName", ["document", "group"])
 DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
 WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
-TABLE = "A table: .csv, .tsv, .jsonl or .parquet; - is CSV from the standard input. A folder or 'data/*.csv' is many."
+TABLE = (
+    "A table: .csv, .tsv, .jsonl, .parquet, .xlsx or .ods (FILE.xlsx::SHEET); - is CSV from the standard input. A "
+    "folder or 'data/*.csv' is many."
+)
 RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
 GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers need no order."
@@ -58,6 +61,7 @@ HeldOutBy = Annotated[HeldOutByName, Option(metavar="WHAT", help="Hold out singl
 FormulaText = Annotated[str | None, Option("--formula", help=FORMULA)]
 KnownCovariate = Annotated[list[str] | None, Option(help="Covariates in the fit's order, if they have other names.")]
 TestSize = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
+Strict = Annotated[bool, Option("--strict", help="Stop where the data look wrong, and change nothing in them.")]
 Folder = Annotated[Path | None, Option(help="For many files: where tokens are stored, a folder that all machines see.")]
 
 # words

@@ -17,6 +17,7 @@ import supertopic
 from supertopic.command.cells import as_numbers
 from supertopic.command.console import PlainConsole
 from supertopic.corpus.frames import frame_of_cells
+from supertopic.corpus.spreadsheets import split_sheet
 from supertopic.corpus.tables import column, read_table
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.files import load_for_texts
@@ -71,9 +72,9 @@ def check_place(path: Path | None) -> Path | None:
 
 def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
     """Refuse, before any work, to write over what is read, or two results to one file; None is left out."""
-    places = [place for place in outputs if place]
+    places, read = [place for place in outputs if place], [split_sheet(path)[0] for path in inputs if path]
     for i, place in enumerate(places):
-        for other in [*filter(None, inputs), *places[:i]]:
+        for other in [*read, *places[:i]]:
             if place.resolve() == other.resolve() or (place.exists() and other.exists() and place.samefile(other)):
                 what = "would be written twice" if other in places[:i] else f"is {other}, which the command reads"
                 raise ValueError(f"{place} {what}; give another file to write to.")

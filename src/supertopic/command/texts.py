@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from supertopic.command.steps import Table
 from supertopic.corpus.spool import Each, Library, find_files, open_library
+from supertopic.corpus.spreadsheets import split_sheet
 from supertopic.estimators.from_files import fit_library, open_readers
 from supertopic.estimators.supervised import Supervised
 from supertopic.inference.checkpoint import temporary_folder
@@ -18,6 +20,7 @@ from supertopic.inference.fit import Checkpointing
 
 def is_many(path: Path) -> bool:
     """Whether a path stands for several files: a folder, or a pattern."""
+    path, _ = split_sheet(path)
     return path.is_dir() or (not path.exists() and any(sign in str(path) for sign in "*?["))
 
 
@@ -38,14 +41,15 @@ class OneTable:
         model.fit(self.texts[rows], checkpoint=checkpoint, **{name: values[rows] for name, values in known.items()})
 
 
-class ManyFiles(NamedTuple):
+@dataclass
+class ManyFiles:
     """Files of which no process holds all."""
 
     library: Library
     each: Each
     folder: Path
     cells: Callable[[str], list[Any]]
-    texts: np.ndarray = np.zeros(0, object)  # they are not in memory
+    texts: np.ndarray = field(default_factory=lambda: np.zeros(0, object))  # they are not in memory
 
     def fit(self, model: Supervised, rows: np.ndarray, known: dict[str, Any], checkpoint: Path | None) -> None:
         """Fit all rows."""

@@ -1,4 +1,4 @@
-"""Reading tables of documents: CSV, TSV, JSON lines and Parquet, all through pyarrow."""
+"""Reading tables of documents: CSV, TSV, JSON lines and Parquet, all through pyarrow, and spreadsheets."""
 
 import re
 import sys
@@ -11,11 +11,13 @@ import pyarrow.json
 import pyarrow.parquet
 
 from supertopic.corpus.json_text import longest_line, measure_json
+from supertopic.corpus.spreadsheets import SUFFIXES, read_sheet, split_sheet
 from supertopic.corpus.writing import whole_file
 from supertopic.warn import warn
 
 BLOCK = 2**30  # bytes that are parsed at once; no row may be longer
 READERS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet"}
+READERS |= dict.fromkeys(SUFFIXES, "sheet")
 MOST_COLUMNS, MOST_DEPTH, MOST_LINE = 10_000, 64, 2**27  # of a table; of JSON, and of its lines
 STDIN = Path("-")
 FIRST_ROW, QUOTED = re.compile(rb'(?:[^"\n]++|"[^"]*+"?)*+'), re.compile(rb'"[^"]*+"?')
@@ -24,9 +26,10 @@ NUMBER, DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*"), re.compile(r"\d
 
 
 def read_table(path: Path) -> pa.Table:
-    """A table from a file, or CSV from the standard input for "-". In CSV and TSV every cell is text."""
+    """A table from a file, or CSV from the standard input for "-". In CSV, TSV and spreadsheets every cell is text."""
     if path == STDIN:
         return _read_text(path, sys.stdin.buffer.read(), ",")
+    path, sheet = split_sheet(path)
     suffixes = [s.lower() for s in path.suffixes if s.lower() not in (".gz", ".bz2")]
     kind = READERS.get(suffixes[-1] if suffixes else "")
     if kind is None:
@@ -35,6 +38,8 @@ def read_table(path: Path) -> pa.Table:
         raise FileNotFoundError(f"There is no file {path}.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty.")
+    if kind == "sheet":
+        return read_sheet(path, sheet, MOST_COLUMNS)
     try:
         if kind == "parquet":
             check_width(path, pyarrow.parquet.read_metadata(path).num_columns)

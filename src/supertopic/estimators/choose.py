@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing as rows_of
 
+from supertopic.corpus.look import same_texts
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.splitting import split_known
 from supertopic.estimators.texts import are_texts, count_texts, read_texts
 from supertopic.estimators.validation import refuse_text
 from supertopic.model.responses.base import Response
@@ -122,7 +123,8 @@ def choose_topics(
     else:
         refuse_text(X)
         X = sp.csr_array(X)
-    train, test = split(estimator.make_response(), X.shape[0], y, test_size, random_state)
+    group = same_texts(X) if texts else None  # texts that are the same are on one side
+    train, test = split(estimator.make_response(), X.shape[0], y, test_size, random_state, group)
     parts = [{name: rows_of(values, at) for name, values in beside.items()} for at in (train, test)]
     known = parts[1].copy()
     known.pop("sample_weight", None)
@@ -144,22 +146,20 @@ def choose_topics(
     return Choice(rows, losses, score, len(test))
 
 
-def split(response: Response, n_docs: int, y: Any, test_size: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Documents to learn from, and some with known responses to compare on; each class has its part in both."""
-    if y is None or not response.kind:
-        train, test = train_test_split(np.arange(n_docs), test_size=test_size, random_state=seed)
-        return np.sort(train), np.sort(test)
-    values = np.asarray(without_na(y))
-    unknown = is_unknown(values, getattr(response, "missing_label", None)).reshape(len(values), -1)
-    known = np.flatnonzero(~(unknown.all(axis=1) if response.several_raters else unknown.any(axis=1)))
-    if len(known) < 2:
-        raise ValueError("Fewer than two documents have a known response: there is nothing to compare on.")
-    classes = None
-    if response.labels is not None and values.ndim == 1:
-        names, size = np.unique(values[known].astype(str), return_counts=True)
-        if size.min() >= 2 and len(names) <= min(test_size, 1 - test_size) * len(known):
-            classes = values[known].astype(str)
-    test = np.sort(train_test_split(known, test_size=test_size, random_state=seed, stratify=classes)[1])
+def split(
+    response: Response, n_docs: int, y: Any, test_size: float, seed: int, group: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Documents to learn from, and some with known responses to compare on; those of a group are on the same side."""
+    known, classes = np.arange(n_docs), None
+    if y is not None and response.kind:
+        values = np.asarray(without_na(y))
+        unknown = is_unknown(values, getattr(response, "missing_label", None)).reshape(len(values), -1)
+        known = np.flatnonzero(~(unknown.all(axis=1) if response.several_raters else unknown.any(axis=1)))
+        if len(known) < 2:
+            raise ValueError("Fewer than two documents have a known response: there is nothing to compare on.")
+        if response.labels is not None and values.ndim == 1:
+            classes = values[known]
+    test = split_known(known, classes, test_size, seed, group)
     return np.setdiff1d(np.arange(n_docs), test), test
 
 
