@@ -37,6 +37,7 @@ from supertopic.model.seeds import as_seeds
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
 from supertopic.report.evaluate import Evaluation
+from supertopic.report.history import history_frame
 from supertopic.report.summary import to_xarray
 from supertopic.report.words import find_phrases, token_stream
 
@@ -214,6 +215,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     sampler_ = Fitted(lambda posterior: posterior.sampler)
     best_chain_ = Fitted(lambda posterior: posterior.best_chain)
     n_batches_ = Fitted(lambda posterior: posterior.n_batches)
+    history_ = Fitted(history_frame)
     topic_names_ = Fitted(lambda posterior: dict(posterior.topic_names))
     log_joint_ = Fitted(lambda posterior: posterior.traces.log_joint)
     log_joint_iterations_ = Fitted(lambda posterior: posterior.traces.iterations)

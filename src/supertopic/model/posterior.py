@@ -11,6 +11,7 @@ from supertopic.corpus.source import Target
 from supertopic.model.consensus import Consensus, have_topics, match_chains
 from supertopic.model.groups import GroupWeights
 from supertopic.model.held_out import HeldOutPredictions
+from supertopic.model.history import Batch
 from supertopic.model.linear import FeatureWeights, WordWeights
 from supertopic.model.reference import Reference
 from supertopic.model.responses.base import Response
@@ -148,6 +149,7 @@ class Posterior:
     cross_fitted: CrossFitted | None = None  # the same documents for regressions; in no file, either
     held_out_predictions: HeldOutPredictions | None = None  # what guarantees rest on
     reference: Reference | None = None  # what later documents are compared with
+    history: tuple[Batch, ...] = ()  # how well each batch was predicted before it was learned from
     carryover: Carryover = field(default_factory=Carryover)
 
     def __repr__(self) -> str:

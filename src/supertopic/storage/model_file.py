@@ -9,6 +9,8 @@ import numpy as np
 
 from supertopic.corpus.json_text import measure_json
 from supertopic.model.held_out import MOST, HeldOutPredictions
+from supertopic.model.history import MOST as MOST_BATCHES
+from supertopic.model.history import Batch
 from supertopic.model.linear import LinearWeights
 from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
 from supertopic.model.reference import Reference
@@ -34,7 +36,7 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     facts: dict[str, Any] = {
         "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
         "seed": posterior.seed, "n_batches": posterior.n_batches,
-        "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
+        "history": [entry.row() for entry in posterior.history], "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
         "n_sets": len(posterior.topics), "terms": [term.name for term in posterior.terms],
         "penalties": {name: known.penalty for name, known in posterior.carryover.linear.items()}, "response": {},
     }  # fmt: skip
@@ -94,7 +96,7 @@ def write_carryover(carryover: Carryover) -> Tensors:
 
 def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) -> Posterior:
     """The posterior of a file whose contents may be anything; `response` has its parameters, but is not fitted."""
-    expect(facts.keys() <= {*FACTS, "response"}, f"the facts {sorted(facts)}")
+    expect(facts.keys() <= {*FACTS, "response", "history"}, f"the facts {sorted(facts)}")
     for name, kind in FACTS.items():
         value = facts[name]
         expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
@@ -147,9 +149,15 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
         read_phrases(tensors, n_words), facts["held_out"], training_scale=tensors["training_scale"],
         carryover=carryover, held_out_predictions=read_held_out(tensors, response, n_columns),
-        reference=read_reference(tensors, sum(n_topics)),
+        reference=read_reference(tensors, sum(n_topics)), history=read_history(facts.get("history", [])),
     )  # fmt: skip
     return read_reported(posterior, tensors)
+
+
+def read_history(rows: Any) -> tuple[Batch, ...]:
+    """The history of a model; files of older versions have none."""
+    expect(isinstance(rows, list) and len(rows) <= MOST_BATCHES, "the history")
+    return tuple(Batch.from_row(row) for row in rows)
 
 
 def read_reference(tensors: Tensors, n_topics: int) -> Reference | None:
