@@ -51,7 +51,7 @@ def conformalize(self: Any, X: ArrayLike, y: ArrayLike, **beside: Any) -> Any:
     documents = self._new(X, **beside)
     posterior = documents.posterior
     found = compare_known(documents, posterior.response.truth(y, documents.counts.shape[0]))
-    self.posterior_ = replace(posterior, held_out_predictions=found.last())
+    self.posterior_ = replace(posterior, held_out_predictions=found.kept(posterior.response.plain()).last())
     return self
 
 

@@ -65,7 +65,8 @@ class Batch(NamedTuple):
         if not isinstance(row, dict) or row.keys() != cls(1, 0).row().keys():
             raise ValueError("An entry of the history cannot be right.")
         row = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-        figures, changes = (kind(*(row[name] for name in kind._fields)) for kind in (Figures, Changes))
+        figures = Figures(*(row[name] for name in Figures._fields))
+        changes = Changes(*(row[name] for name in Changes._fields))
         found = cls(row["batch"], row["documents"], figures, row["unknown_words"], changes)
         for name, value in found.row().items():
             usual = SAMPLE[name]

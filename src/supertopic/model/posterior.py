@@ -98,6 +98,13 @@ class LinearCarryover(NamedTuple):
     documents: np.ndarray | None = None  # (W + 1,): documents that have each word, and all documents
 
 
+class Usage(NamedTuple):
+    """How often the words of a vocabulary come: see `model.new_words`."""
+
+    documents: np.ndarray  # (V,): documents that have each word, those of earlier batches count for less
+    first: int  # the number of words of the first fit
+
+
 @dataclass(frozen=True, eq=False)
 class Carryover:
     """What later batches need to know of the documents so far; a file of an old version has less."""
@@ -110,6 +117,7 @@ class Carryover:
     scale_shift: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (S,): see `Response.match_scale`
     linear: dict[str, LinearCarryover] = field(default_factory=dict)  # by the name of the term
     grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
+    usage: dict[str, Usage] = field(default_factory=dict)  # by the name of the vocabulary, if it has grown
 
 
 class CrossFitted(NamedTuple):

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from supertopic.corpus.source import Target
+from supertopic.model.responses.columns import FixedClasses
 from supertopic.model.responses.display import Display
 from supertopic.model.state import Quadratic
 
@@ -51,7 +52,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Response(Display):
+class Response(FixedClasses, Display):
     """The part of the model that differs from response to response.
 
     A subclass of `ClassResponse` or `NumberResponse` says how lam is drawn, what kappa is, and its `log_density`.
