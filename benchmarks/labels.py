@@ -103,7 +103,8 @@ def main() -> None:
             for name in given.corpora or ("20 Newsgroups", "IMDb", "Reuters"):
                 for how in ("next_to_label", "margin", "random"):
                     rows += next_ones(name, how, seed)
-                    print(*(f"{row['labels']}: {row['accuracy']:.3f}" for row in rows[-1 - ROUNDS :]), name, how, seed, flush=True)
+                    curve = (f"{row['labels']}: {row['accuracy']:.3f}" for row in rows[-1 - ROUNDS :])
+                    print(name, how, seed, *curve, flush=True)
         else:
             for name in given.corpora or ("20 Newsgroups", "IMDb"):
                 for share in FLIPPED:
