@@ -17,7 +17,8 @@ from supertopic.corpus.writing import whole_text
 
 def next_to_label(
     model: opt.Model, data: opt.Data, text: opt.Text, n: opt.HowMany = 20, covariate: opt.KnownCovariate = None,
-    exposure: opt.Exposure = None, groups: opt.Groups = None, output: opt.ListFile = None, as_json: opt.JsonLines = False,
+    exposure: opt.Exposure = None, groups: opt.Groups = None, output: opt.ListFile = None,
+    as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
     """Choose documents whose labels would teach the model most, as CSV: `row` is the row of the table, from 0.
 
@@ -71,11 +72,14 @@ def write_rows(file: Any, names: list[str], rows: list[dict[str, Any]], as_json:
     if as_json:
         file.writelines(json.dumps(row, default=str) + "\n" for row in rows)
         return
-    cells = [
-        [";".join(map(str, cell)) if isinstance(cell, list | tuple) else cell for cell in row.values()] for row in rows
-    ]
-    shown = ([f"{cell:.6f}" if isinstance(cell, float) else cell for cell in row] for row in cells)
-    write_csv(file, [names, *shown])
+    write_csv(file, [names, *([csv_cell(cell) for cell in row.values()] for row in rows)])
+
+
+def csv_cell(cell: Any) -> Any:
+    """Several words or labels as one cell, and numbers with six digits."""
+    if isinstance(cell, list | tuple):
+        return ";".join(map(str, cell))
+    return f"{cell:.6f}" if isinstance(cell, float) else cell
 
 
 def plain_cell(cell: Any) -> Any:

@@ -81,7 +81,7 @@ def predict(
 def promised(
     model: TopicModel, X: np.ndarray, beside: dict[str, Any], level: float | None, max_error: float | None, path: Path
 ) -> dict[str, list[Any]]:
-    """The columns "set" and "decision" of some texts, if they are asked for; of labels "ask" has those left to people."""
+    """The columns "set" and "decision" of some texts, if they are asked for; "ask" has labels left to people."""
     found: dict[str, list[Any]] = {}
     if level is None and max_error is None:
         return found

@@ -66,7 +66,7 @@ def check_labels(
         )
     import pandas
 
-    n_docs = X.shape[0] if hasattr(X, "shape") else len(X)  # type: ignore[arg-type]
+    n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
     whole = response.encode(y, np.ones(n_docs)).response
     assert isinstance(whole, ProbabilityResponse)
     truth = whole.truth(y, n_docs)
