@@ -1,4 +1,4 @@
-"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics, card, serve."""
+"""The command `supertopic`: its verbs, of which each has a file of its own or is short."""
 
 import json
 import sys
@@ -19,8 +19,10 @@ from supertopic.command import options as opt
 from supertopic.command.card import card
 from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
+from supertopic.command.drift import drift
 from supertopic.command.fit import fit
 from supertopic.command.kinds import Asked, kind_of
+from supertopic.command.labels import check_labels, next_to_label
 from supertopic.command.models import need_response, read_beside
 from supertopic.command.predict import explain, predict
 from supertopic.command.serve import serve
@@ -132,7 +134,11 @@ def topics(
         show_model(posterior, found, names)
 
 
-for verb in (demo, fit, update, choose, predict, explain, report, topics, card, serve):
+VERBS = (
+    demo, fit, update, choose, predict, explain, report, topics, card, drift, next_to_label, check_labels, serve,
+)  # fmt: skip
+
+for verb in VERBS:
     app.command()(verb)
 
 

@@ -41,6 +41,8 @@ Data = Annotated[Path, Argument(help=TABLE, show_default=False)]
 Text = Annotated[str, Option("--text", help="The column with the text.", show_default=False)]
 Label = Annotated[str, Option(help="The column with the response; an empty cell is unknown.", show_default=False)]
 KnownLabel = Annotated[str | None, Option(help="The column with the response, to evaluate predictions.")]
+ComparedLabel = Annotated[str | None, Option("--label", help="The column with the response, to compare predictions.")]
+CheckedLabel = Annotated[str, Option("--label", help="The column with the labels to check.", show_default=False)]
 NewLabel = Annotated[str | None, Option(help="The column with the response; without it only the texts are used.")]
 SkipUnknown = Annotated[
     bool, Option("--skip-unknown-classes", help="Learn from the text alone where the model does not know the class.")
@@ -118,6 +120,22 @@ Test = Annotated[bool, Option("--test", help="The model has not learned from the
 Keep = Annotated[list[str] | None, Option(help="A column to copy; may be repeated. all copies every column.")]
 Shares = Annotated[bool, Option("--shares", help="Add the share of each topic in each document.")]
 PredictionFile = Annotated[Path | None, Option("--output", "-o", help="Write here instead of the screen.")]
+SetLevel = Annotated[
+    float | None,
+    Option("--set", help="Add the set of classes that has the true one with this probability, such as 0.9."),
+]
+MaxError = Annotated[
+    float | None, Option(help="Add a decision where at most this share, such as 0.05, is wrong; empty: ask a person.")
+]
+HowMany = Annotated[int, Option("-n", "--documents", help="The number of documents.", min=0)]
+MostWrong = Annotated[
+    int | None,
+    Option("-n", "--documents", help="The number of labels to list.", min=0, show_default="as many as are wrong"),
+]
+Folds = Annotated[int, Option(help="The number of models that check each other's documents.", min=2)]
+ListFile = Annotated[
+    Path | None, Option("--output", "-o", help="Write the list here instead of the screen.", callback=check_place)
+]
 JsonLines = Annotated[bool, Option("--json", help="Write JSON lines instead of CSV.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for a script instead of a table.")]
 AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes as CSV, one per line.")]

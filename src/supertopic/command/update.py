@@ -3,6 +3,7 @@
 import json
 
 from supertopic.command import options as opt
+from supertopic.command.drift import drift_line, note_drift
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import read_beside
 from supertopic.command.predict import count_empty
@@ -33,6 +34,7 @@ def update(
         )
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     texts = table.texts(text)
+    line = drift_line(estimator, texts)  # before the model knows them
     with plain_warnings():
         estimator.partial_fit(texts, y, discount=discount, **beside)
     save_somewhere(estimator, output)
@@ -45,3 +47,4 @@ def update(
         print(json.dumps(facts))
     else:
         show_facts(facts)
+    note_drift(line)

@@ -51,7 +51,7 @@ def conformalize(self: Any, X: ArrayLike, y: ArrayLike, **beside: Any) -> Any:
     documents = self._new(X, **beside)
     posterior = documents.posterior
     found = compare_known(documents, posterior.response.truth(y, documents.counts.shape[0]))
-    self.posterior_ = replace(posterior, held_out_predictions=found.kept(posterior.response.plain()).last())
+    self.posterior_ = replace(posterior, held_out_predictions=found.last())
     return self
 
 
@@ -60,7 +60,7 @@ def compare_known(documents: NewDocuments, truth: np.ndarray) -> HeldOutPredicti
     response, known = documents.posterior.response.plain(), known_responses(truth)
     own = truth[known]
     found = documents.part(known).summarise(lambda omegas, scales, docs: compare(response, own[docs], omegas, scales))
-    return HeldOutPredictions(*found)
+    return HeldOutPredictions(*found).kept(response)
 
 
 def predict_set(self: Any, X: ArrayLike, level: float = 0.9, *, by_class: bool = False, **beside: Any) -> np.ndarray:

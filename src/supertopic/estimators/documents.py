@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.texts import are_texts
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
+from supertopic.inference.teaching import choose_different, information, resemblance
 from supertopic.report import topics as topics_report
 
 
@@ -77,7 +78,7 @@ def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any
 
 
 def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
-    """The documents whose predictions are least sure: the best ones to label next.
+    """The documents whose predictions are least sure; see `next_to_label` for those to label next.
 
     Parameters
     ----------
@@ -102,6 +103,36 @@ def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
     doubt = documents.doubt()
     rows = np.argsort(-doubt, kind="stable")[:n]
     return document_frame(X, rows, predicted=predicted(documents, rows), score=np.abs(doubt[rows]))
+
+
+def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
+    """The documents to label next: their labels would teach the model most, and they differ from each other.
+
+    A prediction may be unsure because the weights are, which more labels change, or because the document itself is
+    between two classes, which they do not. Documents are chosen by the first: by the mutual information of the response
+    and the weights. One that resembles others that were chosen already counts for less.
+
+    Parameters
+    ----------
+    X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+        Texts, or word counts, of documents without labels.
+    n : int, default=10
+        The number of documents. Fewer are returned if the others are the same as those.
+    beside : optional
+        `covariates`, `exposure`, `features` and `groups`, as for `predict`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
+        information, the mutual information in nats (of `MedLDAClassifier` the entropy of the decisions of its draws);
+        and score, what of it is left beside the documents above, by which documents are sorted.
+    """
+    check_n(n)
+    documents = self._new(X, **beside)
+    gain = information(documents)
+    rows, score = choose_different(gain, resemblance(documents), int(n))
+    return document_frame(X, rows, predicted=predicted(documents, rows), information=gain[rows], score=score)
 
 
 def check_n(n: Any) -> None:

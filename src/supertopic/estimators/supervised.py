@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from supertopic.corpus.writing import whole_text
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
+from supertopic.estimators.check_labels import check_labels
 from supertopic.estimators.decisions import conformalize
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.effects import effects_on, interactions
@@ -203,6 +204,8 @@ class Supervised(TopicModel):
         return explain_document(document, names, topic_labels(document.posterior, names), level)
 
     conformalize = conformalize
+    check_labels = check_labels
+    next_to_label = documents.next_to_label
     unsure = documents.unsure
     surprising = documents.surprising
     placebo = placebo

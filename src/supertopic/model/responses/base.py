@@ -64,6 +64,7 @@ class Response(FixedClasses, Display):
     learned: ClassVar[tuple[str, ...]] = ()  # fields that `encode` fills in, which a model file keeps
     score_name: ClassVar[str] = ""  # what `score` returns
     has_probabilities: ClassVar[bool] = False
+    has_sets: ClassVar[bool] = False  # whether sets of answers can be predicted
     several_raters: ClassVar[bool] = False  # whether a row of y has answers of several raters, some of them unknown
     title: ClassVar[str] = "supervised latent Dirichlet allocation"  # the name of the model in a paper
     references: ClassVar[tuple[str, ...]] = ()  # of the model, as keys of `report.references`
@@ -376,12 +377,9 @@ class Response(FixedClasses, Display):
     def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How unsure each prediction is, (n_docs,): the larger, the less sure."""
 
-    # guarantees from held-out documents
-
-    @property
-    def has_sets(self) -> bool:
-        """Whether sets of answers can be predicted."""
-        return False
+    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """What a response would say about the draws, in nats, (n_docs,): draws are those of weights alone."""
+        raise NotImplementedError
 
     def interval_level(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The smallest level whose `interval` contains each number, (n_docs, R); without columns if there is none."""

@@ -40,6 +40,7 @@ class ClassResponse(Response):
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel")
     grows: ClassVar[bool] = True
+    has_sets: ClassVar[bool] = True
     score_name: ClassVar[str] = "accuracy"
     effect_on: ClassVar[str] = "score"
     seed_spread: ClassVar[float] = 0.1
@@ -319,10 +320,6 @@ class ClassResponse(Response):
     @abstractmethod
     def chosen(self, expected: np.ndarray) -> np.ndarray:
         """The number of each document's class, (n_docs,), or its labels as 0 and 1."""
-
-    @property
-    def has_sets(self) -> bool:
-        return not self.several_raters  # nobody knows the true classes there
 
     @abstractmethod
     def set_scores(self, expected: np.ndarray) -> np.ndarray:

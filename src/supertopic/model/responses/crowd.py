@@ -56,6 +56,7 @@ class CrowdLogistic(Logistic):
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a logistic response and several raters"
     references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013", "dawid1979", "rodrigues2017")
     grows: ClassVar[bool] = False
+    has_sets: ClassVar[bool] = False  # nobody knows the true classes
     several_raters: ClassVar[bool] = True
     burn_in: ClassVar[int] = 40  # weights and true classes settle together
     rescaled: ClassVar[bool] = False

@@ -222,6 +222,13 @@ class NumberResponse(Response):
         lower, upper = self.interval(omegas, scales, 0.9)
         return (upper - lower).mean(axis=1)
 
+    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """That of normal numbers: the variance of the mean over the draws against that of a number around it."""
+        draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
+        means = np.array([drawn.mean(omega) for drawn, omega in draws])
+        around = average([drawn.variance(omega) for drawn, omega in draws])
+        return 0.5 * np.log1p(means.var(axis=0) / np.maximum(around, 1e-300)).sum(axis=1)
+
     def in_units(self, weights: np.ndarray) -> np.ndarray:
         return weights * np.reshape(self.unit, (-1, 1))
 

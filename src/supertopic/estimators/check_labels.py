@@ -1,0 +1,185 @@
+"""The method `check_labels`: given labels that the other documents deny."""
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from supertopic.estimators.documents import check_n, document_frame
+from supertopic.estimators.placebo import take
+from supertopic.estimators.validation import check_level
+from supertopic.model.responses.probabilities import ProbabilityResponse
+from supertopic.report.label_errors import Estimate, LabelCheck, find_wrong
+
+CHAINS = 2  # of the models that are fitted here
+WORDS = 5  # that speak against a label
+OF_DOCUMENTS = "sample_weight", "covariates", "features", "groups"  # arguments of `fit` with a row for each document
+NAMES = "label", "given", "suggested", "words"
+
+
+def check_labels(
+    self: Any, X: ArrayLike, y: ArrayLike, *, n: int | None = None, n_folds: int = 5, level: float = 0.9, **fit: Any
+) -> LabelCheck:  # fmt: skip
+    """Find documents whose given label the other documents deny, and estimate how many labels are wrong.
+
+    Models with the parameters of this one, and at most two chains, are fitted to all documents but a fold, whose labels
+    they then predict. No label speaks for itself. This takes about as long as `n_folds` short fits. The model itself is
+    not changed, and need not be fitted.
+
+    Parameters
+    ----------
+    X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+        Texts, or word counts.
+    y : array-like
+        Classes, or an indicator matrix of labels, of which some may be wrong. Unknown ones are not checked.
+    n : int, optional
+        The number of labels that are listed; by default as many as are probably wrong.
+    n_folds : int, default=5
+        The number of models.
+    level : float, default=0.9
+        The posterior probability inside the intervals of the number of wrong labels.
+    **fit
+        Further arguments of `fit`, such as `covariates`.
+
+    Returns
+    -------
+    LabelCheck
+        `print` shows it. `frame` lists labels with the probability that each is wrong, the suggested label, and the
+        words that speak against the given one. `estimates` says how many labels are wrong, with an interval. This rests
+        on the assumption that wrong labels fall on documents and classes at random: errors that always happen to
+        documents of one kind look like a class.
+    """
+    check_level(level)
+    if n is not None:
+        check_n(n)
+    if not isinstance(n_folds, Integral) or isinstance(n_folds, bool) or n_folds < 2:
+        raise ValueError(f"n_folds must be a whole number of folds, 2 or more, got {n_folds!r}.")
+    response = self.make_response()
+    if not isinstance(response, ProbabilityResponse) or response.several_raters:
+        raise ValueError(
+            f"check_labels needs probabilities of classes or labels, and {type(self).__name__} has none that it could "
+            "compare. For ratings, counts and times see surprising(); raters have an accuracy of their own."
+        )
+    import pandas
+
+    n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
+    whole = response.encode(y, np.ones(n_docs)).response
+    assert isinstance(whole, ProbabilityResponse)
+    truth = whole.truth(y, n_docs)
+    folds = predict_folds(self, X, y, truth, whole, int(n_folds), fit)
+    found = [judge(*case, level) for case in cases(folds.p, truth, whole.multilabel)]
+    wrong, best = (np.stack([own[i] for own in found], axis=1) for i in (0, 1))  # (n_docs, n_labels or 1)
+    names = [{"label": name} for name in whole.classes.tolist()] if whole.multilabel else [{}]
+    estimates = pandas.DataFrame([name | own[2]._asdict() for name, own in zip(names, found, strict=True)])
+    most = round(estimates["wrong"].sum()) if n is None else int(n)
+    order = np.argsort(-np.nan_to_num(wrong, nan=-1.0), axis=None, kind="stable")[: min(most, (~np.isnan(wrong)).sum())]
+    docs, columns = np.unravel_index(order, wrong.shape)
+    facts = [describe(whole, truth, best, folds, X, fit, d, j) for d, j in zip(docs, columns, strict=True)]
+    listed = {name: [row[name] for row in facts] for name in NAMES if whole.multilabel or name != "label"}
+    words = {"words": listed.pop("words")}
+    frame = document_frame(X, docs, **listed, p_wrong=wrong[docs, columns], **words)
+    return LabelCheck(
+        frame, estimates, wrong if whole.multilabel else wrong[:, 0], folds.p, whole.classes, float(level)
+    )
+
+
+class Folds(NamedTuple):
+    """Predictions for documents of models that did not learn from their labels."""
+
+    p: np.ndarray  # (n_docs, n_classes): 0 for a class that the model does not have, NaN where the label is unknown
+    models: list[Any]
+    fold: np.ndarray  # (n_docs,): the number of the model, or -1
+
+
+def predict_folds(
+    self: Any, X: Any, y: Any, truth: np.ndarray, whole: ProbabilityResponse, n_folds: int, fit: dict[str, Any]
+) -> Folds:  # fmt: skip
+    """Fit a model without each fold of the documents whose labels are known, and predict these."""
+    known = np.flatnonzero(~np.isnan(truth).all(axis=1))
+    if len(known) < n_folds:
+        raise ValueError(f"y has {len(known)} known labels, which cannot be {n_folds} folds.")
+    p, fold, models = np.full(truth.shape, np.nan), np.full(len(truth), -1), []
+    given = np.zeros(len(known)) if whole.multilabel else truth[known].argmax(axis=1)
+    fold[known] = deal(given, n_folds)
+    for i in range(n_folds):
+        test, rest = np.flatnonzero(fold == i), np.flatnonzero(fold != i)
+        model = clone(self).set_params(n_chains=min(self.n_chains, CHAINS))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # one for each fold would be many
+            model.fit(take(X, rest), take(y, rest), **of_documents(fit, rest))
+        place = np.searchsorted(whole.classes, model.classes_)
+        place = place if not whole.multilabel else np.arange(truth.shape[1])
+        p[test] = 0.0
+        p[np.ix_(test, place)] = model.predict_proba(take(X, test), **beside(of_documents(fit, test)))
+        models.append(model)
+    return Folds(p, models, fold)
+
+
+def deal(classes: np.ndarray, n_folds: int) -> np.ndarray:
+    """The fold of each document, so that each class is in all folds as far as it can be."""
+    rng, fold = np.random.default_rng(0), np.empty(len(classes), int)
+    fold[np.lexsort([rng.random(len(classes)), classes])] = np.arange(len(classes)) % n_folds
+    return fold
+
+
+def of_documents(fit: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """Arguments of `fit` for some of the documents."""
+    return {
+        name: value if value is None or name not in OF_DOCUMENTS else take(value, rows) for name, value in fit.items()
+    }
+
+
+def beside(fit: dict[str, Any]) -> dict[str, Any]:
+    """Those of them that predictions take, too."""
+    return {name: value for name, value in fit.items() if name in OF_DOCUMENTS and name != "sample_weight"}
+
+
+def cases(p: np.ndarray, truth: np.ndarray, multilabel: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Probabilities (n_docs, L) and the number of the given label, NaN where it is unknown; one pair for each label."""
+    if multilabel:
+        yield from ((np.stack([1.0 - p[:, j], p[:, j]], axis=1), truth[:, j]) for j in range(p.shape[1]))
+    else:
+        yield p, np.where(np.isnan(truth[:, 0]), np.nan, np.nan_to_num(truth).argmax(axis=1))
+
+
+def judge(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, Estimate]:
+    """The probability that each label is wrong, (n_docs,), the best other one, and how many are wrong."""
+    wrong, best = np.full(len(given), np.nan), np.zeros(len(given), int)
+    number = np.nan_to_num(given).astype(int)
+    can = np.flatnonzero(~np.isnan(given))
+    can = can[p[can, number[can]] > 0]  # nothing speaks for the only label of a class
+    if not len(can):
+        return wrong, best, Estimate(0, 0.0, 0.0, 0.0)
+    wrong[can], true, estimate = find_wrong(p[can], number[can], level)
+    true[np.arange(len(can)), number[can]] = -1.0
+    best[can] = true.argmax(axis=1)
+    return wrong, best, estimate
+
+
+def describe(
+    whole: ProbabilityResponse, truth: np.ndarray, best: np.ndarray, folds: Folds, X: Any, fit: dict[str, Any],
+    doc: int, column: int,
+) -> dict[str, Any]:  # fmt: skip
+    """A label that may be wrong, and the words that speak against it."""
+    one, names = np.array([doc]), whole.classes.tolist()
+    found = folds.models[folds.fold[doc]].explain(take(X, one), **beside(of_documents(fit, one)))
+    suggested = int(best[doc, column])
+    if whole.multilabel:
+        given, label = int(truth[doc, column]), names[column]
+        total = (2 * suggested - 1) * found.total[:, column]
+        shown = {"label": label, "given": given, "suggested": suggested}
+    else:
+        given = int(truth[doc].argmax())
+        shown = {"given": names[given], "suggested": names[suggested]}
+        if len(found.columns) == 1:
+            total = np.sign(suggested - given) * found.total[:, 0]
+        else:
+            shown_columns = [str(name) for name in found.columns]
+            towards, away = (shown_columns.index(str(names[i])) for i in (suggested, given))
+            total = found.total[:, towards] - found.total[:, away]
+    order = [i for i in np.argsort(-total, kind="stable")[:WORDS] if total[i] > 0]
+    return shown | {"words": [found.words[i] for i in order]}

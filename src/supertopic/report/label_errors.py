@@ -1,0 +1,108 @@
+"""Which given labels are wrong, and how many: from predictions that did not learn from them.
+
+A label is that of the document's true class with probability 1 - rate, else that of any other class. Predictions that
+were learned from such labels are less sure than they should be; the true class has probabilities in proportion to
+p**power. Rate and power have a posterior on a grid, given how probable the given labels are.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax
+
+from supertopic.model.responses.base import TINY
+
+POWERS = np.geomspace(0.4, 6.0, 28)
+MOST_RATE, N_RATES = 0.45, 181  # of wrong labels; beyond, the labels of two classes say the opposite
+DRAWS = 4000  # of the number of wrong labels
+SHOWN = 10  # rows that are printed
+
+
+class Estimate(NamedTuple):
+    """How many labels of some documents are wrong."""
+
+    documents: int
+    wrong: float  # the posterior mean
+    lower: float  # the ends of the interval
+    upper: float
+
+
+def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, Estimate]:
+    """The probability that each label is wrong, (n,), the probability of each true class, (n, L), and their number.
+
+    p (n, L) are the predicted probabilities and given (n,) the numbers of the labels.
+    """
+    n, n_classes = p.shape
+    rates = np.linspace(0.0, MOST_RATE, N_RATES)
+    q = np.exp([log_softmax(power * np.log(np.maximum(p, TINY)), axis=1) for power in POWERS])  # (power, n, L)
+    own = np.clip(q[:, np.arange(n), given], TINY, 1.0)
+    # P(given) = (1 - rate) q + rate (1 - q) / (L - 1): the true class, or one of the others
+    right = own[..., None] * (1.0 - rates)
+    wrong = (1.0 - own)[..., None] * (rates / (n_classes - 1.0))
+    logs = np.log(np.maximum(right + wrong, TINY)).sum(axis=1)  # (power, rate)
+    mass = np.exp(logs - logs.max())
+    mass /= mass.sum()
+    of_each = wrong / np.maximum(right + wrong, TINY)  # (power, n, rate)
+    p_wrong = np.einsum("ar,air->i", mass, of_each)
+    kept = np.average(q, axis=0, weights=mass.sum(axis=1))
+    kept[np.arange(n), given] = 0.0
+    kept *= (p_wrong / np.maximum(kept.sum(axis=1), TINY))[:, None]
+    kept[np.arange(n), given] = 1.0 - p_wrong
+    mean, variance = of_each.sum(axis=1), (of_each * (1.0 - of_each)).sum(axis=1)  # (power, rate)
+    rng = np.random.default_rng(0)
+    cell = rng.choice(mass.size, DRAWS, p=mass.ravel())
+    number = mean.ravel()[cell] + np.sqrt(variance.ravel()[cell]) * rng.standard_normal(DRAWS)
+    lower, upper = np.quantile(np.clip(number, 0.0, n), [(1 - level) / 2, (1 + level) / 2])
+    return p_wrong, kept, Estimate(n, float(p_wrong.sum()), float(lower), float(upper))
+
+
+class LabelCheck:
+    """What `check_labels` has found.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        Labels that are probably wrong, the most probable first: row, text (if there are texts), label (of several
+        labels), given, suggested, p_wrong and words, which speak for the suggestion and against the given one.
+    estimates : pandas.DataFrame
+        How many labels are wrong: documents, wrong, lower and upper; of several labels a row for each.
+    p_wrong : ndarray of shape (n_docs,), or (n_docs, n_labels)
+        The probability that each given label is wrong; NaN where it is unknown, or the only one of its class.
+    probabilities : ndarray of shape (n_docs, n_classes)
+        Predictions of models that did not learn from the document; NaN where the label is unknown.
+    classes : ndarray
+        The classes, or the names of the labels, in the order of `probabilities`.
+    level : float
+        The posterior probability inside the intervals.
+    """
+
+    def __init__(
+        self, frame: Any, estimates: Any, p_wrong: np.ndarray, probabilities: np.ndarray, classes: np.ndarray,
+        level: float,
+    ):  # fmt: skip
+        self.frame, self.estimates, self.level = frame, estimates, level
+        self.p_wrong, self.probabilities, self.classes = p_wrong, probabilities, classes
+
+    def sentences(self) -> Sequence[str]:
+        """How many labels are wrong, a line for each estimate."""
+        found = []
+        for row in self.estimates.to_dict("records"):
+            whose = f" of {row['label']!r}" if "label" in row else ""
+            share = row["wrong"] / max(row["documents"], 1)
+            found.append(
+                f"About {row['wrong']:,.0f} of {row['documents']:,} labels{whose} are wrong ({share:.1%}), "
+                f"{self.level:.0%} interval {row['lower']:,.0f} to {row['upper']:,.0f}."
+            )
+        return found
+
+    def __repr__(self) -> str:
+        shown = self.frame.head(SHOWN)
+        table = [] if not len(shown) else [shown.to_string(index=False, max_colwidth=60)]
+        left = len(self.frame) - len(shown)
+        more = [f"and {left:,} more in .frame"] if left > 0 else []
+        return "\n".join([*self.sentences(), *table, *more])
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(' '.join(self.sentences()))}</p>{self.frame.head(SHOWN).to_html(index=False)}"

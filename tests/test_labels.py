@@ -1,0 +1,290 @@
+"""Which documents to label next, and which labels are wrong."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from test_drift import QUICK, make_texts
+
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDACrowdRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+    load,
+    save,
+)
+from supertopic.inference.predict import NewDocuments, Settings
+from supertopic.inference.teaching import choose_different, information
+from supertopic.model.responses import Gaussian, Hinge, Logistic
+from supertopic.model.terms import TopicWeights
+from supertopic.report.label_errors import find_wrong
+
+THREE = ("sport", "politics", "food")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return SLDAClassifier(**QUICK | {"words": True, "n_draws": 10}, random_state=0).fit(*make_texts(120, 0))
+
+
+def documents_of(model, X):
+    n = X.shape[0]
+    X = sp.csr_array(X)
+    return NewDocuments(model.posterior_, X, X, np.zeros((n, 0)), np.zeros((n, 0)), np.zeros((n, 1)), Settings(20))
+
+
+# information
+
+
+def entropy(p):
+    return -np.sum(p * np.log(p), axis=-1)
+
+
+def test_information_is_the_entropy_that_knowing_the_weights_takes_away():
+    omegas = np.random.default_rng(0).normal(0, 2, (40, 7, 3))
+    p = np.exp(omegas) / np.exp(omegas).sum(axis=2, keepdims=True)
+    found = Logistic(1.0, classes=np.arange(3)).mutual_information(omegas, np.zeros((40, 0)))
+    np.testing.assert_allclose(found, entropy(p.mean(axis=0)) - entropy(p).mean(axis=0), atol=1e-12)
+    labels = Logistic(1.0, classes=np.arange(3), multilabel=True).mutual_information(omegas, np.zeros((40, 0)))
+    q = 1 / (1 + np.exp(-omegas))
+    q = np.stack([q, 1 - q], axis=-1)
+    np.testing.assert_allclose(labels, (entropy(q.mean(axis=0)) - entropy(q).mean(axis=0)).sum(axis=1), atol=1e-12)
+    same = np.repeat(omegas[:1], 40, axis=0)
+    np.testing.assert_allclose(
+        Logistic(1.0, classes=np.arange(3)).mutual_information(same, np.zeros((40, 0))), 0, atol=1e-12
+    )
+
+
+def test_information_of_decisions_and_of_normal_numbers():
+    omegas = np.array([[[1.0], [1.0]], [[-1.0], [2.0]]])
+    found = Hinge(1.0, 1.0, classes=np.arange(2)).mutual_information(omegas, np.zeros((2, 0)))
+    np.testing.assert_allclose(found, [np.log(2), 0.0], atol=1e-12)
+    number = Gaussian(1.0, np.array([4.0]), names=np.array(["y"]), centre=np.zeros(1), unit=np.ones(1))
+    found = number.mutual_information(omegas, np.full((2, 1), 4.0))
+    np.testing.assert_allclose(found, 0.5 * np.log1p(np.array([1.0, 0.25]) / 4.0))
+
+
+def test_unclear_topics_of_a_short_text_are_no_information():
+    X = np.random.default_rng(0).poisson(0.4, (200, 12))
+    model = SLDAClassifier(**QUICK, random_state=0).fit(X + np.eye(12, dtype=int)[np.arange(200) % 12], X[:, 0] > 0)
+    weights = model.posterior_.term(TopicWeights)
+    certain = replace(weights, eta=tuple(np.broadcast_to(9.0 * np.arange(e.shape[-1]), e.shape) for e in weights.eta))
+    terms = tuple(certain if term is weights else term for term in model.posterior_.terms)
+    model.posterior_ = replace(model.posterior_, terms=terms)
+    documents = documents_of(model, np.eye(12, dtype=int))  # a word each
+    assert documents.omega().std(axis=0).max() > 1.0  # its topic is unclear
+    np.testing.assert_allclose(information(documents), 0.0, atol=1e-9)
+
+
+# documents that differ
+
+
+def naive_choice(gain, rows, n):
+    K = np.sqrt(np.outer(gain, gain)) * (rows @ rows.T)
+    chosen = []
+    for _ in range(n):
+        left = np.array([
+            K[d, d] - K[d, chosen] @ np.linalg.pinv(K[np.ix_(chosen, chosen)]) @ K[chosen, d] if chosen else K[d, d]
+            for d in range(len(gain))
+        ])  # fmt: skip
+        left[chosen] = -1
+        chosen.append(int(left.argmax()))
+    return chosen
+
+
+def test_documents_are_chosen_by_what_is_left_of_their_information():
+    rng = np.random.default_rng(0)
+    rows = rng.random((15, 40))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    gain = rng.random(15)
+    found, score = choose_different(gain, sp.csr_array(rows), 8)
+    assert found.tolist() == naive_choice(gain, rows, 8)
+    assert (np.diff(score) <= 1e-12).all() and score[0] == gain.max()
+
+
+def test_the_same_document_is_not_chosen_twice(fitted):
+    texts, _ = make_texts(12, 1)
+    found = fitted.next_to_label(texts * 3, 30)
+    assert len(found) == 12 and len(set(found["text"])) == 12
+    assert list(found.columns) == ["row", "text", "predicted", "information", "score"]
+    assert (np.diff(found["score"]) <= 1e-12).all() and (found["score"] <= found["information"] + 1e-12).all()
+
+
+def test_texts_without_known_words_come_last(fitted):
+    texts = ["", "zzz yyy", *make_texts(6, 2)[0]]
+    found = fitted.next_to_label(texts, 20)
+    assert set(found["row"][:6]) == set(range(2, 8))
+
+
+def test_labels_on_an_unknown_theme_are_asked_for_first(fitted):
+    texts = make_texts(30, 3)[0] + ["goal vote match law team senate win party"]
+    assert 30 in fitted.next_to_label(texts, 5)["row"].tolist()
+
+
+@pytest.mark.parametrize("kind", [
+    "hinge", "labels", "ordinal", "rating", "two ratings", "count", "raters", "rated", "time", "sticks", "separate",
+])  # fmt: skip
+def test_every_response_says_what_to_label(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (180, 12))
+    number = X[:, :4].sum(axis=1).astype(float)
+    raters = np.c_[number > 4, number > 3] * 1.0
+    make, y = {
+        "hinge": (MedLDAClassifier, number // 3), "labels": (SLDAClassifier, np.c_[number > 4, X[:, 5] > 0] * 1),
+        "ordinal": (SLDAOrdinalClassifier, np.minimum(number // 3, 2)), "rating": (SLDARegressor, number),
+        "two ratings": (SLDARegressor, np.c_[number, -number]), "count": (SLDACountRegressor, number),
+        "raters": (SLDACrowdClassifier, raters), "rated": (SLDACrowdRegressor, raters + rng.normal(0, 0.1, (180, 2))),
+        "time": (SLDASurvivalRegressor, number + rng.random(180)),
+        "sticks": (lambda **k: SLDAClassifier(multiclass="stick_breaking", **k), np.minimum(number // 3, 2)),
+        "separate": (lambda **k: SLDAClassifier(multiclass="separate", **k), np.minimum(number // 3, 2)),
+    }[kind]  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make(**QUICK | {"words": True}, random_state=0).fit(X[:150], y[:150])
+    found = model.next_to_label(X[150:], 5)
+    assert len(found) == 5 and (found["information"] >= 0).all() and np.isfinite(found["score"]).all()
+    save(model, tmp_path / "m")
+    assert load(tmp_path / "m").next_to_label(X[150:], 5)["row"].tolist() == found["row"].tolist()
+    assert len(model.next_to_label(X[:3], 0)) == 0 and len(model.next_to_label(X[:1], 5)) == 1
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        model.next_to_label(X[:3], -1)
+
+
+def test_covariates_and_features_are_needed_as_for_predictions():
+    rng = np.random.default_rng(0)
+    X, Z, F = rng.poisson(1.0, (120, 12)), rng.normal(size=(120, 1)), rng.normal(size=(120, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SLDAClassifier(**QUICK, random_state=0).fit(X, Z[:, 0] > 0, covariates=Z, features=F)
+    assert len(model.next_to_label(X, 4, covariates=Z, features=F)) == 4
+    with pytest.raises(ValueError, match="covariates"):
+        model.next_to_label(X, 4, features=F)
+    assert not hasattr(LDA(), "next_to_label") and not hasattr(LDA(), "check_labels")
+
+
+# wrong labels
+
+
+def simulate(rng, n, n_classes, rate, power=1.0):
+    """Predictions, true classes and given ones; the predictions are less sure than they should be if power > 1."""
+    p = rng.dirichlet(np.full(n_classes, 0.15), n)
+    q = p**power / (p**power).sum(axis=1, keepdims=True)
+    truth = np.array([rng.choice(n_classes, p=row) for row in q])
+    given = np.where(rng.random(n) < rate, (truth + rng.integers(1, n_classes, n)) % n_classes, truth)
+    return p, truth, given
+
+
+@pytest.mark.parametrize(("n_classes", "rate", "power"), [(2, 0.1, 1.0), (5, 0.05, 1.8), (5, 0.3, 0.7), (3, 0.0, 1.0)])
+def test_the_number_of_wrong_labels_is_in_its_interval(n_classes, rate, power):
+    rng, inside, p_wrong, wrong = np.random.default_rng(0), 0, [], []
+    for _ in range(20):
+        p, truth, given = simulate(rng, 400, n_classes, rate, power)
+        of_each, true, found = find_wrong(p, given, 0.9)
+        inside += found.lower - 1e-9 <= (truth != given).sum() <= found.upper + 1e-9
+        p_wrong.append(of_each)
+        wrong.append(truth != given)
+        np.testing.assert_allclose(true.sum(axis=1), 1.0, atol=1e-6)
+    p_wrong, wrong = np.concatenate(p_wrong), np.concatenate(wrong)
+    assert inside >= 14 if rate else found.lower < 2
+    for low, high in ((0.0, 0.2), (0.2, 0.8), (0.8, 1.0)):  # they are probabilities
+        own = (p_wrong >= low) & (p_wrong <= high)
+        if own.sum() > 100:
+            assert abs(p_wrong[own].mean() - wrong[own].mean()) < 0.03 + 4 * np.sqrt(0.25 / own.sum()), (low, high)
+
+
+def flipped_texts(n, seed, rate=0.1):
+    rng, (texts, y) = np.random.default_rng(seed), make_texts(n, seed, THREE)
+    bad = rng.random(n) < rate
+    return texts, np.where(bad, [rng.choice([c for c in THREE if c != own]) for own in y], y), y, bad
+
+
+def test_flipped_labels_are_found_with_the_words_against_them():
+    texts, given, y, bad = flipped_texts(300, 0)
+    model = SLDAClassifier(**QUICK | {"n_topics": 4}, random_state=0)
+    found = model.check_labels(texts, given, n=int(bad.sum()))
+    assert not hasattr(model, "posterior_")  # it stays as it was
+    rows = found.frame["row"].to_numpy()
+    assert bad[rows].mean() > 0.9 and (found.frame["suggested"] == y[rows])[bad[rows]].all()
+    assert (found.frame["given"] == given[rows]).all()
+    assert all(
+        set(words) <= set(texts[row].split()) and words for row, words in zip(rows, found.frame["words"], strict=True)
+    )
+    estimate = found.estimates.iloc[0]
+    assert estimate["lower"] - 1 <= bad.sum() <= estimate["upper"] + 1
+    assert "labels are wrong" in repr(found) and "90% interval" in repr(found) and "<table" in found._repr_html_()
+    assert len(model.check_labels(texts, given).frame) == round(estimate["wrong"])
+
+
+def test_no_label_speaks_for_itself():
+    gains = []
+    for seed in range(3):
+        X = np.random.default_rng(seed).poisson(1.0, (150, 30))
+        y = np.random.default_rng(seed + 10).integers(0, 2, 150)
+        p = SLDAClassifier(**QUICK | {"words": True}, random_state=0).check_labels(X, y, n=0).probabilities
+        gains.append(np.log(2) + np.log(p[np.arange(150), y]).mean())
+    assert np.mean(gains) < 0.03
+
+
+def test_labels_are_checked_one_by_one():
+    texts, _, y, _ = flipped_texts(240, 1)
+    Y = np.array([[c == own for c in THREE] for own in y]).astype(float)
+    bad = np.random.default_rng(0).random(240) < 0.1
+    Y[bad, 1] = 1 - Y[bad, 1]
+    Y[:5, 0] = np.nan
+    found = SLDAClassifier(**QUICK, random_state=0).check_labels(texts, Y, n=int(bad.sum()))
+    assert found.p_wrong.shape == (240, 3) and np.isnan(found.p_wrong[:5, 0]).all()
+    assert found.estimates["documents"].tolist() == [235, 240, 240] and list(found.frame.columns)[2:4] == [
+        "label",
+        "given",
+    ]
+    rows = found.frame["row"].to_numpy()
+    assert (found.frame["label"] == 1).mean() > 0.9 and bad[rows].mean() > 0.8
+    assert (found.frame["given"] + found.frame["suggested"] == 1).all()
+
+
+def test_what_cannot_be_judged_is_left_out():
+    texts, given, _, _ = flipped_texts(150, 2)
+    given = given.astype(object)
+    given[:10], given[10] = None, "only one"
+    found = SLDAClassifier(**QUICK, random_state=0).check_labels(texts, given, n=500)
+    assert np.isnan(found.p_wrong[:11]).all() and np.isfinite(found.p_wrong[11:]).all()
+    assert found.estimates["documents"].tolist() == [139] and len(found.frame) == 139
+
+
+@pytest.mark.parametrize("make", [
+    SLDAOrdinalClassifier, lambda **k: SLDAClassifier(multiclass="stick_breaking", **k),
+    lambda **k: SLDAClassifier(multiclass="separate", class_weight="balanced", **k),
+], ids=["ordinal", "sticks", "separate"])  # fmt: skip
+def test_other_models_of_classes_and_columns_beside_the_texts(make):
+    rng = np.random.default_rng(0)
+    X, Z = rng.poisson(1.0, (150, 12)), rng.normal(size=(150, 1))
+    y = np.minimum(X[:, :4].sum(axis=1) // 3, 2)
+    more = {"covariates": Z, "features": rng.normal(size=(150, 2)), "sample_weight": rng.random(150) + 0.5}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = make(**QUICK, random_state=0).check_labels(X, y, n=5, n_folds=3, **more)
+    assert len(found.frame) == 5 and (found.frame["given"] != found.frame["suggested"]).all()
+    assert np.isfinite(found.p_wrong).all() and "text" not in found.frame
+
+
+@pytest.mark.parametrize("make", [MedLDAClassifier, SLDARegressor, SLDACountRegressor, SLDACrowdClassifier])
+def test_other_responses_are_refused(make):
+    with pytest.raises(ValueError, match="check_labels needs probabilities of classes"):
+        make().check_labels(np.ones((9, 3), int), np.arange(9) % 2)
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"n_folds": 1}, "n_folds must be"), ({"n": -1}, "n must be"), ({"level": 2}, "level must be"),
+    ({"n_folds": 50}, "cannot be 50 folds"),
+])  # fmt: skip
+def test_check_labels_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SLDAClassifier(**QUICK).check_labels(np.ones((9, 3), int), np.arange(9) % 2, **arguments)
