@@ -33,6 +33,6 @@ def serve(
     limits = Limits(max_body, max_texts, max_letters, timeout, queue)
     settings = Settings(
         model, host, port, read_token(host, no_token), reload, n_threads=threads, workers=workers,
-        mmap=mmap or workers > 1, names=tuple(names or ()), limits=limits,
+        mmap=mmap, names=tuple(names or ()), limits=limits,
     )  # fmt: skip
     start_server(settings, lambda address: note(f"{escape(str(model))} answers at {escape(address)} Ctrl-C ends it."))

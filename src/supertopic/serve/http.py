@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import json
 import logging
+import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -248,4 +249,9 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits) -> None:
         app, log_config=None, log_level="warning", access_log=False, server_header=False, proxy_headers=False, ws="none",
         backlog=2048, timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 1,
     )  # fmt: skip
-    uvicorn.Server(config).run(sockets=[listening])
+    usual = {number: signal.signal(number, lambda number, frame: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        uvicorn.Server(config).run(sockets=[listening])  # its handlers hand the signal on at the end
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)

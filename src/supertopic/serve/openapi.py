@@ -8,12 +8,6 @@ from supertopic.serve.needs import Needs
 Schema = dict[str, Any]
 NUMBER: Schema = {"type": "number"}
 LEVEL: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-KINDS = {"number": "number", "boolean": "boolean", "category": "string", "date": "string"}
-
-
-def nullable(kind: str) -> Schema:
-    """A value that may be unknown, or infinite, which JSON does not have."""
-    return {"type": [kind, "null"]}
 
 
 def ref(name: str) -> Schema:
@@ -28,9 +22,11 @@ def document_schema(needs: Needs, limits: Limits) -> Schema:
     """One document as this model needs it."""
     properties: dict[str, Schema] = {"text": {"type": "string", "maxLength": limits.letters}}
     if needs.covariates:
-        covariates = {name: {"type": [KINDS[kind], "string"]} for name, kind in needs.covariates.items()}
+        one = {"type": ["number", "string", "boolean"]}
+        covariates = {name: one | {"description": f"A {kind}."} for name, kind in needs.covariates.items()}
         whole = {"type": "object", "properties": covariates, "required": list(covariates), "additionalProperties": False}
-        properties["covariates"] = whole
+        in_order = items(one) | {"minItems": len(covariates), "maxItems": len(covariates)}
+        properties["covariates"] = {"oneOf": [whole, in_order]}
     if needs.takes_exposure:
         properties["exposure"] = {"type": "number", "exclusiveMinimum": 0}
     if needs.n_features:

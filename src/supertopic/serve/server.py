@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from supertopic.serve.limits import Limits
@@ -20,7 +21,7 @@ from supertopic.serve.reload import ModelFile
 TOKEN = "SUPERTOPIC_TOKEN"
 LEAST_TOKEN = 16  # letters
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
-AGAIN = 1.0  # seconds after which a process that died is started again
+AGAIN, LOOK = 1.0, 0.1  # seconds after which a process that died is started again, and between two looks
 log = logging.getLogger("supertopic.serve")
 
 
@@ -75,7 +76,7 @@ def host_names(settings: Settings) -> frozenset[str] | None:
 def listen(host: str, port: int) -> socket.socket:
     """A socket at an address; port 0 is any that is free."""
     address, family = host.strip("[]"), socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio asks for this to send at once
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((address, port))
@@ -99,7 +100,7 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda address: N
         host = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
         address = f"http://{host}:{listening.getsockname()[1]}/"
         if settings.workers > 1:
-            serve_in_processes(settings, listening, lambda: started(address))
+            Processes(settings, listening).run(lambda: started(address))
         else:
             serve_here(settings, listening, lambda: started(address))
 
@@ -117,40 +118,55 @@ def serve_here(settings: Settings, listening: socket.socket, started: Callable[[
     run(make_app(service, host_names(settings)), listening, settings.limits)
 
 
-def worker(settings: Settings, listening: socket.socket) -> None:
+def worker(settings: Settings, listening: socket.socket, ready: Event) -> None:
     """One of several processes."""
     start_log()
-    serve_here(settings, listening, lambda: log.info("Process %d is ready.", os.getpid()))
+    serve_here(settings, listening, ready.set)
 
 
-def serve_in_processes(settings: Settings, listening: socket.socket, started: Callable[[], None]) -> None:
+class Processes:
     """Some processes that accept from the same socket; one that dies is started again."""
-    context, stopping = multiprocessing.get_context("spawn"), False
 
-    def start() -> BaseProcess:
-        process = context.Process(target=worker, args=(settings, listening))
+    def __init__(self, settings: Settings, listening: socket.socket):
+        self.settings, self.listening, self.stopping = settings, listening, False
+        self.context = multiprocessing.get_context("spawn")
+        self.all: list[tuple[BaseProcess, Event]] = []
+
+    def start(self) -> tuple[BaseProcess, Event]:
+        ready = self.context.Event()
+        process = self.context.Process(target=worker, args=(self.settings, self.listening, ready))
         process.start()
-        return process
+        return process, ready
 
-    def stop(number: int, frame: object) -> None:
-        nonlocal stopping
-        stopping = True
+    def stop(self, number: int, frame: object) -> None:
+        self.stopping = True
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    processes = [start() for _ in range(settings.workers)]
-    started()
-    try:
-        while not stopping:
-            time.sleep(0.1)
-            for i, process in enumerate(processes):
-                if not process.is_alive() and not stopping:
-                    log.error("A process ended with code %s; another one is started.", process.exitcode)
-                    time.sleep(AGAIN)
-                    processes[i] = start()
-    finally:
-        for process in processes:
-            process.terminate()  # SIGTERM: what it has been asked is answered
-        for process in processes:
-            process.join(settings.limits.seconds + 5.0)
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    def run(self, started: Callable[[], None]) -> None:
+        """Start all, tell when they are ready, and look after them until a signal comes."""
+        before = {number: signal.signal(number, self.stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self.all = [self.start() for _ in range(self.settings.workers)]
+            while not self.stopping and not all(ready.is_set() for _, ready in self.all):
+                if any(not process.is_alive() for process, _ in self.all):
+                    raise RuntimeError(f"A process could not start with {self.settings.path}; its message is above.")
+                time.sleep(LOOK)
+            if not self.stopping:
+                started()
+            while not self.stopping:
+                time.sleep(LOOK)
+                self.restart()
+        finally:
+            for process, _ in self.all:
+                process.terminate()  # SIGTERM: what it has been asked is answered
+            for process, _ in self.all:
+                process.join(self.settings.limits.seconds + 5.0)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def restart(self) -> None:
+        """Start those again that have died."""
+        for i, (process, _) in enumerate(self.all):
+            if not process.is_alive() and not self.stopping:
+                log.error("A process ended with code %s; another one is started.", process.exitcode)
+                time.sleep(AGAIN)
+                self.all[i] = self.start()

@@ -1,0 +1,525 @@
+"""The server: every response answers, batches change nothing, models are replaced under load, and nothing breaks it."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from contextlib import contextmanager
+from http.client import HTTPConnection
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("starlette", reason="the server needs pip install 'supertopic[serve]'")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+from supertopic import (
+    LDA,
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+    load,
+    save,
+)
+from supertopic.report.colours import colour_text
+from supertopic.serve.asked import Asked, Document, Options
+from supertopic.serve.batches import Batches, Job
+from supertopic.serve.http import Service, make_app
+from supertopic.serve.limits import Limits, Refused
+from supertopic.serve.metrics import Metrics
+from supertopic.serve.model import ServedModel
+from supertopic.serve.reload import ModelFile
+from supertopic.serve.server import LOOPBACK_NAMES, Settings, host_names, is_loopback, read_token
+
+RNG = np.random.default_rng(0)
+N = 120
+ABOUT = RNG.integers(0, 3, N)
+WORDS = np.array([["goal", "team", "match", "win"], ["vote", "law", "party", "senate"], ["code", "bug", "test", "crash"]])
+TEXTS = [" ".join(RNG.choice([*WORDS[k], "the", "not", "a"], 12)) for k in ABOUT]
+NAMES = np.array(["sport", "politics", "computers"], dtype=object)[ABOUT]
+LEVEL = ABOUT * 2.0 + RNG.normal(0, 0.3, N)
+RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 10, "n_draws": 6, "predict_sweeps": 12, "random_state": 0}
+RATERS = np.where(RNG.random((N, 3)) < 0.8, NAMES[:, None], None)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Found no relation"), pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+def fit_class(**more):
+    return SLDAClassifier(**RUN, **more).fit(TEXTS, NAMES)
+
+
+FITS = {
+    "class": fit_class,
+    "two": lambda: SLDAClassifier(**RUN).fit(TEXTS, ABOUT == 0),
+    "sticks": lambda: fit_class(multiclass="stick_breaking"),
+    "separate": lambda: fit_class(multiclass="separate"),
+    "labels": lambda: SLDAClassifier(**RUN).fit(TEXTS, np.stack([ABOUT == 0, ABOUT != 1], axis=1).astype(int)),
+    "hinge": lambda: MedLDAClassifier(**RUN).fit(TEXTS, NAMES),
+    "ordinal": lambda: SLDAOrdinalClassifier(**RUN).fit(TEXTS, ABOUT),
+    "rating": lambda: SLDARegressor(**RUN).fit(TEXTS, LEVEL),
+    "ratings": lambda: SLDARegressor(**RUN).fit(TEXTS, np.stack([LEVEL, -LEVEL], axis=1)),
+    "count": lambda: SLDACountRegressor(**RUN).fit(TEXTS, ABOUT * 3),
+    "exposed": lambda: SLDACountRegressor(**RUN).fit(TEXTS, ABOUT * 3, exposure=1.0 + ABOUT),
+    "survival": lambda: SLDASurvivalRegressor(**RUN).fit(TEXTS, 1.0 + LEVEL.clip(0), event=ABOUT > 0),
+    "crowd": lambda: SLDACrowdClassifier(**RUN).fit(TEXTS, RATERS),
+    "lda": lambda: LDA(**RUN).fit(TEXTS),
+    "covariates": lambda: SLDARegressor(**RUN).fit(
+        TEXTS, LEVEL, covariates=pd.DataFrame({"year": 2000 + ABOUT, "who": np.where(ABOUT > 1, "x", "y")}),
+    ),
+    "array": lambda: SLDARegressor(**RUN).fit(TEXTS, LEVEL, covariates=np.stack([ABOUT, ABOUT**2], axis=1)),
+    "groups": lambda: SLDAClassifier(**RUN).fit(TEXTS, NAMES, groups=ABOUT % 2),
+    "features": lambda: SLDAClassifier(**RUN).fit(TEXTS, NAMES, features=RNG.normal(size=(N, 3)) + ABOUT[:, None]),
+}  # fmt: skip
+BESIDE = {
+    "exposed": {"exposure": 2.0}, "covariates": {"covariates": {"year": 2001, "who": "x"}},
+    "array": {"covariates": [1.0, 2.0]}, "groups": {"group": "1"}, "features": {"features": [0.1, -1.0, 2.0]},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """The file of each model, fitted when it is first asked for."""
+    folder, made = tmp_path_factory.mktemp("models"), {}
+
+    def path_of(name):
+        if name not in made:
+            save(FITS[name](), folder / f"{name}.model")
+            made[name] = folder / f"{name}.model"
+        return made[name]
+
+    return path_of
+
+
+@contextmanager
+def client_of(path, token=None, limits=Limits(), hosts=None):
+    metrics = Metrics()
+    service = Service(ModelFile(path, told=metrics.loaded), limits, metrics, token, 1)
+    with TestClient(make_app(service, hosts), base_url="http://localhost") as client:
+        yield client
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def client(models):
+    with client_of(models("class")) as found:
+        yield found
+
+
+def schema_check(client, name, value):
+    jsonschema = pytest.importorskip("jsonschema")
+    described = client.get("/openapi.json").json()
+    schema = {"$ref": f"#/components/schemas/{name}", "components": described["components"]}
+    jsonschema.Draft202012Validator(schema).validate(value)
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_every_response_answers(models, name):
+    """Predictions are those of `predict_table`, alone and beside others, with sets and intervals where there are any."""
+    beside, level = BESIDE.get(name, {}), {"interval": 0.8} if name != "lda" else {}
+    with client_of(models(name)) as client:
+        model, asked = load(models(name)), [{"text": text, **beside} for text in [*TEXTS[:3], "", "unknown words"]]
+        rows = client.post("/predict", json={"documents": asked, **level}).json()["predictions"]
+        assert len(rows) == 5
+        for document, row in zip(asked, rows, strict=True):
+            assert client.post("/predict", json={**document, **level}).json() == row
+            schema_check(client, "Single", {**document, **level})
+        schema_check(client, "Many", {"documents": asked, **level})
+        schema_check(client, "Predictions", {"predictions": rows})
+        assert client.get("/topics").json()["topics"][0]["words"]
+        info = client.get("/model").json()
+        assert info["response"] == (model.posterior_.response.kind or "none")
+        if name == "lda":
+            np.testing.assert_allclose([sorted(t["share"] for t in row["topics"]) for row in rows[:1]],
+                                       [sorted(s for s in model.transform(TEXTS[:1])[0] if s > 0)])  # fmt: skip
+            assert client.post("/explain", json={"text": "goal"}).status_code == 422
+            return
+        known = {"groups": ["1"] * 5, "exposure": [2.0] * 5, "features": [[0.1, -1.0, 2.0]] * 5,
+                 "covariates": pd.DataFrame({"year": [2001] * 5, "who": ["x"] * 5}) if name == "covariates" else [[1.0, 2.0]] * 5}  # fmt: skip
+        given = {key if key != "group" else "groups" for key in beside}
+        table = model.predict_table([row["text"] for row in asked], **{key: known[key] for key in given})
+        for column, values in table.items():
+            for row, value in zip(rows, values.tolist(), strict=True):
+                assert row[column] == (value if not isinstance(value, float) or np.isfinite(value) else None)
+        assert all("interval" in row for row in rows)
+        why = client.post("/explain", json=asked[0]).json()
+        assert "".join(piece["text"] for piece in why["pieces"]) == TEXTS[0]
+        total = np.sum([word["adds"] for word in why["words"]], axis=0)
+        np.testing.assert_allclose(np.sum([piece["adds"] for piece in why["pieces"] if "adds" in piece], axis=0), total)
+        np.testing.assert_allclose(total + np.sum(list(why["others"].values()), axis=0), why["omega"], atol=1e-9)
+
+
+def test_sets_and_intervals_are_those_of_the_estimator(models, client):
+    model = load(models("class"))
+    rows = client.post("/predict", json={"texts": TEXTS[:8], "set": 0.9, "interval": 0.5, "topics": True}).json()
+    inside, (lower, upper) = model.predict_set(TEXTS[:8], 0.9), model.predict_interval(TEXTS[:8], 0.5)
+    for i, row in enumerate(rows["predictions"]):
+        assert row["set"] == model.classes_[inside[i]].tolist()
+        for j, name in enumerate(model.classes_):
+            assert row["interval"][name] == [lower[i, j], upper[i, j]]
+        assert sum(topic["share"] for topic in row["topics"]) == pytest.approx(1.0)
+
+
+def test_words_are_coloured_in_their_places(models):
+    model = load(models("class"))
+    text = "The GOAL, not the team: goal! zzz"
+    found = colour_text(text, model, model.explain(text))
+    assert "".join(piece.text for piece in found) == text
+    known = [piece for piece in found if piece.adds is not None]
+    assert {piece.text.lower() for piece in known} <= {"the", "goal", "not", "team", "!"}
+    assert {"GOAL", "goal", "team"} <= {piece.text for piece in known} and not any("zzz" in p.text for p in known)
+    assert [piece.text for piece in colour_text("", model, model.explain(""))] == []
+    wide = "İ goal"  # its lower case is longer: places would not be right
+    assert "".join(piece.text for piece in colour_text(wide, model, model.explain(wide))) == wide
+
+
+def test_batches_change_nothing(models):
+    """Requests that come at once are predicted together, with the rows that each gets alone; one that is wrong is alone."""
+    served, sizes = ServedModel.load(models("covariates")), []
+    batches = Batches(Limits(), 1, lambda n, seconds: sizes.append(n))
+    good = [Document(text, (2001, "x")) for text in TEXTS[:40]]
+    wrong = Document("goal", (2001, "nobody"))
+
+    async def all_at_once():
+        asked = [Asked([document]) for document in good] + [Asked([wrong]), Asked(good * 5)]
+        asked += [Asked([good[0]], Options(interval=0.9))]
+        return await asyncio.gather(*(batches.predict(served, one) for one in asked), return_exceptions=True)
+
+    *rows, error, large, other = asyncio.run(all_at_once())
+    batches.close()
+    alone = [served.predict([document], Options()) for document in good]
+    assert rows == alone and large == [row for own in alone for row in own] * 5
+    assert isinstance(error, ValueError) and "nobody" in str(error)
+    assert "interval" in other[0] and max(sizes) > 8
+
+
+def test_a_large_request_is_cut_and_one_that_nobody_waits_for_is_dropped(models):
+    served = ServedModel.load(models("class"))
+    loop = asyncio.new_event_loop()
+    job = Job(served, Asked([Document("x" * 150_000)] * 3), loop, time.monotonic() + 9)
+    assert len(job.next_part(64)) == 1 and len(job.next_part(1)) == 1
+    late = Job(served, Asked([Document("a")]), loop, time.monotonic() - 1)
+    batches = Batches(Limits(), 1)
+    batches.close()
+    batches.waiting.extend([late, job])
+    assert [own for own, _ in batches.gather()] == [job] and not batches.waiting
+    loop.close()
+
+
+def test_too_many_requests_and_too_much_time(models):
+    class Slow(ServedModel):
+        def predict(self, documents, options):
+            time.sleep(0.3)
+            return super().predict(documents, options)
+
+    slow = Slow(load(models("class")))
+    batches = Batches(Limits(waiting=2, seconds=0.15), 1)
+
+    async def three():
+        return await asyncio.gather(*(batches.predict(slow, Asked([Document("goal")])) for _ in range(3)),
+                                    return_exceptions=True)  # fmt: skip
+
+    *late, full = asyncio.run(three())
+    assert full.status == 503 and full.retry == 1 and "waiting" in full.message
+    assert all(error.status == 503 and "0.15 seconds" in error.message for error in late)
+    batches.close()
+
+
+WRONG = [
+    (b"", 400, "not JSON"), (b"[", 400, "not JSON"), (b"[1]", 422, "an object such as"), (b'"text"', 422, "object"),
+    (b'{"text": 3}', 422, "a text was expected"), (b"{}", 422, "exactly one of text, texts and documents"),
+    (b'{"text": "a", "texts": []}', 422, "exactly one of"), (b'{"texts": ["a", null]}', 422, r"texts\[1\] is null"),
+    (b'{"text": "a", "sett": 0.9}', 422, "sett"), (b'{"text": "a", "set": 1}', 422, "between 0 and 1"),
+    (b'{"text": "a", "set": NaN}', 400, "no number of JSON"), (b'{"text": "a", "interval": true}', 422, "probability"),
+    (b'{"text": "a", "set": 1e999}', 422, "between 0 and 1"), (b'{"text": "a", "topics": 1}', 422, "true or false"),
+    (b'{"documents": {}}', 422, "a list was expected"), (b'{"documents": ["a"]}', 422, r"documents\[0\]"),
+    (b'{"text": "a", "exposure": 2}', 422, "fitted without"), (b'{"text": "a", "group": "g"}', 422, "fitted without"),
+    (b'{"text": ' + b"[" * 50_000 + b"}", 400, "nested 50,001 deep"), (b"\xff\xfe", 400, "not JSON"),
+    (b'{"text": "a", "set": ' + b"9" * 5000 + b"}", 400, "not JSON"), (b'{"text": "a", "set": 0.999999}', 422, "held-out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "status", "message"), WRONG)
+def test_what_is_wrong_is_said(client, body, status, message):
+    answer = client.post("/predict", content=body, headers={"content-type": "application/json"})
+    error = answer.json()["error"]
+    assert answer.status_code == error["status"] == status and re.search(message, error["message"]), error
+    schema_check(client, "Error", answer.json())
+
+
+def test_what_documents_lack_is_said(models):
+    for name, message in [("covariates", "year"), ("exposed", "exposure"), ("features", "3 features"), ("groups", "group")]:
+        with client_of(models(name)) as client:
+            answer = client.post("/predict", json={"text": "goal"})
+            assert answer.status_code == 422 and message in answer.json()["error"]["message"]
+            for wrong in ({}, [], [1], "x", {"year": []}, {"year": 1, "who": "x", "more": 2}, {"year": 10**400, "who": "x"}):
+                key = next(iter(BESIDE[name]))
+                answer = client.post("/predict", content=json.dumps({"text": "goal", key: wrong}),
+                                     headers={"content-type": "application/json"})  # fmt: skip
+                assert answer.status_code == 422 or (key == "group" and answer.status_code == 200), (name, wrong)
+    with client_of(models("rating")) as client:
+        assert "sets are of classes" in client.post("/predict", json={"text": "a", "set": 0.9}).json()["error"]["message"]
+        assert isinstance(client.post("/predict", json={"text": "a", "interval": 0.9}).json()["interval"][0], float)
+
+
+def test_limits(models):
+    with client_of(models("class"), limits=Limits(body=2000, texts=3, letters=100)) as client:
+        for body in ({"text": "a" * 3000}, {"text": "a" * 101}, {"texts": ["a"] * 4}):
+            assert client.post("/predict", json=body).status_code == 413
+        pieces = iter([b'{"text": "'] + [b"a" * 500] * 10)  # without a Content-Length
+        answer = client.post("/predict", content=pieces, headers={"content-type": "application/json"})
+        assert answer.status_code == 413
+        assert client.post("/predict", json={"texts": ["a"] * 3}).status_code == 200
+        assert client.post("/predict", json={"texts": []}).json() == {"predictions": []}
+
+
+def test_who_may_ask(models):
+    token = "a-token-of-some-length"
+    with client_of(models("class"), token=token, hosts=LOOPBACK_NAMES) as client:
+        for path in ("/topics", "/metrics", "/model", "/openapi.json"):
+            assert client.get(path).status_code == 401
+            assert client.get(path, headers={"authorization": f"Bearer {token}x"}).status_code == 401
+            assert client.get(path, headers={"authorization": f"Basic {token}"}).status_code == 401
+            assert client.get(path, headers={"authorization": f"Bearer {token}"}).status_code == 200
+        assert client.post("/predict", json={"text": "a"}).status_code == 401
+        assert client.get("/health").json() == {"status": "ok"} and client.get("/").status_code == 200
+        assert client.get("/health", headers={"host": "evil.example"}).status_code == 421
+        assert client.get("/health", headers={"host": "localhost:8000"}).status_code == 200
+        assert client.get("/health", headers={"host": "[::1]:8000"}).status_code == 200
+        assert client.get("/openapi.json", headers={"authorization": f"Bearer {token}"}).json()["security"]
+
+
+def test_other_pages_and_other_machines(monkeypatch, client):
+    """A page elsewhere can neither read answers nor send JSON; an address that others reach needs a token."""
+    answer = client.post("/predict", content=b'{"text": "a"}', headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+    preflight = client.options("/predict", headers={"origin": "http://evil.example", "access-control-request-method": "POST"})
+    assert preflight.status_code == 405 and "access-control-allow-origin" not in preflight.headers
+    monkeypatch.delenv("SUPERTOPIC_TOKEN", raising=False)
+    assert read_token("127.0.0.1", False) is read_token("localhost", False) is read_token("0.0.0.0", True) is None
+    for host in ("0.0.0.0", "192.168.1.2", "::", "example.org"):
+        assert not is_loopback(host)
+        with pytest.raises(ValueError, match="set the environment variable SUPERTOPIC_TOKEN"):
+            read_token(host, False)
+    monkeypatch.setenv("SUPERTOPIC_TOKEN", "short")
+    with pytest.raises(ValueError, match="16 ASCII letters"):
+        read_token("0.0.0.0", False)
+    monkeypatch.setenv("SUPERTOPIC_TOKEN", "long enough for a token")
+    assert read_token("0.0.0.0", False) == "long enough for a token"
+    with pytest.raises(ValueError, match="leave one of them out"):
+        read_token("0.0.0.0", True)
+    assert host_names(Settings("m")) == LOOPBACK_NAMES and host_names(Settings("m", host="0.0.0.0")) is None
+    assert "name.example" in host_names(Settings("m", host="0.0.0.0", names=("name.example",)))
+
+
+def test_the_page_runs_its_own_script_only(client):
+    answer = client.get("/")
+    policy, script = answer.headers["content-security-policy"], re.search(r"<script>(.*?)</script>", answer.text, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy and "unsafe" not in policy and "default-src 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff" and "frame-ancestors 'none'" in policy
+    assert not re.search(r"(?:src|href)=.(?:https?:)?//", answer.text) and "innerHTML" not in answer.text
+    assert " style=" not in answer.text  # the policy would drop it
+
+
+def test_openapi_and_metrics(client):
+    described = client.get("/openapi.json").json()
+    assert described["openapi"] == "3.1.0" and set(described["paths"]) >= {"/predict", "/explain", "/topics", "/health"}
+    for ref in re.findall(r'"\$ref": ?"#/components/schemas/(\w+)"', json.dumps(described)):
+        assert ref in described["components"]["schemas"]
+    ids = [op["operationId"] for path in described["paths"].values() for op in path.values()]
+    assert len(set(ids)) == len(ids)
+    for path, operations in described["paths"].items():
+        for method, own in operations.items():
+            answer = client.request(method, path, json={"text": "goal"} if method == "post" else None)
+            assert answer.status_code == 200 and answer.headers["content-type"].split(";")[0] in own["responses"]["200"]["content"]
+    text = client.get("/metrics").text
+    for line in text.splitlines():
+        assert re.fullmatch(r"# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? [-+.e\d]+", line), line
+    assert 'supertopic_requests_total{path="/predict",status="200"}' in text
+    client.get("/anything/<b>")
+    assert 'path="other",status="404"' in client.get("/metrics").text and "<b>" not in client.get("/metrics").text
+
+
+def test_a_new_file_takes_over(models, tmp_path):
+    path = tmp_path / "served.model"
+    shutil.copy(models("class"), path)
+    file = ModelFile(path)
+    old = file.current
+    assert not file.look()
+    path.write_bytes(path.read_bytes()[:-100])  # damaged
+    assert not file.look() and file.current is old and "cut off" in file.failed["message"] or "damaged" in file.failed["message"]
+    assert not file.look()  # it is not tried again and again
+    path.unlink()
+    assert not file.look() and file.current is old
+    shutil.copy(models("rating"), tmp_path / "other")
+    os.replace(tmp_path / "other", path)
+    assert file.look() and file.failed is None and file.current.needs.response == "rating" and file.n_loaded == 2
+    assert old.predict([Document("goal")], Options())[0]["prediction"] in set(NAMES)  # whoever has it keeps it
+
+
+def free_text(rng):
+    return "".join(rng.choice(["goal ", "vote", "\0", "é", "\ud800", "𝔘", "!", "=1+1", " " * 9, "\n"]) for _ in range(rng.randrange(30)))
+
+
+def any_value(rng, depth=0):
+    """JSON of any kind."""
+    kind = rng.randrange(8 if depth < 4 else 5)
+    if kind > 5:
+        return {rng.choice(["text", "set", "x", "covariates"]): any_value(rng, depth + 1) for _ in range(rng.randrange(3))}
+    if kind == 5:
+        return [any_value(rng, depth + 1) for _ in range(rng.randrange(3))]
+    return rng.choice([None, True, 0, -1, 0.5, 1e308, 10**30, "", free_text(rng)])
+
+
+@pytest.mark.parametrize("name", ["class", "covariates", "features", "groups", "exposed"])
+def test_malformed_requests_are_refused(models, name):
+    """Whatever comes, the answer is JSON, and no fault of the server's."""
+    rng, counts = random.Random(name), {}
+    with client_of(models(name)) as client:
+        for _ in range(120):
+            body = {"text": free_text(rng), **BESIDE.get(name, {})}
+            for _ in range(rng.randrange(3)):
+                body[rng.choice([*body, "set", "interval", "topics", "texts", "documents", "x"])] = any_value(rng)
+            if rng.random() < 0.5:
+                body.pop(rng.choice(list(body)))
+            data = json.dumps(body).encode()
+            if rng.random() < 0.3:
+                place = rng.randrange(len(data))
+                data = data[:place] + bytes([rng.randrange(256)]) + data[place + rng.randrange(3) :]
+            path = rng.choice(["/predict", "/explain"])
+            answer = client.post(path, content=data, headers={"content-type": "application/json"})
+            counts[answer.status_code] = counts.get(answer.status_code, 0) + 1
+            assert answer.status_code in (200, 400, 413, 422), (data, answer.text)
+            answer.json()
+    assert counts[422] > 10 and counts.get(200)
+
+
+@contextmanager
+def running(path, *options, environment=None):
+    """`supertopic serve` in a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-m", "supertopic", "serve", str(path), "--port", "0", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "500"} | (environment or {}))
+    try:
+        line = process.stderr.readline()
+        yield process, int(re.search(r"127\.0\.0\.1:(\d+)", line)[1])
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def ask(port, body, path="/predict"):
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+def test_raw_bytes_and_a_graceful_end(models):
+    """Bytes that are no HTTP break nothing; what has been asked before SIGTERM is answered."""
+    rng = random.Random(0)
+    with running(models("class")) as (process, port):
+        assert ask(port, {"text": "goal"})[0] == 200
+        for _ in range(150):
+            data = rng.choice([
+                bytes(rng.randrange(256) for _ in range(rng.randrange(1, 200))),
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n{}",
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+                b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 90_000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            ])  # fmt: skip
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+                raw.sendall(data)
+                raw.shutdown(socket.SHUT_WR)
+                try:
+                    answer = raw.recv(1000)
+                except ConnectionError:
+                    continue
+            assert not answer or answer.split()[1] < b"500", answer
+        found = []
+        asking = threading.Thread(target=lambda: found.append(ask(port, {"texts": TEXTS * 8})))
+        asking.start()
+        time.sleep(0.15)
+        process.send_signal(signal.SIGTERM)
+        asking.join(30)
+        assert process.wait(30) == 0 and found[0][0] == 200 and len(found[0][1]["predictions"]) == 8 * N
+
+
+def children(pid):
+    """The processes that answer."""
+    found = []
+    for task in (f"/proc/{pid}/task/{pid}/children",):
+        for child in open(task).read().split():  # noqa: SIM115
+            if b"spawn_main" in open(f"/proc/{child}/cmdline", "rb").read():  # noqa: SIM115
+                found.append(int(child))
+    return found
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_reload_and_workers_under_load(models, tmp_path):
+    """Nothing that was asked is lost while the file is replaced and damaged; a process that is killed comes back."""
+    path = tmp_path / "served.model"
+    shutil.copy(models("class"), path)
+    with running(path, "--workers", "2") as (process, port):
+        counts, stop = {}, threading.Event()
+
+        def keep_asking():
+            while not stop.is_set():
+                status, body = ask(port, {"text": "goal team"})
+                counts[status] = counts.get(status, 0) + 1
+                assert status != 200 or body["prediction"] in {"sport", True, False}
+
+        threads = [threading.Thread(target=keep_asking) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while sum(counts.values()) < 20:
+            time.sleep(0.05)
+        path.write_bytes(path.read_bytes()[:5000])
+        time.sleep(1.2)
+        shutil.copy(models("two"), tmp_path / "new")
+        os.replace(tmp_path / "new", path)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not all(isinstance(ask(port, {"text": "goal"})[1]["prediction"], bool) for _ in range(8)):
+            time.sleep(0.2)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert set(counts) == {200} and counts[200] >= 20
+        for one in children(process.pid):
+            os.kill(one, signal.SIGKILL)
+            break
+        time.sleep(0.3)
+        assert isinstance(ask(port, {"text": "goal"})[1]["prediction"], bool)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_the_command_refuses(models, tmp_path):
+    for options, message in [(["--host", "0.0.0.0"], "SUPERTOPIC_TOKEN"), (["--port", "99999"], "99999")]:
+        command = [sys.executable, "-m", "supertopic", "serve", str(models("class")), *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "300"})
+        assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
+    with pytest.raises(Refused):
+        raise Refused(400, "a refusal is an error of its own")
