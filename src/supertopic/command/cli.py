@@ -1,4 +1,4 @@
-"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics, card."""
+"""The command `supertopic`: demo, check, fit, update, choose, predict, explain, report, topics, card."""
 
 import json
 import sys
@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 import supertopic
 from supertopic.command import options as opt
 from supertopic.command.card import card
+from supertopic.command.check import check
 from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
 from supertopic.command.fit import fit
@@ -131,7 +132,7 @@ def topics(
         show_model(posterior, found, names)
 
 
-for verb in (demo, fit, update, choose, predict, explain, report, topics, card):
+for verb in (demo, check, fit, update, choose, predict, explain, report, topics, card):
     app.command()(verb)
 
 
