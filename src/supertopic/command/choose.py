@@ -6,7 +6,8 @@ from typing import Any
 
 from supertopic.command import options as opt
 from supertopic.command.cells import as_whole
-from supertopic.command.kinds import Asked, make_model, read_response
+from supertopic.command.kinds import KINDS, Asked, make_model, read_response
+from supertopic.command.look import look
 from supertopic.command.models import make_vectorizer, make_word_vectorizer
 from supertopic.command.steps import Table, check_outputs, out, plain_warnings
 from supertopic.corpus.writing import whole_file
@@ -21,7 +22,7 @@ def choose(
     burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
     word_ngrams: opt.WordNgrams = 2, token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None,
-    seed: opt.Seed = 0, jobs: opt.Jobs = -1, as_json: opt.AsJson = False,
+    seed: opt.Seed = 0, jobs: opt.Jobs = -1, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Fit a few numbers of topics with short chains, and show which is enough.
 
@@ -35,13 +36,16 @@ def choose(
     table = Table(data)
     asked = Asked(label, separator, order=order, event=event, gold=gold)
     column = read_response(table.__getitem__, response, asked)
+    texts, found = look(
+        table.texts(text), column, KINDS[column.response].has_names, strict, stop_words == "english", quiet=as_json
+    )
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     options: dict[str, Any] = {"n_jobs": jobs, "words": direct}
     options["vectorizer"] = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     model = make_model(column, asked, options)
     with plain_warnings():
         found = choose_topics(
-            model, table.texts(text), column.target, numbers, test_size=test_size, burn_in=as_whole(burn_in),
+            model, texts, column.target, numbers, test_size=test_size, burn_in=as_whole(burn_in),
             n_draws=draws, n_chains=chains, random_state=seed,
         )  # fmt: skip
     if figure:

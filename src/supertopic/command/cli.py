@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 import supertopic
 from supertopic.command import options as opt
 from supertopic.command.card import card
+from supertopic.command.check import check
 from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
 from supertopic.command.drift import drift
@@ -135,7 +136,7 @@ def topics(
 
 
 VERBS = (
-    demo, fit, update, choose, predict, explain, report, topics, card, drift, next_to_label, check_labels, serve,
+    demo, check, fit, update, choose, predict, explain, report, topics, card, drift, next_to_label, check_labels, serve,
 )  # fmt: skip
 
 for verb in VERBS:

@@ -5,6 +5,7 @@ import json
 from supertopic.command import options as opt
 from supertopic.command.drift import drift_line, note_drift
 from supertopic.command.kinds import Asked, kind_of
+from supertopic.command.look import look
 from supertopic.command.models import read_beside
 from supertopic.command.predict import count_empty
 from supertopic.command.show import show_facts
@@ -16,7 +17,7 @@ def update(
     discount: opt.Discount = 1.0, weight: opt.Weight = None, exposure: opt.Exposure = None,
     covariate: opt.KnownCovariate = None, groups: opt.Groups = None, skip_unknown_classes: opt.SkipUnknown = False,
     event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1,
-    as_json: opt.AsJson = False,
+    strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
 
@@ -33,7 +34,7 @@ def update(
             response, table.__getitem__, Asked(label, separator, event=event, gold=gold), skip_unknown_classes
         )
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
-    texts = table.texts(text)
+    texts, findings = look(table.texts(text), None, False, strict, english=False, quiet=as_json)
     line = drift_line(estimator, texts)  # before the model knows them
     with plain_warnings():
         estimator.partial_fit(texts, y, discount=discount, **beside)
@@ -42,7 +43,11 @@ def update(
     facts = {"model": str(output), "documents": len(texts), "batches": posterior.n_batches}
     if n_strange:
         facts["rows_of_unknown_classes"] = n_strange
-    facts |= {"without_known_words": count_empty(estimator, texts), "held_out": posterior.held_out}
+    facts |= {
+        "findings": findings,
+        "without_known_words": count_empty(estimator, texts),
+        "held_out": posterior.held_out,
+    }
     if as_json:
         print(json.dumps(facts))
     else:

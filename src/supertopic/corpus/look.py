@@ -76,22 +76,20 @@ def look_at_texts(texts: np.ndarray, labels: Sequence[Any] | None = None, englis
     if empty.any() or stand_in.any():
         parts = [f"{empty.sum():,} empty"] * bool(empty.any())
         parts += [f"{stand_in.sum():,} like {texts[stand_in.argmax()].strip()!r}"] * bool(stand_in.any())
-        found.append(
-            f"Texts without content: {' and '.join(parts)} ({rows_of(empty | stand_in)}). They count as empty."
-        )
+        found.append(f"No text: {', '.join(parts)} ({rows_of(empty | stand_in)}). All count as empty.")
     found += look_at_duplicates(texts, labels)
     broken = np.array([BROKEN.search(text) is not None for text in texts])
     if broken.any():
         example = BROKEN.search(texts[broken.argmax()])
         assert example is not None
         found.append(
-            f"Wrong letters, such as {example[0]!r}, in {broken.sum():,} texts ({rows_of(broken)}): the file was once "
-            "read in another encoding than it has. Export it anew as UTF-8."
+            f"Wrong encoding: letters such as {example[0]!r}, texts: {broken.sum():,} ({rows_of(broken)}). Export them "
+            "as UTF-8."
         )
     full = texts[~(empty | stand_in)]
     brief = np.array([len(WORD.findall(text[:200])) < SHORT for text in full], bool)
     if len(full) and brief.mean() > MOST_SHORT:
-        found.append(f"{brief.mean():.0%} of the texts have fewer than {SHORT} words. Is it the right column?")
+        found.append(f"Short: {brief.mean():.0%} of the texts have fewer than {SHORT} words. Is it the right column?")
     found += look_at_language(full) if english else []
     return Look(found, np.where(stand_in, "", texts))
 
@@ -112,7 +110,7 @@ def look_at_duplicates(texts: np.ndarray, labels: Sequence[Any] | None) -> list[
     again = first != np.arange(len(texts))
     if not again.any():
         return []
-    message = f"{again.sum():,} texts are the same as an earlier one ({rows_of(again)})"
+    message = f"Duplicates: {again.sum():,} ({rows_of(again)})"
     if labels is not None:
         seen: dict[int, set[str]] = {}
         for place, label in zip(first, labels, strict=True):
@@ -120,8 +118,8 @@ def look_at_duplicates(texts: np.ndarray, labels: Sequence[Any] | None) -> list[
                 seen.setdefault(int(place), set()).add(str(label))
         differ = [place for place, own in seen.items() if len(own) > 1]
         if differ:
-            message += f"; {len(differ):,} of these have different labels, such as row {differ[0] + 1:,}"
-    return [message + ". Test documents have no text of the others."]
+            message += f"; texts with different labels: {len(differ):,} (such as row {differ[0] + 1:,})"
+    return [message + ". Copies stay together in a test."]
 
 
 def look_at_language(texts: np.ndarray) -> list[str]:
@@ -135,14 +133,14 @@ def look_at_language(texts: np.ndarray) -> list[str]:
     if foreign > len(letters) / 2:
         spaces = sum(ord(letter) >= 0x2E80 for letter in letters) > len(letters) / 2
         more = "; --token-pattern . is for languages without spaces" if spaces else ""
-        return [f"Most letters are not Latin, but {advice}{more}."]
+        return [f"Language: most letters are not Latin, but {advice}{more}."]
     if len(words) < LEAST_WORDS:
         return []
     share = {name: sum(word in small for word in words) / len(words) for name, small in LANGUAGES.items()}
     best = max(share, key=lambda name: share[name])
     if best == "English" or share[best] < max(LEAST_SHARE, 1.5 * share["English"]):
         return []
-    return [f"The texts look {best}, but {advice}."]
+    return [f"Language: the texts look {best}, but {advice}."]
 
 
 def plain_space(label: str) -> str:
@@ -161,7 +159,7 @@ def look_at_labels(labels: Iterable[str]) -> tuple[list[str], Callable[[str], st
         size[plain_space(label)] += n
     found, changed = [], [label for label in raw if label != plain_space(label)]
     if changed:
-        found.append(f"White space is taken from labels, such as {shown(changed[:2])} ({len(changed):,} labels).")
+        found.append(f"White space in labels: {shown(changed)}. It is taken out.")
     alike: dict[str, list[str]] = {}
     for label in sorted(size, key=lambda name: (-size[name], name)):
         alike.setdefault(label.casefold(), []).append(label)
@@ -174,9 +172,9 @@ def look_at_labels(labels: Iterable[str]) -> tuple[list[str], Callable[[str], st
         else:
             unclear.append(" and ".join(f"{name!r} ({size[name]:,})" for name in names[:SHOWN]))
     if slips:
-        found.append(f"Labels that differ by case: {'; '.join(slips[:2])}{' ...' if len(slips) > 2 else ''}.")
+        found.append(f"Case of labels: {'; '.join(slips[:2])}{' ...' if len(slips) > 2 else ''}.")
     if unclear:
-        found.append(f"Labels that differ by case only stay apart: {'; '.join(unclear[:2])}. Write them in one way.")
+        found.append(f"Case of labels: {'; '.join(unclear[:2])} are different classes. Write them in one way.")
 
     def write(label: str) -> str:
         label = plain_space(label)
@@ -193,7 +191,4 @@ def look_at_sizes(labels: Iterable[Any]) -> list[str]:
         return []
     names = ", ".join(f"{name[:LETTERS]!r} ({size[name]})" for name in rare[:SHOWN])
     more = f" and {len(rare) - SHOWN:,} more" if len(rare) > SHOWN else ""
-    return [
-        f"Classes with fewer than {FEW_ROWS} rows: {names}{more}. They are fitted, but hardly ever predicted, and one "
-        "row may be a test document alone. Merge them, or leave them out."
-    ]
+    return [f"Fewer than {FEW_ROWS} rows: {names}{more}. Such a class is fitted, but hardly ever predicted: merge it."]
