@@ -1,4 +1,4 @@
-"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics, card."""
+"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics, merge, ban, card."""
 
 import json
 import sys
@@ -23,6 +23,7 @@ from supertopic.command.fit import fit
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
 from supertopic.command.predict import explain, predict
+from supertopic.command.revise import ban, merge
 from supertopic.command.show import show_model, topic_table
 from supertopic.command.steps import Table, check_outputs, err, load, note, out, use_utf8, write_page
 from supertopic.command.update import update
@@ -131,7 +132,7 @@ def topics(
         show_model(posterior, found, names)
 
 
-for verb in (demo, fit, update, choose, predict, explain, report, topics, card):
+for verb in (demo, fit, update, choose, predict, explain, report, topics, merge, ban, card):
     app.command()(verb)
 
 

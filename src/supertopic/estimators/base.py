@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
-from supertopic.estimators import documents, reading, tables
+from supertopic.estimators import documents, reading, revision, tables
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.drift import drift
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
@@ -122,7 +122,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.check_parameters()
         read = read_documents(self, X, feature_names, previous, self._validate_counts)
         documents = Arrays(make_tokens(read.counts.topics), no_target(read.counts.topics.shape[0]))
-        if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
+        first = previous is None or not previous.n_batches
+        if y is None and first and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         more |= {"previous": previous, "word_names": read.word_names}
         more["inputs"] = LinearInputs(read.counts.words if getattr(self, "words", False) else None)
@@ -242,6 +243,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     methods_text = tables.methods_text
     bibtex = tables.bibtex
     card = tables.card
+    merge_topics, ban_words = revision.merge_topics, revision.ban_words
     freeze = freeze
     drift = drift
 
