@@ -26,6 +26,7 @@ from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.labels import check_labels, next_to_label
 from supertopic.command.models import need_response, read_beside
 from supertopic.command.predict import explain, predict
+from supertopic.command.revise import ban, merge
 from supertopic.command.serve import serve
 from supertopic.command.show import show_model, topic_table
 from supertopic.command.steps import Table, check_outputs, err, load, note, out, use_utf8, write_page
@@ -136,7 +137,8 @@ def topics(
 
 
 VERBS = (
-    demo, check, fit, update, choose, predict, explain, report, topics, card, drift, next_to_label, check_labels, serve,
+    demo, check, fit, update, choose, predict, explain, report, topics, merge, ban, card, drift, next_to_label,
+    check_labels, serve,
 )  # fmt: skip
 
 for verb in VERBS:

@@ -77,6 +77,15 @@ TokenPattern = Annotated[str, Option(help="What a word is, as a regular expressi
 # the model
 NTopics = Annotated[int, Option("--topics", "-k", help="Number of topics.")]
 TopicNumbers = Annotated[str, Option("--topics", "-k", help="Numbers of topics, separated by commas.")]
+MergedTopics = Annotated[
+    list[str],
+    Option("--topics", help="Numbers of topics that become one, as 3,7; may be repeated.", show_default=False),
+]
+BannedWords = Annotated[
+    str, Option("--words", help="Words, separated by commas, or a file with a word in each line.", show_default=False)
+]
+Everywhere = Annotated[bool, Option("--everywhere", help="Take away the words' own weights in predictions, too.")]
+ShortBurnIn = Annotated[int, Option("--burn-in", help="Iterations before draws are kept.", min=0)]
 C = Annotated[float | None, Option(help="Weight of the response.", show_default="the estimator's own")]
 Loss = Annotated[LossName, Option(metavar="LOSS", help=LOSS)]
 Multiclass = Annotated[MulticlassName, Option(metavar="HOW", help=MULTICLASS)]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
-from supertopic.estimators import documents, reading, tables
+from supertopic.estimators import documents, reading, revision, tables
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.drift import drift
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
@@ -145,7 +145,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
             read = update.documents
         documents = Arrays(make_tokens(read.counts.topics), no_target(read.counts.topics.shape[0]))
-        if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
+        first = previous is None or not previous.n_batches
+        if y is None and first and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         more |= {"update": update, "word_names": read.word_names}
         more["inputs"] = LinearInputs(read.counts.words if getattr(self, "words", False) else None)
@@ -176,7 +177,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)
-        if update is not None:
+        if update is not None and update.before.n_batches:
             known = replace(known, entry=update.entry(corpus.target, columns, inputs, exposure, self._settings()))
         posterior = fit(
             corpus, encoded, columns, self._config(n_words, seed), seed, known, counts, checkpointing, self._learners,
@@ -279,6 +280,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     methods_text = tables.methods_text
     bibtex = tables.bibtex
     card = tables.card
+    merge_topics, ban_words = revision.merge_topics, revision.ban_words
     freeze = freeze
     drift = drift
 

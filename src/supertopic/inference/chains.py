@@ -19,7 +19,7 @@ from supertopic.inference.memory import chains_on_device, check_memory
 from supertopic.inference.predict import Settings
 from supertopic.inference.progress import progress
 from supertopic.inference.settling import drift, has_settled, longest_burn_in, may_stop
-from supertopic.inference.start import Start
+from supertopic.inference.start import FittedStart, Start
 from supertopic.model.priors import ChainPrior
 from supertopic.model.state import Priors
 from supertopic.sampling.chain import Chain, ChainDraws
@@ -162,7 +162,7 @@ def open_pool(config: Config, corpus: Corpus, n_sets: int, tables: int) -> Engin
 
 def run_chains(
     config: Config, plans: list[Plan], split: Split, priors: list[ChainPrior], columns: list[slice],
-    open_checkpoint: Callable[[str | None], Checkpoint | None], every_corpus: Corpus, start: Start | None,
+    open_checkpoint: Callable[[str | None], Checkpoint | None], every_corpus: Corpus, start: Start | FittedStart | None,
 ) -> list[ChainRun]:  # fmt: skip
     """Run the chains of every set of topics, set after set. `plans` has one for each set."""
     n = len(plans) * config.n_chains
@@ -194,7 +194,7 @@ class ChainJob:
 
     def __init__(
         self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split, checkpoint: Checkpoint | None,
-        advance: Callable[..., None], stop: threading.Event, start: Start | None, seconds: float | None,
+        advance: Callable[..., None], stop: threading.Event, start: Start | FittedStart | None, seconds: float | None,
     ):  # fmt: skip
         self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
         self.checkpoint, self.advance, self.stop = checkpoint, advance, stop
@@ -205,8 +205,8 @@ class ChainJob:
 
     def run(self, engine: Engine) -> ChainRun:
         known = self.checkpoint is not None and self.checkpoint.holds(self.name)
-        factors = None if known or self.start is None else self.start.factors(self.chain)
-        phi = None if factors is None else factors.phi
+        place = self.index // self.config.n_chains
+        phi = None if known or self.start is None else self.start.phi(place, self.chain)
         with Chain(self.plan, self.index, engine, self.prior.weights, phi) as chain:
             if self.checkpoint:
                 self.checkpoint.restore(chain, self.name, self.config.n_draws)

@@ -23,7 +23,7 @@ from supertopic.inference.level import find_base_rate
 from supertopic.inference.predict import mean_topic_shares
 from supertopic.inference.reported import with_reported
 from supertopic.inference.shrinkage import every_few
-from supertopic.inference.start import Start
+from supertopic.inference.start import FittedStart, Start
 from supertopic.inference.weights import PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
 from supertopic.model.held_out import HeldOutPredictions
@@ -64,8 +64,15 @@ class Known:
     unknown: np.ndarray | None = None  # see `model.reference`
     entry: Batch | None = None  # how well these documents were predicted by the model before them
 
+    @property
+    def begins(self) -> bool:
+        """Whether `previous` has no documents: its topics are where the chains start, and nothing else."""
+        return self.previous is not None and not self.previous.n_batches
+
     def earlier(self, n_words: int, covariates: CovariateColumns) -> Earlier | None:
         """The posterior whose documents came before, if there is one."""
+        if self.begins:
+            return None
         if self.previous:
             return Earlier(self.previous, np.arange(n_words), self.discount, True, True)
         if self.prior is None:
@@ -104,7 +111,7 @@ def fit(
     """
     began, previous = time.perf_counter(), known.previous
     seed = previous.seed if previous else choose_seed(seed, checkpointing)
-    batch = [previous.n_batches] if previous else []
+    batch = [previous.n_batches] if previous and previous.n_batches else []
     response, empty = encoded.response, np.diff(corpus.doc_start) == 0
     if previous and previous.carryover.scale.size:
         n_docs = known.discount * previous.carryover.sums[4]
@@ -121,7 +128,8 @@ def fit(
         corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.nu2, seed,
         seeding, earlier, rate.link,
     )  # fmt: skip
-    chain_seed = int(make_key(seed, *batch)) >> 1 if batch else seed
+    others = [config.n_topics, config.n_words] if known.begins else batch  # these chains are not those before them
+    chain_seed = int(make_key(seed, *others)) >> 1 if others else seed
     parts = [split.seen.column(part.start) for part in columns] if len(columns) > 1 else [split.seen]
     plans = [plan_of(part, response, config, chain_seed, n_groups) for part in parts]
 
@@ -174,20 +182,22 @@ def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[
 
 def find_start(
     split: Split, response: Response, config: Config, known: Known, first: bool
-) -> tuple[Start | None, Seeding | None]:
+) -> tuple[Start | FittedStart | None, Seeding | None]:
     """Where chains start if their documents are the first ones, and how far each seed word belongs to its topic."""
-    seeds = known.seeds
+    seeds, previous = known.seeds, known.previous
     places = [] if seeds is None else seeds.places(known.vocabulary, config.n_words)
-    start = None
-    if config.init == "nmf" and first:
+    start: Start | FittedStart | None = None
+    if previous and known.begins:
+        start = FittedStart(previous)
+    elif config.init == "nmf" and first:
         start = Start(cache(split.seen_by), response, config.n_words, config.n_topics, places)
     if seeds is None:
         return start, None
-    factors, share = start.factors(None) if start else None, None
+    factors, share = start.factors(None) if isinstance(start, Start) else None, None
     if factors:
         share = factors.share
-    elif known.previous:
-        share = known.previous.topics[0].word_shares()
+    elif previous:
+        share = previous.topics[0].word_shares()
     return start, Seeding(seeds, places, share)
 
 
@@ -256,9 +266,10 @@ def assemble(made: Ingredients, plans: list[Plan], known: Known, seeding: Seedin
         mask, tokens = made.split.mask, made.split.held_out.tokens
         reference = make_reference(posterior, tokens, shares[mask], config.settings, known.unknown, reference)
     first = Batch(1, len(made.split.mask), found.figures, mean_or_none(known.unknown))
-    history = previous.history if previous else (first,)
+    history = previous.history if previous and not known.begins else (first,)
     history = appended(history, known.entry) if known.entry else history
-    return replace(posterior, doc_topic=shares, reference=reference, history=history)
+    docs = np.flatnonzero(made.split.mask)
+    return replace(posterior, doc_topic=shares, reference=reference, history=history, held_out_docs=docs)
 
 
 def mean_or_none(values: np.ndarray | None) -> float | None:

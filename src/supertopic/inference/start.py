@@ -20,6 +20,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import count_matrix
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import Response
 from supertopic.sampling.pool import one_blas_thread
 
@@ -50,6 +51,11 @@ class Start:
         self.found: dict[int, Factors | None] = {}  # by the identity of the documents
         self.lock, self.locks = threading.Lock(), defaultdict[int, threading.Lock](threading.Lock)
 
+    def phi(self, place: int, chain: int) -> np.ndarray | None:
+        """The topics (V, K) that a chain of a set of topics starts from, if there are any."""
+        found = self.factors(chain)
+        return None if found is None else found.phi
+
     def factors(self, chain: int | None) -> Factors | None:
         """The start of a chain, or one without responses; None where the corpus is too small, or K too large."""
         corpus = self.seen_by(chain)
@@ -61,6 +67,16 @@ class Start:
                     corpus, self.response, self.n_words, self.n_topics, self.seeded
                 )
             return self.found[id(corpus)]
+
+
+class FittedStart(NamedTuple):
+    """The topics that a posterior has already, those of each chain."""
+
+    posterior: Posterior
+
+    def phi(self, place: int, chain: int) -> np.ndarray | None:
+        """The topics (V, K) that a chain of a set of topics starts from."""
+        return np.ascontiguousarray(self.posterior.topics[place].phi(chain), dtype=np.float32)
 
 
 def factorise_words(

@@ -142,7 +142,7 @@ class Posterior:
     order: np.ndarray  # (chain, K): for each chain its topics in the order of `match_chains`, which all views have
     sampler: str
     seed: int
-    n_batches: int = 1
+    n_batches: int = 1  # 0: there were no documents yet, and chains start from these topics
     vocabulary: np.ndarray | None = None  # (V,)
     word_names: np.ndarray | None = None  # (W,): words with weights of their own; None: those of the vocabulary
     topic_names: dict[str, str] = field(default_factory=dict)
@@ -155,6 +155,7 @@ class Posterior:
     training_scale: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0)))  # as scale, in the chains
     doc_topic: np.ndarray | None = None  # (n_docs, K): shares of the training documents of the last batch
     cross_fitted: CrossFitted | None = None  # the same documents for regressions; in no file, either
+    held_out_docs: np.ndarray | None = None  # (n,): the numbers of those that were held out; in no file, either
     held_out_predictions: HeldOutPredictions | None = None  # what guarantees rest on
     reference: Reference | None = None  # what later documents are compared with
     history: tuple[Batch, ...] = ()  # how well each batch was predicted before it was learned from
