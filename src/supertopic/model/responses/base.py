@@ -398,4 +398,3 @@ class Response(FixedClasses, Display):
 
     def check_fitted(self, n_columns: int) -> None:
         """Raise a ValueError if what a file says of a fitted response cannot be right."""
-        return None
