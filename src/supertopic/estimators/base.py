@@ -177,7 +177,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)
         if update is not None:
-            known = replace(known, entry=update.entry(corpus.target, columns, inputs, exposure, self._settings()))
+            entry = update.entry(corpus, encoded, columns, inputs, exposure, self._settings())
+            known = replace(known, entry=entry)
         posterior = fit(
             corpus, encoded, columns, self._config(n_words, seed), seed, known, counts, checkpointing, self._learners,
             inputs,
