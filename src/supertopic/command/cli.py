@@ -22,6 +22,7 @@ from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
 from supertopic.command.drift import drift
 from supertopic.command.fit import fit
+from supertopic.command.history import history
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.labels import check_labels, next_to_label
 from supertopic.command.models import need_response, read_beside
@@ -137,8 +138,8 @@ def topics(
 
 
 VERBS = (
-    demo, check, fit, update, choose, predict, explain, report, topics, merge, ban, card, drift, next_to_label,
-    check_labels, serve,
+    demo, check, fit, update, choose, predict, explain, report, topics, merge, ban, history, card, drift,
+    next_to_label, check_labels, serve,
 )  # fmt: skip
 
 for verb in VERBS:

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -178,7 +178,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)
         if update is not None and update.before.n_batches:
-            known = replace(known, entry=update.entry(corpus.target, columns, inputs, exposure, self._settings()))
+            entry = update.entry(corpus, encoded, columns, inputs, exposure, self._settings())
+            known = replace(known, entry=entry)
         posterior = fit(
             corpus, encoded, columns, self._config(n_words, seed), seed, known, counts, checkpointing, self._learners,
             inputs,
@@ -324,32 +325,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.posterior_ = replace(posterior, phrases=find_phrases(texts, token_stream(vectorizer), words))
         return self
 
-    def label_topics(
-        self, X: ArrayLike | None = None, texts: Sequence[str] | None = None, *,
-        namer: Callable[[list[str], list[str]], str] | None = None, feature_names: ArrayLike | None = None, n: int = 10,
-    ) -> dict[int, str]:  # fmt: skip
-        """Suggest a short name for each topic; `name_topics` takes the result.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words), optional
-            Texts or word counts of documents, among which each topic's five most typical ones are found.
-        texts : sequence of str, optional
-            The texts of the same documents.
-        namer : callable, optional
-            `namer(words, texts_of_typical_documents)` returns a name. The default needs no network.
-        feature_names, n : array-like of str and int, optional
-            The vocabulary, and the number of top words that a name is made from, as for `top_words`.
-
-        Returns
-        -------
-        dict of str
-            Names by the numbers of topics. Topics that have a name keep it.
-        """
-        posterior = self._fitted()
-        names, counts = topics_report.vocabulary_of(posterior, feature_names), None if X is None else self._counts(X)
-        return topics_report.label_topics(posterior, names, counts, texts, namer, self._settings(), n)
-
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10, min_chains: int = 1) -> Any:
         """A pandas frame of the topics that at least some chains have, with their shares, chains and n top words."""
         posterior = self._fitted()
@@ -381,6 +356,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.exclusivity(self._fitted(), n)
 
     topic_effects, perplexity, coherence = reading.topic_effects, reading.perplexity, reading.coherence
+    label_topics = reading.label_topics
 
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 
-from supertopic.corpus.source import Target
+from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import check_counts
 from supertopic.estimators.texts import (
     FEW_TEXTS,
@@ -31,6 +31,7 @@ from supertopic.model.new_classes import PriorVariances, with_classes
 from supertopic.model.new_words import OWN_WORDS, TOPIC_WORDS, Vocabulary, grow_vocabulary, usage_of, with_words
 from supertopic.model.posterior import Posterior
 from supertopic.model.priors import NU2_PREDICTION
+from supertopic.model.responses.base import Encoded
 from supertopic.model.responses.values import plain_value
 from supertopic.model.seeds import Seeds, as_seeds
 from supertopic.model.terms import CovariateColumns
@@ -69,15 +70,16 @@ class Update:
         return found
 
     def entry(
-        self, target: Target, columns: CovariateColumns, inputs: LinearInputs, exposure: Any, settings: Settings
-    ) -> Batch:
-        """How well the batch is predicted; the target has standardised covariates, then groups."""
-        counts, n_docs = self.unread.counts, len(target.weight)
-        own, of_groups = np.split(target.covariates, [len(columns.names)], axis=1)
+        self, corpus: Corpus, encoded: Encoded, columns: CovariateColumns, inputs: LinearInputs, exposure: Any,
+        settings: Settings,
+    ) -> Batch:  # fmt: skip
+        """How well the batch is predicted; the corpus has standardised covariates, then groups."""
+        counts, n_docs = self.unread.counts, len(corpus.target.weight)
+        own, of_groups = np.split(corpus.target.covariates, [len(columns.names)], axis=1)
         Z = np.hstack([columns.mean + columns.scale * own, of_groups])
         features = np.zeros((n_docs, 0)) if inputs.features is None else inputs.features
         documents = NewDocuments(self.before, *counts, features, Z, log_exposure(exposure, n_docs), settings)
-        return Unlearned(documents, mean_unknown(self.unread), self.changes).entry(target)
+        return Unlearned(documents, mean_unknown(self.unread), self.changes).entry(encoded)
 
 
 def prepare_update(

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from supertopic.corpus.source import Target
 from supertopic.inference.completion import complete
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.held_out import HeldOutPredictions, compare
 from supertopic.model.history import CALIBRATION, COVERAGE, Batch, Changes, Figures
-from supertopic.model.responses.base import Response
+from supertopic.model.responses.base import Encoded, Response
 
 MOST_SCORED = 5000  # documents of a batch; evenly spaced ones of more
 LEAST_IN_A_GROUP, GROUPS, LEVEL = 20, 10, 0.9
@@ -64,21 +63,23 @@ class Unlearned:
     unknown_words: float | None
     changes: Changes
 
-    def entry(self, target: Target) -> Batch:
+    def entry(self, encoded: Encoded) -> Batch:
         """Their place in the history, given their responses."""
         posterior, n_docs = self.documents.posterior, self.documents.counts.shape[0]
-        figures = self.score(target) if posterior.supervised else self.perplexity()
+        figures = self.score(encoded) if posterior.supervised else self.perplexity()
         return Batch(posterior.n_batches + 1, n_docs, figures, self.unknown_words, self.changes)
 
-    def score(self, target: Target) -> Figures:
+    def score(self, encoded: Encoded) -> Figures:
         """How well the responses are predicted."""
+        target = encoded.target
         documents, posterior = self.documents, self.documents.posterior
         rows = np.flatnonzero(posterior.response.wholly_known(target))
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_SCORED)).astype(int)]
         response = posterior.response.plain()
         if not len(rows):
             return Figures(0, response.score_name)
-        truth, part = response.encoded_truth(target.y[rows]), documents.part(rows)
+        truth = response.in_own_units(encoded.response.encoded_truth(target.y[rows]), encoded.response)
+        part = documents.part(rows)
         parts = part.summarise(lambda omegas, scales, docs: compare(response, truth[docs], omegas, scales))
         base = posterior.intercept.base + part.log_exposure
         base = np.broadcast_to(base, (1, len(rows), posterior.columns[-1].stop))

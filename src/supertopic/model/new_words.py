@@ -121,6 +121,8 @@ def move_words(carryover: Carryover, words: WordWeights | None, direct: Vocabula
 
 def with_rows(part: TopicSet, source: np.ndarray) -> TopicSet:
     """The same topics for other words."""
+    if np.array_equal(source, np.arange(part.word_topic.shape[1])):
+        return part
     return replace(part, word_topic=take_rows(part.word_topic, source, axis=1))
 
 

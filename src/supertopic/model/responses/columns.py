@@ -47,8 +47,8 @@ class NewColumns(NamedTuple):
         return {name: [self.of(grid, sign=False, new=0.0) for grid in own] for name, own in grids.items()}
 
 
-class FixedClasses:
-    """What a response does with classes of later batches: most have no classes, or cannot have more."""
+class LaterBatches:
+    """What later batches bring to a fitted response: most have no classes, or cannot have more."""
 
     grows: ClassVar[bool] = False  # whether later batches may bring new classes or labels
 
@@ -62,3 +62,7 @@ class FixedClasses:
             f"add_classes=True is for classes without an order and for labels, not for {type(self).__name__}: what it "
             "has learned of the order, or of the raters' errors, is about its own classes. Fit again with all of them."
         )
+
+    def in_own_units(self, truth: np.ndarray, encoded_by: Any) -> np.ndarray:
+        """Responses as from `encoded_truth` of a response that learned its units later."""
+        return truth
