@@ -42,6 +42,9 @@ FITS = {
     "count": lambda: SLDACountRegressor(**RUN).fit(TEXTS, ABOUT * 3),
     "exposed": lambda: SLDACountRegressor(**RUN).fit(TEXTS, ABOUT * 3, exposure=1.0 + ABOUT),
     "survival": lambda: SLDASurvivalRegressor(**RUN).fit(TEXTS, 1.0 + LEVEL.clip(0), event=ABOUT > 0),
+    "periods": lambda: SLDASurvivalRegressor(effects="by_period", periods=3, **RUN).fit(
+        TEXTS, 1.0 + LEVEL.clip(0), event=ABOUT > 0
+    ),
     "crowd": lambda: SLDACrowdClassifier(**RUN).fit(TEXTS, RATERS),
     "crowd_ratings": lambda: SLDACrowdRegressor(**RUN).fit(TEXTS, LEVEL[:, None] + RNG.normal(size=(N, 3))),
     "lda": lambda: LDA(**RUN).fit(TEXTS),

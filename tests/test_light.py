@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 ASKED = [*TEXTS[:6], "", "unknown words only", "goal " * 70, "GOAL! not the team; vote"]
 
 
-@pytest.mark.parametrize("name", [name for name in FITS if name not in ("survival", "covariates")])
+@pytest.mark.parametrize("name", [name for name in FITS if name != "covariates"])
 def test_answers_are_those_of_the_estimator(models, name):
     model, light = load(models(name)), load_predictor(models(name))
     np.testing.assert_allclose(light.transform(ASKED), model.transform(ASKED), atol=1e-9)
@@ -113,13 +113,9 @@ def test_words_are_counted_as_scikit_learn_does(more):
     np.testing.assert_array_equal(own.toarray(), vectorizer.transform(TEXTS_TO_COUNT).toarray())
 
 
-@pytest.mark.parametrize(("name", "message"), [("survival", "does not have"), ("covariates", "data frame")])
-def test_what_it_cannot_do_is_refused(models, name, message):
-    with pytest.raises(ValueError, match=message):
-        load_predictor(models(name))
-
-
 def test_other_refusals(models, tmp_path):
+    with pytest.raises(ValueError, match="data frame"):
+        load_predictor(models("covariates"))
     light = load_predictor(models("class"))
     for X, error, message in [("text", TypeError, "one text"), ([1], TypeError, "must hold texts"), (np.ones((1, 9)), ValueError, "words")]:
         with pytest.raises(error, match=message):
@@ -153,7 +149,7 @@ def test_nothing_else_is_imported(models):
     )
     done = subprocess.run([sys.executable, "-c", program, models("class")], capture_output=True, text=True, check=True)
     packages = {name for name in json.loads(done.stdout) if name not in sys.stdlib_module_names and not name.startswith("_")}
-    assert packages <= {"supertopic", "numpy", "scipy", "cython_runtime", "sitecustomize"}, packages
+    assert packages <= {"supertopic", "numpy", "scipy", "cython_runtime", "charset_normalizer", "chardet"}, packages  # f2py takes the last two if they are there
 
 
 def test_arrays_stay_in_the_file(models, tmp_path):

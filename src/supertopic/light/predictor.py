@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.special import ndtri
 
-from supertopic.light.responses import GOLDEN, RESPONSES, Answers
+from supertopic.light.responses import GOLDEN, RESPONSES, Answers, make_response
 from supertopic.light.sampler import PREDICT, Topics, draw_counts, make_key, make_topics
 from supertopic.light.words import WordCounter
 from supertopic.model.consensus import have_topics
@@ -35,9 +35,8 @@ def load_predictor(path: str | os.PathLike[str], *, mmap: bool = True) -> "Predi
     Returns
     -------
     Predictor
-        Its predictions are those of the estimator to 1e-6. Times (`SLDASurvivalRegressor`), covariates with categories
-        or dates, vectorizers with other token patterns than the usual ones, and files of versions before 0.3 are
-        refused; `supertopic.load` reads them.
+        Its predictions are those of the estimator to 1e-6. Covariates from columns of a data frame, vectorizers with
+        other token patterns than the usual ones, and files of versions before 0.3 are refused; `supertopic.load` reads them.
     """
     header, tensors = read_file(path, "supertopic model", mmap)
     if header.get("format") != FORMAT:
@@ -77,7 +76,7 @@ class Predictor:
         learned = {name.removeprefix("response."): array for name, array in tensors.items() if name.startswith("response.")}
         scale = np.asarray(tensors["scale"]).mean(axis=(0, 1))
         parameters = header["parameters"]
-        self.response: Answers = RESPONSES[self.kind](parameters, learned | facts["response"], scale)
+        self.response: Answers = make_response(self.kind, parameters, learned | facts["response"], scale)
         self.reader = self.read_vectorizers(header)
 
     def read_topics(self, prefix: str) -> list[Topics]:

@@ -7,7 +7,7 @@ from scipy.special import betaincinv, expit, gammaincinv, log_expit, logit, ndtr
 
 GOLDEN, TINY = 0.5 * (5.0**0.5 - 1.0), 1e-300
 LEAST_SHARE, LEAST_SCALE, MOST_LOG, MOST_COUNT = 1e-8, 1e-8, 700.0, 1e300
-FAR, HALVINGS = 40.0, 60
+SPREADS, SPREAD_POINTS = np.arange(0.0, 8.01, 0.25), ndtri((np.arange(41) + 0.5) / 41)
 
 
 class Answers:
@@ -64,6 +64,13 @@ class Answers:
 
 def share_quantile(q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
     return betaincinv(n_docs * mean, n_docs * (1.0 - mean), q).clip(LEAST_SHARE, 1.0 - LEAST_SHARE)
+
+
+def spread_offsets(p: np.ndarray, base: np.ndarray, offset: np.ndarray, n_draws: int) -> np.ndarray:
+    """Draws as spread as omega of other documents is, p (spreads, S); the thresholds then give the base rates."""
+    sd = SPREADS[np.argmin(((p - expit(-base)) ** 2).sum(axis=1))]
+    place = np.argsort(np.argsort(np.arange(1, n_draws + 1) * GOLDEN % 1.0))
+    return offset + sd * ndtri((place + 0.5) / n_draws)[:, None]
 
 
 class Classes(Answers):
@@ -142,13 +149,58 @@ class Ordered(Answers):
     def predicted(self, expected: np.ndarray) -> np.ndarray:
         return self.classes[expected.argmax(axis=1)]
 
+    def chances(self, omega: np.ndarray) -> np.ndarray:
+        """The probability to be above each threshold for documents with these omegas (n, m) together, (n, S)."""
+        return expit(omega[..., None] - self.scale).mean(axis=1)
+
+    def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
+        return spread_offsets(self.chances(SPREADS[:, None] * SPREAD_POINTS), self.base, offset, n_draws)
+
+
+class Times(Answers):
+    """The time until an event: survival at the ends of the periods, with a column of omega for each of them."""
+
+    def prepare(self) -> None:
+        self.edges = np.asarray(self.learned["edges"])
+
+    def expected(self, omega: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        return np.cumprod(expit(-omega), axis=-1)
+
+    def predicted(self, expected: np.ndarray) -> np.ndarray:
+        """The median, linear inside periods; infinite if too many survive the last one."""
+        first = (expected > 0.5).sum(axis=1)
+        starts, ends = np.append(0.0, self.edges), np.append(self.edges, np.inf)
+        padded = np.hstack([np.ones((len(expected), 1)), expected, np.zeros((len(expected), 1))])
+        before, after = (np.take_along_axis(padded, first[:, None] + i, axis=1)[:, 0] for i in (0, 1))
+        return starts[first] + (before - 0.5) / np.maximum(before - after, TINY) * (ends[first] - starts[first])
+
+    def mean_quantile(self, q: np.ndarray, mean: np.ndarray, n_docs: np.ndarray) -> np.ndarray:
+        return share_quantile(q, mean, n_docs)
+
+    def mean(self, omega: np.ndarray) -> np.ndarray:
+        return expit(omega)
+
     def link(self, mean: np.ndarray) -> np.ndarray:
-        low, high = np.full(np.shape(mean), -FAR), np.full(np.shape(mean), FAR)
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            enough = expit(middle[..., None] - self.base).sum(axis=-1) > mean
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return (0.5 * (low + high)).round(9)
+        return logit(mean)
+
+
+class SharedTimes(Times):
+    """The same with one omega for all periods, and a threshold for each."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.base = np.asarray(self.learned["base"])
+
+    def expected(self, omega: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        return np.cumprod(expit(scales[:, None] - omega), axis=-1)
+
+    def chances(self, omega: np.ndarray) -> np.ndarray:
+        """The probability of an event in each period for those who live to see it, (n, S)."""
+        mean = np.cumprod(expit(self.scale - omega[..., None]), axis=-1).mean(axis=1)
+        return 1.0 - mean / np.hstack([np.ones((len(mean), 1)), mean[:, :-1]])
+
+    def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
+        return spread_offsets(self.chances(SPREADS[:, None] * SPREAD_POINTS), self.base, offset, n_draws)
 
 
 class Numbers(Answers):
@@ -179,5 +231,11 @@ class Counts(Numbers):
 RESPONSES: dict[str, type[Answers]] = {
     "SLDAClassifier": Classes, "SLDACrowdClassifier": Classes, "MedLDAClassifier": Margins,
     "SLDAOrdinalClassifier": Ordered, "SLDARegressor": Numbers, "SLDACrowdRegressor": Numbers,
-    "SLDACountRegressor": Counts, "LDA": Answers,
+    "SLDACountRegressor": Counts, "SLDASurvivalRegressor": SharedTimes, "LDA": Answers,
 }  # fmt: skip
+
+
+def make_response(kind: str, parameters: dict[str, Any], learned: dict[str, Any], scale: np.ndarray) -> Answers:
+    """The response of an estimator."""
+    by_period = kind == "SLDASurvivalRegressor" and parameters["effects"] == "by_period"
+    return (Times if by_period else RESPONSES[kind])(parameters, learned, scale)
