@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,22 @@ def ray_pool(ray_cluster):
 
     with RayEnginePool("", 1, "cpu", 2) as pool:
         yield pool
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """The file of a small model of each kind, fitted when it is first asked for."""
+    from fitted import FITS
+    from supertopic import save
+
+    folder, made = tmp_path_factory.mktemp("models"), {}
+
+    def path_of(name):
+        if name not in made:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                save(FITS[name](), folder / f"{name}.model")
+            made[name] = folder / f"{name}.model"
+        return made[name]
+
+    return path_of

@@ -10,8 +10,8 @@ import supertopic
 
 SOURCE = Path(supertopic.__file__).parent
 ROOMS = [  # a file imports only rooms above its own, and files of its own room
-    "warn", "corpus", "datasets", "kernels", "model", "storage", "sampling", "inference", "report", "estimators",
-    "command", "baselines", "__main__",
+    "warn", "corpus", "datasets", "kernels", "model", "storage", "light", "sampling", "inference", "report", "estimators",
+    "serve", "command", "baselines", "__main__",
 ]  # fmt: skip
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
 LINES, FUNCTION_LINES = 400, 60
@@ -152,7 +152,15 @@ def test_a_package_is_imported_in_one_room(package, only):
     assert only <= users <= only | {"baselines"}
 
 
-@pytest.mark.parametrize(("package", "only"), [("narwhals", "corpus.frames"), ("formulaic", "model.formula")])
+@pytest.mark.parametrize(
+    ("package", "only"),
+    [
+        ("narwhals", "corpus.frames"),
+        ("formulaic", "model.formula"),
+        ("starlette", "serve.http"),
+        ("uvicorn", "serve.http"),
+    ],
+)
 def test_a_package_is_imported_in_one_file(package, only):
     assert {module_of(path) for path in FILES if any(n.split(".")[0] == package for n in imports(path))} == {only}
 

@@ -17,7 +17,7 @@ from supertopic import LDA, SLDAClassifier, load, save
 from supertopic.corpus import json_text
 from supertopic.corpus.json_text import measure_json
 from supertopic.corpus.tables import column, read_table
-from supertopic.storage import model_file
+from supertopic.storage import text as text_file
 from supertopic.storage.container import NO_SUM, read_file, write_file
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes with names")
@@ -104,16 +104,16 @@ def test_names_are_bounded_before_they_are_parsed(tmp_path, monkeypatch):
         write_file(path, header, tensors | {name: np.frombuffer(text, np.uint8)})
         with pytest.raises(ValueError, match="not a sound"):
             load(path)
-    monkeypatch.setattr(model_file, "MOST_NAMES", 2)
+    monkeypatch.setattr(text_file, "MOST_NAMES", 2)
     write_file(path, header, tensors)
     with pytest.raises(ValueError, match="vocabulary"):
         load(path)
     with pytest.raises(ValueError, match=r"can keep 2 words; .* has 4. Raise min_df"):
         save(model, path)
     monkeypatch.undo()
-    monkeypatch.setattr(model_file, "MOST_LETTERS", 10)
+    monkeypatch.setattr(text_file, "MOST_LETTERS", 10)
     with pytest.raises(ValueError, match="the length of"):
-        model_file.unpack_text({"json": {"a": "U"}}, {"a": np.frombuffer(b'["a","b","cccc"]', np.uint8)})
+        text_file.unpack_text({"json": {"a": "U"}}, {"a": np.frombuffer(b'["a","b","cccc"]', np.uint8)})
 
 
 @posix

@@ -27,86 +27,22 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-from supertopic import (
-    LDA,
-    MedLDAClassifier,
-    SLDAClassifier,
-    SLDACountRegressor,
-    SLDACrowdClassifier,
-    SLDAOrdinalClassifier,
-    SLDARegressor,
-    SLDASurvivalRegressor,
-    load,
-    save,
-)
+from fitted import BESIDE, FITS, NAMES, TEXTS, N
+from supertopic import load
+from supertopic.command.cli import main
 from supertopic.report.colours import colour_text
 from supertopic.serve.asked import Asked, Document, Options
 from supertopic.serve.batches import Batches, Job
 from supertopic.serve.http import Service, make_app
-from supertopic.serve.limits import Limits, Refused
+from supertopic.serve.limits import Limits
 from supertopic.serve.metrics import Metrics
 from supertopic.serve.model import ServedModel
 from supertopic.serve.reload import ModelFile
 from supertopic.serve.server import LOOPBACK_NAMES, Settings, host_names, is_loopback, read_token
 
-RNG = np.random.default_rng(0)
-N = 120
-ABOUT = RNG.integers(0, 3, N)
-WORDS = np.array([["goal", "team", "match", "win"], ["vote", "law", "party", "senate"], ["code", "bug", "test", "crash"]])
-TEXTS = [" ".join(RNG.choice([*WORDS[k], "the", "not", "a"], 12)) for k in ABOUT]
-NAMES = np.array(["sport", "politics", "computers"], dtype=object)[ABOUT]
-LEVEL = ABOUT * 2.0 + RNG.normal(0, 0.3, N)
-RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 10, "n_draws": 6, "predict_sweeps": 12, "random_state": 0}
-RATERS = np.where(RNG.random((N, 3)) < 0.8, NAMES[:, None], None)
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Found no relation"), pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
-
-
-def fit_class(**more):
-    return SLDAClassifier(**RUN, **more).fit(TEXTS, NAMES)
-
-
-FITS = {
-    "class": fit_class,
-    "two": lambda: SLDAClassifier(**RUN).fit(TEXTS, ABOUT == 0),
-    "sticks": lambda: fit_class(multiclass="stick_breaking"),
-    "separate": lambda: fit_class(multiclass="separate"),
-    "labels": lambda: SLDAClassifier(**RUN).fit(TEXTS, np.stack([ABOUT == 0, ABOUT != 1], axis=1).astype(int)),
-    "hinge": lambda: MedLDAClassifier(**RUN).fit(TEXTS, NAMES),
-    "ordinal": lambda: SLDAOrdinalClassifier(**RUN).fit(TEXTS, ABOUT),
-    "rating": lambda: SLDARegressor(**RUN).fit(TEXTS, LEVEL),
-    "ratings": lambda: SLDARegressor(**RUN).fit(TEXTS, np.stack([LEVEL, -LEVEL], axis=1)),
-    "count": lambda: SLDACountRegressor(**RUN).fit(TEXTS, ABOUT * 3),
-    "exposed": lambda: SLDACountRegressor(**RUN).fit(TEXTS, ABOUT * 3, exposure=1.0 + ABOUT),
-    "survival": lambda: SLDASurvivalRegressor(**RUN).fit(TEXTS, 1.0 + LEVEL.clip(0), event=ABOUT > 0),
-    "crowd": lambda: SLDACrowdClassifier(**RUN).fit(TEXTS, RATERS),
-    "lda": lambda: LDA(**RUN).fit(TEXTS),
-    "covariates": lambda: SLDARegressor(**RUN).fit(
-        TEXTS, LEVEL, covariates=pd.DataFrame({"year": 2000 + ABOUT, "who": np.where(ABOUT > 1, "x", "y")}),
-    ),
-    "array": lambda: SLDARegressor(**RUN).fit(TEXTS, LEVEL, covariates=np.stack([ABOUT, ABOUT**2], axis=1)),
-    "groups": lambda: SLDAClassifier(**RUN).fit(TEXTS, NAMES, groups=ABOUT % 2),
-    "features": lambda: SLDAClassifier(**RUN).fit(TEXTS, NAMES, features=RNG.normal(size=(N, 3)) + ABOUT[:, None]),
-}  # fmt: skip
-BESIDE = {
-    "exposed": {"exposure": 2.0}, "covariates": {"covariates": {"year": 2001, "who": "x"}},
-    "array": {"covariates": [1.0, 2.0]}, "groups": {"group": "1"}, "features": {"features": [0.1, -1.0, 2.0]},
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """The file of each model, fitted when it is first asked for."""
-    folder, made = tmp_path_factory.mktemp("models"), {}
-
-    def path_of(name):
-        if name not in made:
-            save(FITS[name](), folder / f"{name}.model")
-            made[name] = folder / f"{name}.model"
-        return made[name]
-
-    return path_of
 
 
 @contextmanager
@@ -516,10 +452,17 @@ def test_reload_and_workers_under_load(models, tmp_path):
         assert process.wait(60) == 0
 
 
-def test_the_command_refuses(models, tmp_path):
-    for options, message in [(["--host", "0.0.0.0"], "SUPERTOPIC_TOKEN"), (["--port", "99999"], "99999")]:
-        command = [sys.executable, "-m", "supertopic", "serve", str(models("class")), *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "300"})
-        assert done.returncode in (1, 2) and message in done.stderr and "Traceback" not in done.stderr
-    with pytest.raises(Refused):
-        raise Refused(400, "a refusal is an error of its own")
+def test_the_command_refuses(models, tmp_path, monkeypatch, capsys):
+    (tmp_path / "damaged").write_bytes(models("class").read_bytes()[:3000])
+    busy = socket.socket()
+    busy.bind(("127.0.0.1", 0))
+    wrong = [
+        ([models("class"), "--host", "0.0.0.0"], "SUPERTOPIC_TOKEN"), ([tmp_path / "none"], "There is no model"),
+        ([models("class"), "--port", str(busy.getsockname()[1])], "Cannot listen on"), ([tmp_path / "damaged"], "cut off"),
+    ]  # fmt: skip
+    for options, message in wrong:
+        monkeypatch.setattr(sys, "argv", ["supertopic", "serve", *map(str, options)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert stop.value.code == 1 and message in capsys.readouterr().err
+    busy.close()

@@ -18,8 +18,9 @@ from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.survival import SLDASurvivalRegressor
 from supertopic.model.terms import expect
 from supertopic.storage.container import read_file, write_file
-from supertopic.storage.model_file import Tensors, pack_text, read_posterior, unpack_text, write_posterior
+from supertopic.storage.model_file import read_posterior, write_posterior
 from supertopic.storage.old_files import modern_parameters, modern_posterior
+from supertopic.storage.text import Tensors, pack_text, unpack_text
 
 FORMAT, OLD_FORMAT = 3, 2
 KINDS: dict[str, type[TopicModel]] = {

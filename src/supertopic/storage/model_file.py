@@ -1,13 +1,11 @@
 """A posterior as arrays and facts for a file, and back. Whatever is read is checked before it is used."""
 
 import itertools
-import json
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from supertopic.corpus.json_text import measure_json
 from supertopic.model.held_out import MOST, HeldOutPredictions
 from supertopic.model.history import MOST as MOST_BATCHES
 from supertopic.model.history import Batch
@@ -27,8 +25,8 @@ from supertopic.model.reference import Reference
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
 from supertopic.model.terms import TERMS, Intercept, Shape, Term, TopicWeights, expect
+from supertopic.storage.text import MOST_NAMES, Tensors
 
-Tensors = dict[str, np.ndarray]
 FACTS: dict[str, type] = {
     "n_draws": int, "best_chain": int, "sampler": str, "seed": int, "n_batches": int,
     "topic_names": dict, "held_out": dict, "timings": dict, "n_sets": int, "terms": list, "penalties": dict,
@@ -38,7 +36,6 @@ REPORTED = ("reported", "reported_covariates", "reported_groups")
 OF_PHRASES = ("first", "second", "share")
 OF_TRACES = ("kept", "log_joint", "iterations", "burn_in", "settled")
 MOST_SETS, MOST_DRAWS = 2**16, 10**6
-MOST_NAMES, MOST_LETTERS = 2**23, 2**28  # of an array of names, and of one in which each has the length of the longest
 
 
 def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
@@ -357,36 +354,4 @@ def read_usage(tensors: Tensors) -> dict[str, Usage]:
             expect(documents.dtype.kind == "f" and (documents >= 0).all(), "how often words come")
             expect(first.dtype.kind in "iu" and 0 < first[0] <= MOST_NAMES, "the size of the first vocabulary")
             found[name] = Usage(documents, int(first[0]))
-    return found
-
-
-def pack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
-    """Arrays of names and labels as JSON in byte tensors; the header says which."""
-    packed: Tensors = {}
-    for name, array in tensors.items():
-        if array.dtype.kind in "iufb":
-            packed[name] = array
-            continue
-        values = array.tolist()
-        if len(values) > MOST_NAMES:
-            raise ValueError(f"A model file can keep {MOST_NAMES:,} words; {name} has {len(values):,}. Raise min_df.")
-        if not all(isinstance(value, str | int | float | bool) for value in values):
-            raise TypeError(f"{name} holds {type(values[0]).__name__} values, which a model file cannot keep.")
-        packed[name] = np.frombuffer(json.dumps(values).encode(), np.uint8)
-        header.setdefault("json", {})[name] = array.dtype.kind
-    return packed
-
-
-def unpack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:
-    """The arrays of names and labels; what their JSON would take in memory is bounded before it is parsed."""
-    found = dict(tensors)
-    for name, kind in header.get("json", {}).items():
-        data = tensors[name].tobytes()
-        depth, n_values = measure_json(data)
-        expect(depth == 1 and n_values <= MOST_NAMES + 2, f"the {n_values:,} values of {name[:80]}, {depth:,} deep,")
-        values = json.loads(data)
-        expect(isinstance(values, list), f"{name[:80]}, which is no list,")
-        longest = max((len(value) for value in values if isinstance(value, str)), default=1)
-        expect(kind == "O" or longest * len(values) <= MOST_LETTERS, f"the length of {name[:80]}")
-        found[name] = np.array(values, dtype=object if kind == "O" else None)
     return found
