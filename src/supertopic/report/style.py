@@ -153,7 +153,7 @@ def shorten(text: Any, most: int) -> str:
 
 def folded(text: str, ax: Any, share: float = 0.58) -> str:
     """A label in lines that are not longer than a plot is wide."""
-    return textwrap.fill(text, max(16, int(share * width_of(ax) / LARGE)))
+    return textwrap.fill(text, max(16, int(share * width_of(ax) / LARGE)), break_on_hyphens=False)
 
 
 def put_title(ax: Any, text: Any) -> None:
