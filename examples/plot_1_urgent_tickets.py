@@ -51,7 +51,7 @@ print(f"{np.mean(urgent == 'urgent'):.0%} of {len(tickets)} tickets are urgent")
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 
-from supertopic import CoefficientDisplay, SLDAClassifier
+from supertopic import CoefficientDisplay, EffectDisplay, ExplanationDisplay, SLDAClassifier
 
 train, test, y, y_test = train_test_split(tickets, urgent, test_size=1 / 3, random_state=0)
 vectorizer = CountVectorizer()
@@ -68,7 +68,12 @@ print(f"always the larger class:      {max(np.mean(y_test == name) for name in m
 # ticket of which nothing is known. The line is a 90 % interval.
 
 display = CoefficientDisplay.from_estimator(model, words, n_words=4)
-_ = display.ax_.set_xlabel("log-odds of urgent, against the base rate")
+_ = display.ax_.set_xlabel("log-odds of urgent,\nagainst the base rate")
+
+# %%
+# In points of the probability, which are easier to read: what ten percentage points more of a topic do.
+
+_ = EffectDisplay.from_estimator(model, words, n_words=4)
 
 # %%
 # Against the truth
@@ -115,12 +120,16 @@ print(
 # The explanation shows what each word adds, through its topic and directly. The parts add up to the log-odds.
 
 surest = int(model.predict_proba(X_test)[:, 1].argmax())
+_ = ExplanationDisplay.from_estimator(model, X_test[surest : surest + 1], words, n_words=8)
+
+# %%
+# ``explain`` has the same as numbers.
+
 model.explain(X_test[surest : surest + 1], words)
 
 # %%
 # What next
 # ---------
 # For tickets of your own, read :doc:`the ten minutes </ten-minutes>`, which go from a CSV file to a page for a
-# colleague. ``model.effect_frame()`` shows how the probability changes with ten percentage points more of a subject. If
-# tickets come with columns that are not text, such as the customer's contract, :doc:`the next tutorial
-# </auto_examples/plot_2_film_ratings>` shows how to use them.
+# colleague. ``model.effect_frame()`` has the effects as numbers. If tickets come with columns that are not text, such
+# as the customer's contract, :doc:`the next tutorial </auto_examples/plot_2_film_ratings>` shows how to use them.

@@ -542,7 +542,9 @@ def test_it_is_shown(model, corpus, effects):
     display = effects.plot(topics=[3, 1])
     assert display.mean.shape == (2, 1) and display.ax_.get_yticklabels()[0].get_text() == "3 topic 3"
     curve = model.topic_effects(corpus[0], {"year": np.arange(300) % 40}, n_draws=20).plot()
-    assert curve.mean.shape == (4, 30) and len(curve.ax_.lines) == 4
+    assert curve.mean.shape == (4, 30) and [len(ax.lines) for ax in curve.axes_[:4]] == [1] * 4
+    together = curve.plot(ax=matplotlib.pyplot.figure().subplots())
+    assert len(together.ax_.lines) == 4 and together.ax_.get_ylabel() == "expected share of the topic (%)"
     many = model.topic_effects(corpus[0], (np.arange(300) % 5).astype(str), n_draws=20)
     assert "and 4 more differences" in repr(many) and len(many.plot().groups) == 4
     matplotlib.pyplot.close("all")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from supertopic.model.formula import Formula
     from supertopic.model.priors import Prior
     from supertopic.model.seeds import Seeds
+    from supertopic.report.displays import EffectDisplay, ExplanationDisplay, PrevalenceDisplay
     from supertopic.report.explain import explain
+    from supertopic.report.maps import ConfusionDisplay, HeatmapDisplay, SimilarityDisplay
     from supertopic.report.plots import (
         ChoiceDisplay,
         CoefficientDisplay,
@@ -31,8 +33,13 @@ __all__ = [
     "Choice",
     "ChoiceDisplay",
     "CoefficientDisplay",
+    "ConfusionDisplay",
+    "EffectDisplay",
+    "ExplanationDisplay",
     "Formula",
+    "HeatmapDisplay",
     "MedLDAClassifier",
+    "PrevalenceDisplay",
     "Prior",
     "Registration",
     "ReliabilityDisplay",
@@ -44,6 +51,7 @@ __all__ = [
     "SLDARegressor",
     "SLDASurvivalRegressor",
     "Seeds",
+    "SimilarityDisplay",
     "TopicDisplay",
     "TraceDisplay",
     "choose_topics",
@@ -72,7 +80,13 @@ _HOMES = {
     "explain": "report.explain",
     "ChoiceDisplay": "report.plots",
     "CoefficientDisplay": "report.plots",
+    "ConfusionDisplay": "report.maps",
+    "EffectDisplay": "report.displays",
+    "ExplanationDisplay": "report.displays",
+    "HeatmapDisplay": "report.maps",
+    "PrevalenceDisplay": "report.displays",
     "ReliabilityDisplay": "report.plots",
+    "SimilarityDisplay": "report.maps",
     "TopicDisplay": "report.plots",
     "TraceDisplay": "report.plots",
     "load": "estimators.files",

@@ -10,7 +10,8 @@ from scipy.stats import chi2
 
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report.design import Design
-from supertopic.report.plots import DifferenceDisplay, PrevalenceDisplay
+from supertopic.report.displays import PrevalenceDisplay
+from supertopic.report.plots import DifferenceDisplay
 from supertopic.report.regression import Regression
 
 MOST_SHOWN = 12  # differences that are printed
