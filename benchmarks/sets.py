@@ -115,7 +115,9 @@ def show(rows: list[dict]) -> None:
     for corpus, level, system in keys:
         own = [row for row in rows if (row["corpus"], row["level"], row["system"]) == (corpus, level, system)]
         names = [name for name in ("coverage", "size", "width", "asked", "error") if name in own[0]]
-        figures = (f"{name} {np.mean([r[name] for r in own]):.3f} ({np.std([r[name] for r in own]):.3f})" for name in names)
+        figures = (
+            f"{name} {np.mean([r[name] for r in own]):.3f} ({np.std([r[name] for r in own]):.3f})" for name in names
+        )
         print(f"{corpus:14} {level:4} {system:24} {len(own)} seeds", *figures, sep="  ", flush=True)
 
 

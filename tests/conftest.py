@@ -1,6 +1,7 @@
 """Where the corpora are, and the two 20 Newsgroups tasks of the paper."""
 
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,16 @@ def corpus(name):
     if not (corpora.DATA / name).exists():
         pytest.skip(f"the corpus {name} is not in {corpora.DATA}; set SUPERTOPIC_DATA to the folder that has it")
     return corpora.DATA / name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts():
+    """Ctrl-C works in tests and in what they start, also where a shell ignores it (for a job in the background)."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

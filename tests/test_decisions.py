@@ -376,7 +376,7 @@ def test_old_documents_go():
 
 
 def test_files_keep_what_guarantees_rest_on(fitted, tmp_path):
-    X, y = classes_corpus(40, 12)
+    X, _ = classes_corpus(40, 12)
     save(fitted, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict_set(X), fitted.predict_set(X))

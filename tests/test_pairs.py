@@ -123,15 +123,15 @@ class Case:
         return " ".join(word for word in words if word)
 
 
-def all_pairs(n_tried=10):
+def all_pairs(n_tried=100):
     """Cases in which every possible pair of features occurs at least twice: the best of some random ones, each time."""
     rng, left, found = np.random.default_rng(4), {}, []
     for a, b in itertools.combinations(FEATURES, 2):
         left |= {(a, x, b, y): 2 for x in FEATURES[a] for y in FEATURES[b]}
     dead = 0
-    while any(left.values()) and dead < 60:
+    while any(left.values()) and dead < 6:
         tried = [Case(*(values[rng.integers(len(values))] for values in FEATURES.values())) for _ in range(n_tried)]
-        gains = [sum(left[pair] for pair in pairs_of(case)) if case.possible else -1 for case in tried]
+        gains = [sum(map(left.get, pairs_of(case))) if case.possible else -1 for case in tried]
         best = tried[int(np.argmax(gains))]
         dead = dead + 1 if max(gains) <= 0 else 0
         if max(gains) > 0:

@@ -135,8 +135,8 @@ def decide(
         threshold, share = error_threshold(documents.posterior, float(max_error or 0.0), float(certainty))
         if not share:
             warn(
-                f"No threshold keeps an error rate of {max_error:g} with certainty {certainty:g}: everything is left to "
-                "people. Allow more errors, or give more labelled documents to conformalize()."
+                f"No threshold keeps an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
+                "to people. Allow more errors, or give more labelled documents to conformalize()."
             )
         ask = ~(sure > threshold)
     else:

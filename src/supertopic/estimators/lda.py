@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented, documented_fit
+from supertopic.inference.completion import complete
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import NoResponse
 from supertopic.report.diagnose import Diagnosis, diagnose_topics
 from supertopic.report.evaluate import Evaluation
-from supertopic.inference.completion import complete
 
 
 @documented

@@ -64,7 +64,7 @@ def class_response(posterior: Posterior) -> ClassResponse:
 
 
 def error_threshold(posterior: Posterior, max_error: float, certainty: float) -> tuple[float, float]:
-    """Above which confidence answers are wrong at most so often, and the share of documents that is expected to get one."""
+    """Above which confidence answers are wrong at most so often, and the share of documents that gets one."""
     response, known = class_response(posterior), held_out_predictions(posterior, "max_error")
     sure, right = response.confidence(known.expected), response.right(known.truth, known.expected)
     return answer_threshold(sure.ravel(), right.ravel(), max_error, certainty)

@@ -57,7 +57,7 @@ class Drift(dict[str, Row]):
         return f"Drift in {self.n_docs:,} documents: {'; '.join(parts)}{theme}."
 
     def rows(self) -> list[list[str]]:
-        marks = {name: "*" for name in self.alarms}
+        marks = dict.fromkeys(self.alarms, "*")
         cells = [[name, *(f"{value:.3g}" for value in row), marks.get(name, "")] for name, row in self.items()]
         return [["", *Row._fields, ""], *cells]
 
@@ -155,7 +155,7 @@ def theme_words(
     total = max(float(column.sum() + sum(times.values())), 1.0)
     least = 0.5 / total  # the share of a word that was never seen
     scores = {word: n * np.log(n / total / least) for word, n in times.items() if n_docs[word] >= LEAST_SHARE}
-    for i in np.flatnonzero(has >= LEAST_SHARE):
+    for i in np.flatnonzero(has >= LEAST_SHARE).tolist():
         scores[str(names[i])] = column[i] * np.log(column[i] / total / max(usual[i], least))
     best = sorted(scores, key=lambda word: (-scores[word], word))
     return [word for word in best[:WORDS] if scores[word] > 0]
