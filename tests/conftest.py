@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import corpora
+from supertopic.inference import beside, reported, voices
+from supertopic.model.responses import Response
+from supertopic.model.responses.thresholds import ThresholdResponse
 
 
 def corpus(name):
@@ -25,6 +28,17 @@ def interrupts():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def short_regressions(monkeypatch):
+    """Fits with few draws of weights, few penalties and few resamples: for tests that do not depend on how many."""
+    monkeypatch.setattr(reported, "LEAST_DRAWS", 6)
+    monkeypatch.setattr(voices, "RESAMPLES", 5)
+    monkeypatch.setattr(beside, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
+    monkeypatch.setattr(beside, "FIRST", 2)
+    for kind in (Response, ThresholdResponse):
+        monkeypatch.setattr(kind, "burn_in", 2)
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ from supertopic import (
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
-from supertopic.inference import predict, reported, voices
+from supertopic.inference import predict
 from supertopic.model.responses import Logistic, NegativeBinomial, Ordinal
 from supertopic.report.topics import word_scores
 from supertopic.sampling.chain import Chain
@@ -133,9 +133,7 @@ class RoundedTimes(Rounding, SLDASurvivalRegressor):
         "check_sample_weight_equivalence_on_sparse_data": "a weight multiplies c, a repeated document also its words",
     },
 )
-def test_scikit_learn_contract(estimator, check, monkeypatch):
-    monkeypatch.setattr(reported, "LEAST_DRAWS", 5)  # thousands of fits, of which no check looks at these draws
-    monkeypatch.setattr(voices, "RESAMPLES", 5)
+def test_scikit_learn_contract(estimator, check, short_regressions, monkeypatch):
     # these two feed negative numbers, whatever the tag positive_only says
     negative = check.func.__name__ in ("check_decision_proba_consistency", "check_class_weight_classifiers")
     monkeypatch.setattr(Rounding, "folds", negative)

@@ -279,6 +279,7 @@ def test_a_wrong_discount_of_a_batch_is_refused(kind):
             kind(2, **QUICK).partial_fit(X, y, discount=wrong)
 
 
+@pytest.mark.filterwarnings("ignore:Seed words that are not in the vocabulary")
 def test_more_hostile_seeds(monkeypatch):
     X, _, _, names = planted()
     with pytest.raises(ValueError, match="X has no names"):

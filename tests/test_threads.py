@@ -18,7 +18,7 @@ def corpus():
 
 @pytest.mark.parametrize("sampler", ["delayed", "drawn", "collapsed"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_the_number_of_threads_changes_nothing(corpus, monkeypatch, sampler, sparse):
+def test_the_number_of_threads_changes_nothing(corpus, short_regressions, monkeypatch, sampler, sparse):
     monkeypatch.setattr(plan, "SHARD_TOKENS", 2000)  # so that this small corpus has many shards
     monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
     monkeypatch.setattr(topics, "DENSE", 0)

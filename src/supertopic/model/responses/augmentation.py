@@ -90,13 +90,13 @@ class KernelResponse(OneLam):
         y, omega = np.ascontiguousarray(y), np.ascontiguousarray(omega)
         return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, omega)
 
-    def draw_logs(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         if scales.shape[1] or y.shape != omegas.shape[1:]:
-            return super().draw_logs(y, omegas, scales)
-        n_columns = omegas.shape[-1]
-        flat = np.ascontiguousarray(omegas).reshape(-1, n_columns)  # one call instead of one for each draw
-        y = np.ascontiguousarray(y, dtype=float)
-        return log_densities(self.formula, self.own_columns(n_columns), y, flat).reshape(omegas.shape)
+            return super().log_predictive(y, omegas, scales)
+        own, y = self.own_columns(omegas.shape[2]), np.ascontiguousarray(y, dtype=float)
+        flat = np.ascontiguousarray(omegas).reshape(-1, omegas.shape[2])  # one call instead of one for each draw
+        logs = log_densities(self.formula, own, y, flat).reshape(omegas.shape)
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
 
 class LogisticColumns(KernelResponse):

@@ -330,12 +330,8 @@ class Response(Display):
 
     def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The log of the mean density of each y over the draws: (n_docs, R), or (n_docs, 1) for exclusive columns."""
-        return np.logaddexp.reduce(self.draw_logs(y, omegas, scales), axis=0) - np.log(len(omegas))
-
-    def draw_logs(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """The log density of each y in each draw: (n, n_docs, R)."""
-        pairs = zip(omegas, scales, strict=True)
-        return np.array([self.with_scale(scale).log_density(y, omega) for omega, scale in pairs])
+        logs = [self.with_scale(scale).log_density(y, omega) for omega, scale in zip(omegas, scales, strict=True)]
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
     def log_score(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How well the predicted mean fits each y, whatever the spread around it."""
