@@ -1,6 +1,7 @@
 """Where the corpora are, and the two 20 Newsgroups tasks of the paper."""
 
 import os
+import signal
 import tempfile
 import warnings
 from pathlib import Path
@@ -8,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import corpora
+from supertopic.inference import beside, reported, voices
+from supertopic.model.responses import Response
+from supertopic.model.responses.thresholds import ThresholdResponse
 
 
 def corpus(name):
@@ -15,6 +19,27 @@ def corpus(name):
     if not (corpora.DATA / name).exists():
         pytest.skip(f"the corpus {name} is not in {corpora.DATA}; set SUPERTOPIC_DATA to the folder that has it")
     return corpora.DATA / name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interrupts():
+    """Ctrl-C works in tests and in what they start, also where a shell ignores it (for a job in the background)."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def short_regressions(monkeypatch):
+    """Fits with few draws of weights, few penalties and few resamples: for tests that do not depend on how many."""
+    monkeypatch.setattr(reported, "LEAST_DRAWS", 6)
+    monkeypatch.setattr(voices, "RESAMPLES", 5)
+    monkeypatch.setattr(beside, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
+    monkeypatch.setattr(beside, "FIRST", 2)
+    for kind in (Response, ThresholdResponse):
+        monkeypatch.setattr(kind, "burn_in", 2)
 
 
 @pytest.fixture(scope="session")

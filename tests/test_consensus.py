@@ -221,6 +221,7 @@ def test_chains_that_disagree():
     assert len(model.topic_frame(min_chains=2)) == (posterior.consensus.n_having >= 2).sum() < 12
 
 
+@pytest.mark.filterwarnings("ignore:Seed words that are not in the vocabulary")
 def test_seeded_topics_without_known_words_are_free(corpus):
     with pytest.warns(UserWarning, match="so that they are free: a, b"):
         model = LDA(**RUN, init="random", seeds={"a": ["zz"], "b": ["zy"]}).fit(

@@ -729,6 +729,7 @@ def test_bad_answers(Y, more, message):
         SLDACrowdClassifier(**RUN).fit(X, Y, **more)
 
 
+@pytest.mark.filterwarnings("ignore:There are no answers", "ignore:No document has answers of two raters")
 def test_warnings_of_raters():
     made = make_corpus(n_docs=60, n_topics=3, random_state=0)
     run_short = RUN | {"burn_in": 5, "n_draws": 4, "n_chains": 1, "words": False}

@@ -13,6 +13,7 @@ from supertopic import Prior, Seeds, SLDACrowdClassifier, SLDACrowdRegressor, lo
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Found no relation between topics"),
     pytest.mark.filterwarnings("ignore:No document has answers of two raters"),
+    pytest.mark.usefixtures("short_regressions"),
 ]
 K, V, N = 3, 20, 90
 WORDS = np.array([f"w{i}" for i in range(V)], object)

@@ -27,16 +27,12 @@ from supertopic import (
     load,
     save,
 )
-from supertopic.inference import beside as beside_room
 from supertopic.inference import fit as fit_room
 from supertopic.inference import linear as linear_room
-from supertopic.inference import reported as reported_room
 from supertopic.inference import weights as weights_room
 from supertopic.inference.level import sample_omegas
 from supertopic.inference.shrinkage import FACTORS, SCALES, USUAL
 from supertopic.model.linear import FeatureWeights, WordWeights
-from supertopic.model.responses import Response
-from supertopic.model.responses.thresholds import ThresholdResponse
 from supertopic.model.terms import CovariateWeights, Intercept, TopicWeights
 from supertopic.sampling.chain import Chain
 
@@ -123,15 +119,15 @@ class Case:
         return " ".join(word for word in words if word)
 
 
-def all_pairs(n_tried=10):
+def all_pairs(n_tried=100):
     """Cases in which every possible pair of features occurs at least twice: the best of some random ones, each time."""
     rng, left, found = np.random.default_rng(4), {}, []
     for a, b in itertools.combinations(FEATURES, 2):
         left |= {(a, x, b, y): 2 for x in FEATURES[a] for y in FEATURES[b]}
     dead = 0
-    while any(left.values()) and dead < 60:
+    while any(left.values()) and dead < 6:
         tried = [Case(*(values[rng.integers(len(values))] for values in FEATURES.values())) for _ in range(n_tried)]
-        gains = [sum(left[pair] for pair in pairs_of(case)) if case.possible else -1 for case in tried]
+        gains = [sum(map(left.get, pairs_of(case))) if case.possible else -1 for case in tried]
         best = tried[int(np.argmax(gains))]
         dead = dead + 1 if max(gains) <= 0 else 0
         if max(gains) > 0:
@@ -1109,11 +1105,12 @@ def check_units(case, batches, model, other, monkeypatch, folder):
         for batch in changed:
             batch.y = 4.0 * batch.y + 6.0
         moved = run(case, changed, estimator(case, unit=4.0))
+        tolerance = 1e-5 if case.linear else 1e-9  # a regression on words ends where it gains little
         close(moved.coef_, 4.0 * model.coef_)
-        close(moved.prediction_draws_, 4.0 * model.prediction_draws_)
+        close(moved.prediction_draws_, 4.0 * model.prediction_draws_, tolerance)
         for a, b in zip(answers(moved, other)[:3], answers(model, other)[:3], strict=True):
-            close(a, 6.0 + 4.0 * b)
-        close(answers(moved, other)[-2], 4.0 * answers(model, other)[-2])
+            close(a, 6.0 + 4.0 * b, tolerance)
+        close(answers(moved, other)[-2], 4.0 * answers(model, other)[-2], tolerance)
         return
     if case.response in CLASSES and case.response != "labels" and case.known != "seeds":
         names = {"a": 3, "b": 5, "c": 8, "d": 9}
@@ -1306,18 +1303,9 @@ def without_features(batch):
 WAYS = (check_jobs, check_weight_0, check_units, check_c_and_weights, check_uncalibrated)
 
 
-@pytest.fixture(autouse=True)
-def quicker(monkeypatch):
-    monkeypatch.setattr(reported_room, "LEAST_DRAWS", 6)
-    for kind in (Response, ThresholdResponse):
-        monkeypatch.setattr(kind, "burn_in", 2)
-    monkeypatch.setattr(beside_room, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
-    monkeypatch.setattr(beside_room, "FIRST", 2)
-
-
 @pytest.mark.parametrize("number", range(len(PAIRS)), ids=lambda i: f"{i}: {PAIRS[i]}".replace(" ", "-"))
 @pytest.mark.filterwarnings("ignore")
-def test_features_in_pairs(number, monkeypatch, tmp_path):
+def test_features_in_pairs(number, short_regressions, monkeypatch, tmp_path):
     case = PAIRS[number]
     batches, other = [Batch(case, 0, 80), Batch(case, 1, 60)], Batch(case, 3, 7)
     other.X = sp.csr_array(np.vstack([other.X.toarray()[:-2], np.zeros(V, int), np.eye(V, dtype=int)[24]]))

@@ -120,7 +120,7 @@ def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
     check_exactly(sampler, case, response, log_psi, alpha, more)
 
 
-def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=3000):
+def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n_replicates=1500):
     """Start replicates from exact draws, run a few iterations, and compare with the enumeration.
 
     `more` may have "own", the response's own parameter at a point of the grid of scales, and "drawn", that point again;
@@ -219,7 +219,7 @@ def test_geweke(sampler, kind):
         ])  # fmt: skip
 
     prior, posterior = [], []
-    for _ in range(3000):
+    for _ in range(1500):
         eta, scale = rng.normal(0, np.sqrt(nu2), (2, n_topics)), new_scale(rng)
         z = [list(rng.choice(n_topics, n, p=rng.dirichlet(alpha))) for n in lengths]
         omega = naive.zbars(z, n_topics) @ eta.T

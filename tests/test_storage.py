@@ -92,6 +92,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["model"]
 
 
+@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
 def test_what_is_refused(tmp_path):
     with pytest.raises(TypeError, match="callable"):
         supertopic.save(make_pipeline(CountVectorizer(tokenizer=str.split), LDA(2, **QUICK)).fit(TEXTS), tmp_path / "m")

@@ -600,9 +600,9 @@ def test_batches_learn_as_all_documents_do(corpus, effects):
     assert abs(a["integrated_brier_score"] - b["integrated_brier_score"]) < 0.03
 
 
-def test_forms_of_y(corpus):
+def test_forms_of_y(corpus, short_regressions):
     X, time, event, _ = (part[:150] for part in corpus)
-    run = RUN | {"n_chains": 1, "burn_in": 5, "n_draws": 4}
+    run = RUN | {"n_chains": 1, "burn_in": 5, "n_draws": 4, "words": False}
     other = np.zeros(150, dtype=[("status", bool), ("days", float)])
     other["status"], other["days"] = event, time
     forms = [

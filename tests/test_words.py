@@ -330,7 +330,8 @@ def test_the_spread_is_judged_by_held_out_documents():
         mass = np.zeros((len(pair_grid()[0]), 1))
         mass[(pair_grid()[0] == [0.0, 1.0]).all(axis=1)] = 1.0
         one = np.ones(1), np.ones((1, 1))
-        known = Shrinkage({TOPICS: (pair_grid()[0], mass), COVARIATES: one, SCALE: one}, *(np.zeros((0, 1)),) * 3, {})
+        factors = {TOPICS: (pair_grid()[0], mass), COVARIATES: one, SCALE: one}
+        known = Shrinkage(factors, *(np.zeros((0, 1)),) * 3, {}, {}, {})
         found.append(estimate_spread(Logistic(1.0), target, draws, np.zeros((40, 0)), known, omega, sd))
     assert found[0] < 0.06 and found[1] > 0.9
 

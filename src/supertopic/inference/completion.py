@@ -66,7 +66,7 @@ def make_reference(
     if previous is None:
         return found._replace(unknown=np.zeros(0) if unknown is None else unknown)
     left = min(MOST_DOCUMENTS, MOST_SHARES // posterior.n_topics) - n
-    surprise, shares = (
+    surprise, of_topics = (
         np.concatenate([a[max(0, len(a) - left) :], b]) for a, b in zip(previous[:2], found[:2], strict=True)
     )
-    return Reference(surprise, shares, previous.unknown)
+    return Reference(surprise, of_topics, previous.unknown)

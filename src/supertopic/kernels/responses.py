@@ -101,7 +101,7 @@ def _log_densities(kind, own, log_own, y, omega):
     out = np.empty(omega.shape)
     for d in range(omega.shape[0]):
         for r in range(omega.shape[1]):
-            out[d, r] = log_density(kind, own[r], log_own[r], y[d, r], omega[d, r])
+            out[d, r] = log_density(kind, own[r], log_own[r], y[d % y.shape[0], r], omega[d, r])
     return out
 
 
@@ -126,5 +126,5 @@ def kappa_parts(
 
 
 def log_densities(kind: int, own: np.ndarray, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
-    """The log density of every y given omega, lam integrated out, (n_docs, R)."""
+    """The log density of every y (n_docs, R) given omega (m n_docs, R), lam integrated out, in the shape of omega."""
     return _log_densities(kind, own, logarithm(kind, own), y, omega)

@@ -78,8 +78,10 @@ def each(function: Callable[[int], T], n: int, n_threads: int, stop: threading.E
 def interruptible() -> Iterator[threading.Event]:
     """An event that the first Ctrl-C sets, for work that checks it now and then; a second Ctrl-C stops at once."""
     stop = threading.Event()
-    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None
-    if not ours:  # only the main thread handles signals, unless Python is embedded in another program
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) in (None, signal.SIG_IGN):
+        # only the main thread handles signals; a program that embeds Python, or a shell that runs us in the
+        # background, may have reserved this one
         yield stop
         return
 

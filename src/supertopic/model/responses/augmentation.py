@@ -75,7 +75,7 @@ class KernelResponse(OneLam):
         return ScalarForm(self.formula, self.own)
 
     def own_columns(self, n: int) -> np.ndarray:
-        return np.ascontiguousarray(np.broadcast_to(np.asarray(self.own, dtype=float), (n,)))
+        return np.full(n, self.own, dtype=float)
 
     def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         return draw_lams(self.formula, self.c, self.own_columns(omega.shape[1]), *target[:2], omega, key, first_doc)
@@ -84,8 +84,19 @@ class KernelResponse(OneLam):
         return kappa_parts(self.formula, self.c, self.own_columns(target.y.shape[1]), target.y, target.weight)
 
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
-        y = np.ascontiguousarray(np.broadcast_to(np.asarray(y, dtype=float), omega.shape))
-        return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, np.ascontiguousarray(omega))
+        y = np.asarray(y, dtype=float)
+        if y.shape != omega.shape:
+            y = np.broadcast_to(y, omega.shape)
+        y, omega = np.ascontiguousarray(y), np.ascontiguousarray(omega)
+        return log_densities(self.formula, self.own_columns(omega.shape[-1]), y, omega)
+
+    def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        if scales.shape[1] or y.shape != omegas.shape[1:]:
+            return super().log_predictive(y, omegas, scales)
+        own, y = self.own_columns(omegas.shape[2]), np.ascontiguousarray(y, dtype=float)
+        flat = np.ascontiguousarray(omegas).reshape(-1, omegas.shape[2])  # one call instead of one for each draw
+        logs = log_densities(self.formula, own, y, flat).reshape(omegas.shape)
+        return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
 
 class LogisticColumns(KernelResponse):

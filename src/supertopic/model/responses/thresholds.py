@@ -126,10 +126,9 @@ class ThresholdResponse(Response):
         """
         if self.coins != CUMULATIVE:
             return np.zeros(len(x) - 1)
-        mass = mass[1:-1] + (PSEUDO if self.carried is None else 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(-np.expm1(-np.diff(x)))
-        return np.where(np.diff(x) > 0, mass * logs, -np.inf)
+        mass, apart = mass[1:-1] + (PSEUDO if self.carried is None else 0.0), x[1:] - x[:-1]
+        found = np.full(len(apart), -np.inf)
+        return np.multiply(mass, np.log(-np.expm1(-apart, where=apart > 0, out=found)), where=apart > 0, out=found)
 
     def log_prior(self) -> float:
         """The log prior density of the thresholds that are drawn, but for a constant."""
