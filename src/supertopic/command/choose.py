@@ -14,8 +14,8 @@ from supertopic.corpus.writing import whole_file
 from supertopic.estimators.choose import choose_topics
 
 LEGEND = (
-    "more, se: the loss beyond the best one's, and its standard error. alone: the loss of topics without words beside "
-    "them, on the documents that the fit itself holds out. stable: topics that most chains have."
+    "> is chosen. more, se: the loss beyond the best one's, and its standard error. alone: the loss of topics without "
+    "words beside them, on the documents that the fit itself holds out. stable: topics that most chains have."
 )
 
 

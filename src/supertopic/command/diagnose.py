@@ -5,7 +5,6 @@ import math
 import warnings
 
 from rich.markup import escape
-from rich.table import Table as Grid
 from sklearn.exceptions import ConvergenceWarning
 
 from supertopic.command import options as opt
@@ -42,10 +41,9 @@ def diagnose(
         finite = {name: {k: v if math.isfinite(v) else None for k, v in row.items()} for name, row in found.items()}
         print(json.dumps({"figures": finite, "advice": found.advice}))
         return
-    head, *rows = found.rows()
-    grid = Grid(*head)
-    for row in rows:
-        grid.add_row(*map(escape, row))
-    out.print(grid, highlight=False)
+    width = max(map(len, found), default=0)
+    for name, row in found.items():
+        figures = ", ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in row.items())
+        out.print(f"[bold]{escape(name.ljust(width))}[/bold]  {escape(figures)}", highlight=False)
     for sentence in found.advice or ["No problem found."]:
         out.print(f"- {escape(sentence)}", highlight=False)

@@ -15,7 +15,7 @@ from supertopic.command.kinds import Asked
 from supertopic.command.models import covariate_kinds, need_response, read_beside, with_names
 from supertopic.command.rows import known_y
 from supertopic.command.show_explanation import show_explanation
-from supertopic.command.steps import Table, load, out, row_names
+from supertopic.command.steps import Table, load, note, out, row_names
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.estimators.documents import surprising_rows, unsure_rows
 from supertopic.estimators.supervised import Supervised
@@ -50,6 +50,8 @@ def explain(
         y = known_y(estimator, table, Asked(label, separator, event=event, gold=gold)) if label else None
         texts, names = table.texts(text), row_names(table, id)
         rows = choose_rows(estimator, texts, y, names, row, where and str(where), most, beside, data)
+        if not rows:
+            note("There is no such document.")
         found = explain_rows(estimator, texts, y, names, rows, beside)
     if as_json:
         facts = [as_facts(name, each) for name, _, _, each in found]
@@ -89,9 +91,7 @@ def choose_rows(
         raise ValueError("With a table, explain needs either --row or --where.")
     if row is not None:
         if row not in names:
-            raise ValueError(
-                f"{path} has no row {row!r}; it has {len(names):,} rows, and the first one is {names[:1]}."
-            )
+            raise ValueError(f"{path} has no row {row!r}; its {len(names):,} rows begin with {names[:3]}.")
         return [i for i, name in enumerate(names) if name == row]
     if where == "unsure":
         found = unsure_rows(model, texts, most, **beside)
@@ -99,8 +99,6 @@ def choose_rows(
         raise ValueError(f"--where {where} needs --label, the column with the responses.")
     else:
         found = surprising_rows(model, texts, y, most, wrong=where == "wrong", **beside)
-    if not len(found["rows"]):
-        raise ValueError("No document is predicted wrong." if where == "wrong" else "There is no such document.")
     return found["rows"].tolist()
 
 

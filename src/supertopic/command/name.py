@@ -7,7 +7,7 @@ from rich.markup import escape
 from supertopic.command import options as opt
 from supertopic.command.console import plain
 from supertopic.command.show import find_topic
-from supertopic.command.steps import check_outputs, load, note, out, save_somewhere
+from supertopic.command.steps import check_place, load, note, out, save_somewhere
 
 MOST_LETTERS = 80  # of a name
 
@@ -19,7 +19,7 @@ def name(
 
     Example: supertopic name tickets.model 3=printers "7=late trains"
     """
-    check_outputs([output], [])
+    output = check_place(output or model)
     estimator, given = load(model), dict[int, str]()
     for each in names:
         topic, separator, new = each.partition("=")
@@ -30,11 +30,11 @@ def name(
             )
         given[find_topic(estimator.posterior_, topic)] = new
     estimator.name_topics(given)
-    save_somewhere(estimator, output or model)
+    save_somewhere(estimator, output)
     found = {k: text for k, text in sorted(estimator.topic_names_.items(), key=lambda row: int(row[0])) if text}
     if as_json:
         print(json.dumps(found))
         return
     for k, text in found.items():
         out.print(f"{k} {escape(text)}", highlight=False)
-    note(f"The names are in {escape(str(output or model))}.")
+    note(f"The names are in {escape(str(output))}.")
