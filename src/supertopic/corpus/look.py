@@ -53,7 +53,7 @@ def rows_of(mask: Sequence[bool] | np.ndarray, names: Sequence[str] | None = Non
     return f"row{'s' if len(rows) > 1 else ''} {', '.join(rows[:SHOWN])}{' ...' if len(rows) > SHOWN else ''}"
 
 
-def same_texts(texts: Sequence[str]) -> np.ndarray:
+def same_texts(texts: Sequence[str] | np.ndarray) -> np.ndarray:
     """For each text the place of the first one that is the same but for white space at its ends: (n_docs,).
 
     An empty text is like no other one.
@@ -166,7 +166,8 @@ def look_at_labels(labels: Iterable[str]) -> tuple[list[str], Callable[[str], st
     alike: dict[str, list[str]] = {}
     for label in sorted(size, key=lambda name: (-size[name], name)):
         alike.setdefault(label.casefold(), []).append(label)
-    spelling, slips, unclear = {}, [], []
+    spelling: dict[str, str] = {}
+    slips, unclear = [], []
     for names in (names for names in alike.values() if len(names) > 1):
         total = sum(size[name] for name in names)
         if total - size[names[0]] <= MINOR * total:
