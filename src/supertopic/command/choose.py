@@ -9,9 +9,14 @@ from supertopic.command.cells import as_whole
 from supertopic.command.kinds import KINDS, Asked, make_model, read_response
 from supertopic.command.look import look
 from supertopic.command.models import make_vectorizer, make_word_vectorizer
-from supertopic.command.steps import Table, check_outputs, out, plain_warnings
+from supertopic.command.steps import Table, check_outputs, err, out, plain_warnings
 from supertopic.corpus.writing import whole_file
 from supertopic.estimators.choose import choose_topics
+
+LEGEND = (
+    "> is chosen. more, se: the loss beyond the best one's, and its standard error. alone: the loss of topics without "
+    "words beside them, on the documents that the fit itself holds out. stable: topics that most chains have."
+)
 
 
 def choose(
@@ -40,7 +45,7 @@ def choose(
         table.texts(text), column, KINDS[column.response].has_names, strict, stop_words == "english", quiet=as_json
     )
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
-    options: dict[str, Any] = {"n_jobs": jobs, "words": direct}
+    options: dict[str, Any] = {"n_jobs": jobs, "words": direct, "verbose": err.is_terminal and not as_json}
     options["vectorizer"] = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     model = make_model(column, asked, options)
     with plain_warnings():
@@ -52,9 +57,11 @@ def choose(
         with whole_file(figure) as file:
             found.plot().figure_.savefig(file, format=figure.suffix.removeprefix(".") or None)
     if as_json:
-        print(json.dumps({"chosen": found.chosen, "best": found.best, "score": found.score, "rows": found.rows}))
+        rows = [{name: None if value != value else value for name, value in row.items()} for row in found.rows]
+        print(json.dumps({"chosen": found.chosen, "best": found.best, "score": found.score, "rows": rows}))
     else:
         out.print(repr(found), highlight=False, soft_wrap=True)
+        out.print(LEGEND, highlight=False)
         out.print(
             f"{found.chosen} topics are the fewest whose loss is within one standard error of the best ({found.best}). "
             f"Next: [bold]supertopic fit ... --topics {found.chosen}[/bold]",

@@ -20,17 +20,21 @@ from supertopic.command.card import card
 from supertopic.command.check import check
 from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
+from supertopic.command.diagnose import diagnose
 from supertopic.command.drift import drift
+from supertopic.command.explain import explain
 from supertopic.command.fit import fit
 from supertopic.command.history import history
-from supertopic.command.kinds import Asked, kind_of
+from supertopic.command.kinds import Asked
 from supertopic.command.labels import check_labels, next_to_label
 from supertopic.command.models import need_response, read_beside
-from supertopic.command.predict import explain, predict
+from supertopic.command.name import name as name_topics
+from supertopic.command.predict import predict
 from supertopic.command.revise import ban, merge
+from supertopic.command.rows import known_y, surprising, typical, unsure
 from supertopic.command.serve import serve
 from supertopic.command.show import show_model, topic_table
-from supertopic.command.steps import Table, check_outputs, err, load, note, out, use_utf8, write_page
+from supertopic.command.steps import Table, check_outputs, err, load, out, row_names, use_utf8, write_page
 from supertopic.command.update import update
 from supertopic.datasets import load_docstrings
 from supertopic.estimators.classifiers import SLDAClassifier
@@ -104,19 +108,17 @@ def demo(
 def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
     event: opt.Event = None, gold: opt.Gold = None, test: opt.Test = False, covariate: opt.KnownCovariate = None,
-    exposure: opt.Exposure = None, groups: opt.Groups = None, title: opt.Title = "",
+    exposure: opt.Exposure = None, groups: opt.Groups = None, id: opt.Id = None, title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
     check_outputs([output], [data, model])
-    estimator = load(model)
-    table, response, y = Table(data), need_response(estimator).posterior_.response, None
+    estimator = need_response(load(model))
+    table, y = Table(data), None
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
     if label:
-        y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, event=event, gold=gold))
-        if n_strange:
-            note(f"{n_strange:,} rows have a class that the model does not know; they are not evaluated.")
+        y = known_y(estimator, table, Asked(label, event=event, gold=gold))
     title = title or f"{model.stem}: {data.stem}"
-    write_page(estimator, table.texts(text), y, output, beside, title=title, test=test)
+    write_page(estimator, table.texts(text), y, output, beside, title=title, test=test, rows=row_names(table, id))
 
 
 def topics(
@@ -138,8 +140,8 @@ def topics(
 
 
 VERBS = (
-    demo, check, fit, update, choose, predict, explain, report, topics, merge, ban, history, card, drift,
-    next_to_label, check_labels, serve,
+    demo, check, fit, update, choose, predict, explain, report, topics, surprising, unsure, typical, name_topics, merge,
+    ban, diagnose, history, card, drift, next_to_label, check_labels, serve,
 )  # fmt: skip
 
 for verb in VERBS:

@@ -19,6 +19,7 @@ from supertopic.command.show import MISSED, class_table, show_facts, show_model
 from supertopic.command.steps import (
     check_outputs,
     err,
+    name_rows,
     note,
     out,
     plain_warnings,
@@ -51,7 +52,7 @@ def fit(
     token_pattern: opt.TokenPattern = opt.WORD, seeds: opt.SeedWords = None,
     seed_strength: opt.SeedStrength = "auto", prior: opt.PriorModel = None, prior_weights: opt.PriorWeights = False,
     discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", test_size: opt.TestSize = 0.0,
-    seed: opt.Seed = 0,
+    seed: opt.Seed = 0, id: opt.Id = None,
     jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads",
     folder: opt.Folder = None, report: opt.Report = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
@@ -73,13 +74,14 @@ def fit(
     columns = covariate or ([] if formula is None else formula_columns(formula))
     unknown = ["NA"] if missing is None else missing
     asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order, event, gold)
-    names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups)), *columns]
+    names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups, id)), *columns]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells, response, asked)
     beside = read_numbers(source.cells, weight, exposure, {name: name for name in columns}, groups=groups)
     has_names, english = KINDS[column.response].has_names, stop_words == "english"
-    source.texts, found = look(source.texts, column, has_names, strict, english, quiet=as_json)
-    documents = Documents(source, column, beside, *split(column, test_size, seed, source.texts))
+    rows = name_rows(source.cells(id) if id else [None] * len(source.texts))
+    source.texts, found = look(source.texts, column, has_names, strict, english, as_json, rows)
+    documents = Documents(source, column, beside, *split(column, test_size, seed, source.texts), rows)
     share = as_number(held_out)
     options = {
         "n_topics": n_topics, "burn_in": as_whole(burn_in), "max_seconds": max_seconds, "n_draws": draws,
@@ -109,6 +111,7 @@ class Documents(NamedTuple):
     beside: dict[str, Any]  # sample weights, exposure, covariates
     train: np.ndarray
     test: np.ndarray  # may be empty
+    names: list[str]  # of the rows
 
     @property
     def kind(self) -> ResponseKind:
@@ -133,7 +136,7 @@ class Documents(NamedTuple):
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
             y = np.where(np.isin(y, classes), y, None)
-        facts = {"title": title, "test": tested, "rival": rival}
+        facts = {"title": title, "test": tested, "rival": rival, "rows": [self.names[row] for row in rows]}
         write_page(model, texts[rows], y, path, self.known_beside(rows), **facts)
 
 

@@ -55,11 +55,20 @@ def look_at_classes(column: Column) -> list[str]:
 
 
 def look(
-    texts: np.ndarray, column: Column | None, has_names: bool, strict: bool, english: bool, quiet: bool
+    texts: np.ndarray,
+    column: Column | None,
+    has_names: bool,
+    strict: bool,
+    english: bool,
+    quiet: bool,
+    names: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, list[str]]:
-    """Say what was found in texts and in a response; returns the texts, mended, and the sentences."""
+    """Say what was found in texts and in a response; returns the texts, mended, and the sentences.
+
+    `names` are those of rows, by default their numbers.
+    """
     found = [] if column is None else list(column.findings)
-    about, texts = look_at_texts(texts, known_labels(column) if column and has_names else None, english)
+    about, texts = look_at_texts(texts, known_labels(column) if column and has_names else None, english, names)
     found = about + found
     if strict and found:
         raise ValueError("--strict, and the data have problems: " + " ".join(found))

@@ -17,6 +17,7 @@ MulticlassName = StrEnum("MulticlassName", ["shared", "separate", "stick_breakin
 PriorityName = StrEnum("PriorityName", ["prediction", "topics"])
 HeldOutByName = StrEnum("HeldOutByName", ["document", "group"])
 DeviceName = StrEnum("DeviceName", ["cpu", "cuda"])
+Which = StrEnum("Which", ["wrong", "unsure", "surprising"])
 WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
 TABLE = (
@@ -26,6 +27,8 @@ TABLE = (
 RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
 GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers need no order."
+GIVEN_TEXT = "The text itself; - reads it from the standard input. With a table: the column with the text."
+WHICH = "Explain documents that are predicted wrong, or unsure, or whose response is surprising."
 GOLD = "For raters: the column with true classes or ratings, as far as they are known."
 EVENT = "For time: the column with 1 where the event came, and 0 where the document is censored."
 LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, which is max-margin."
@@ -153,10 +156,28 @@ AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes a
 BatchesCsv = Annotated[bool, Option("--csv", help="Print a row for each batch as CSV.")]
 TopWords = Annotated[int, Option("--words", "-n", help="Words to show for each topic.")]
 By = Annotated[Order, Option(metavar="ORDER", help=ORDER)]
-GivenText = Annotated[str, Option("--text", help="The text itself; - reads it from the standard input.")]
-GivenGroup = Annotated[str | None, Option(help="The group of the text.")]
-GivenCovariate = Annotated[list[str] | None, Option(help="The covariates of the text, in their order.")]
-GivenExposure = Annotated[float | None, Option(help="For counts: the exposure of the text.")]
+GivenText = Annotated[str, Option("--text", help=GIVEN_TEXT, show_default=False)]
+GivenGroup = Annotated[str | None, Option(help="The group of the text; with a table its column.")]
+GivenCovariate = Annotated[
+    list[str] | None, Option(help="The covariates of the text, in their order; with a table their columns.")
+]
+GivenExposure = Annotated[str | None, Option(help="For counts: the exposure of the text; with a table its column.")]
+
+# rows
+OptionalData = Annotated[Path | None, Argument(help=f"With --row or --where: {TABLE[0].lower()}{TABLE[1:]}")]
+OptionalText = Annotated[str | None, Option("--text", help="The column with the text.", show_default=False)]
+Id = Annotated[str | None, Option("--id", help="The column with the name of each row, instead of its number.")]
+Row = Annotated[
+    str | None, Option(help="The row to explain: its number, the first document is 1, or with --id its id.")
+]
+Where = Annotated[Which | None, Option(metavar="WHICH", help=WHICH)]
+MostRows = Annotated[int, Option("--most", "-n", help="How many documents to show.", min=0)]
+CsvRows = Annotated[bool, Option("--csv", help="Print CSV, with whole texts.")]
+OneTopic = Annotated[str | None, Option("--topic", help="Its number or its name; by default every topic.")]
+NewNames = Annotated[list[str], Argument(help="TOPIC=NAME, such as 3=printers; 3= takes the name away.")]
+NamedFile = Annotated[
+    Path | None, Option("--output", "-o", help="Write the model here, not in its place.", callback=check_place)
+]
 Figure = Annotated[Path | None, Option(help="Write a figure here: .png, .svg or .pdf.", callback=check_place)]
 
 # a server

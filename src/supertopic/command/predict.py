@@ -1,4 +1,4 @@
-"""The commands `predict`, responses of every row of a table, and `explain`, why one text gets its prediction."""
+"""The command `predict`: responses of every row of a table."""
 
 import itertools
 import json
@@ -14,25 +14,28 @@ from rich.markup import escape
 from supertopic.command import options as opt
 from supertopic.command.console import write_csv
 from supertopic.command.drift import drift_line, note_drift
-from supertopic.command.models import covariate_kinds, need_response, read_beside, with_names
-from supertopic.command.steps import Table, check_outputs, check_place, load, note, out, plain_warnings
+from supertopic.command.models import need_response, read_beside
+from supertopic.command.show import topic_name
+from supertopic.command.steps import Table, check_outputs, check_place, err, load, note, plain_warnings, row_names
 from supertopic.command.texts import is_many
-from supertopic.corpus.frames import frame_of_cells
 from supertopic.corpus.spool import find_files
 from supertopic.corpus.tables import write_parquet
 from supertopic.corpus.writing import whole_text
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import TopicClassifier
+from supertopic.estimators.supervised import Supervised
+from supertopic.inference.progress import progress
 
+PART, SHOWN = 2000, 4  # documents that are predicted at a time, where a bar is shown; rows in a message
 Columns = tuple[dict[str, list[Any]], dict[str, np.ndarray]]  # cells, among them the predictions; and numbers
 ENDLESS = (float("inf"), float("-inf"))  # a time that most documents do not reach; JSON has no such number
 
 
 def predict(
     model: opt.Model, data: opt.Data, text: opt.Text, exposure: opt.Exposure = None,
-    covariate: opt.KnownCovariate = None, groups: opt.Groups = None, keep: opt.Keep = None, shares: opt.Shares = False,
-    level: opt.SetLevel = None, max_error: opt.MaxError = None, output: opt.PredictionFile = None,
-    device: opt.Device = opt.DeviceName.cpu, as_json: opt.JsonLines = False,
+    covariate: opt.KnownCovariate = None, groups: opt.Groups = None, keep: opt.Keep = None, id: opt.Id = None,
+    shares: opt.Shares = False, level: opt.SetLevel = None, max_error: opt.MaxError = None,
+    output: opt.PredictionFile = None, device: opt.Device = opt.DeviceName.cpu, as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
     """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
 
@@ -53,14 +56,16 @@ def predict(
 
     def predict_table(path: Path) -> Columns:
         table = Table(path)
-        kept = {name: table[name] for name in (table.names if keep == ["all"] else keep or ())}
+        names = [*filter(None, [id]), *(table.names if keep == ["all"] else keep or ())]
+        kept = {name: table[name] for name in names}
         beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
         X = table.texts(text)
-        note_empty(estimator, X, path)
-        numbers = need_response(estimator).predict_table(X, **beside)
+        note_empty(estimator, X, path, row_names(table, id))
+        numbers = predict_parts(need_response(estimator), X, beside)
         predicted = numbers.pop("prediction").tolist()
         if shares:
-            numbers |= {f"topic {k}": share for k, share in enumerate(estimator.transform(X).T)}
+            of_topics = enumerate(estimator.transform(X).T)
+            numbers |= {f"topic {topic_name(estimator.posterior_, k)}": share for k, share in of_topics}
         found = {"prediction": predicted} | promised(estimator, X, beside, level, max_error, path)
         for name in kept:
             if name in (*found, *numbers):
@@ -108,14 +113,28 @@ def count_empty(model: TopicModel, texts: np.ndarray) -> int:
     return int((np.diff(model.vectorizer_.transform(texts).indptr) == 0).sum())
 
 
-def note_empty(model: TopicModel, texts: np.ndarray, path: Path) -> None:
-    """Say how many texts of a file have no known words."""
-    n_empty = count_empty(model, texts)
-    if n_empty:
+def note_empty(model: TopicModel, texts: np.ndarray, path: Path, names: list[str]) -> None:
+    """Say how many texts of a file have no known words, and which."""
+    empty = np.flatnonzero(np.diff(model.vectorizer_.transform(texts).indptr) == 0)
+    if len(empty):
+        rows = ", ".join(names[i] for i in empty[:SHOWN]) + (", ..." if len(empty) > SHOWN else "")
         note(
-            f"{n_empty:,} of {len(texts):,} texts of {escape(str(path))} have no word that the model knows; they get "
-            "the prediction of an empty text."
+            f"{len(empty):,} of {len(texts):,} texts of {escape(str(path))} have no word that the model knows (rows "
+            f"{escape(rows)}); they get the prediction of an empty text."
         )
+
+
+def predict_parts(model: Supervised, X: np.ndarray, beside: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Predictions as columns; a bar shows how far they are, part by part, which changes no number."""
+    if len(X) <= PART or not err.is_terminal:
+        return model.predict_table(X, **beside)
+    parts = []
+    with progress(len(X), "predict", True) as advance:
+        for first in range(0, len(X), PART):
+            rows = np.arange(first, min(first + PART, len(X)))
+            parts.append(model.predict_table(X[rows], **{name: values[rows] for name, values in beside.items()}))
+            advance("", len(rows))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: Path | None, as_json: bool) -> None:
@@ -155,27 +174,3 @@ def predict_files(
         write_parquet([*cells, *numbers], [*cells.values(), *numbers.values()], place)
         note(f"{escape(str(place))}: {len(cells['prediction']):,} documents")
         after()
-
-
-def explain(
-    model: opt.Model, text: opt.GivenText, covariate: opt.GivenCovariate = None, exposure: opt.GivenExposure = None,
-    group: opt.GivenGroup = None, as_json: opt.AsJson = False,
-) -> None:  # fmt: skip
-    """Show why a text gets its prediction: what each of its words adds, through its topics and by itself."""
-    estimator = need_response(load(model))
-    beside: dict[str, Any] = {"exposure": [exposure]} if exposure is not None else {}
-    beside |= {"groups": [group]} if group is not None else {}
-    if covariate:
-        kinds = covariate_kinds(estimator)
-        cells = {name: [cell] for name, cell in with_names(kinds, covariate).items()}
-        beside["covariates"] = frame_of_cells(cells, kinds)
-    found = estimator.explain(sys.stdin.read() if text == "-" else text, **beside)
-    if as_json:
-        facts = found._asdict() | {"through_topics": found.through_topics, "direct": found.direct}
-        facts |= {"constant": found.constant, "covariates": found.covariates}
-        del facts["by_word"]
-        print(json.dumps(facts, default=np.ndarray.tolist))
-        return
-    if not found.words:
-        out.print("The text has no word that the model knows; this is the prediction of an empty text.")
-    out.print(escape(repr(found)), highlight=False, soft_wrap=True)

@@ -12,10 +12,31 @@ from supertopic.model.posterior import Posterior
 from supertopic.report.raters import rater_frame
 from supertopic.report.summary import describe_covariates, missed_words, voice_sentences
 
+NARROW = 100  # columns of a terminal below which intervals of topics are left out
+CLEAR = 1.645  # standard errors between the losses of predictions and of the base rate
+UNCLEAR = "?: an interval that excludes 0 proves little where the weight is the largest of several."
 MOST_COLUMNS = 20  # of a table of words
 MISSED = 8  # words to show for each column
 # facts that are shown elsewhere, or only as JSON
 NOT_SHOWN = ("response", "why", "test_classes", "held_out", "before_learning", "findings")
+
+
+def topic_name(posterior: Posterior, k: int) -> str:
+    """The number of a topic, with its name if it has one."""
+    return f"{k} {posterior.topic_names.get(str(k), '')}".strip()
+
+
+def find_topic(posterior: Posterior, given: str) -> int:
+    """The topic of a number or a name."""
+    given = given.strip()
+    if given.isascii() and given.isdigit() and int(given) < posterior.n_topics:
+        return int(given)
+    found = [int(k) for k, name in posterior.topic_names.items() if name and name.casefold() == given.casefold()]
+    if len(found) != 1:
+        raise ValueError(
+            f"There is no topic {given!r}; give a number up to {posterior.n_topics - 1}, or a name that one topic has."
+        )
+    return found[0]
 
 
 def show_facts(facts: dict[str, Any]) -> None:
@@ -47,22 +68,35 @@ def class_table(rows: list[dict[str, Any]]) -> Table:
 def topic_table(rows: list[dict[str, Any]], most: int | None = None) -> Table:
     """The topics, or the largest of them."""
     more = f", the {most} largest of {len(rows)}" if most and most < len(rows) else ""
-    table = Table("topic", "share", "chains", title=f"Topics{more}", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table("topic", title=f"Topics{more}", box=SIMPLE_HEAD, pad_edge=False)
     if not rows:
         return table
-    classes, supervised = "class" in rows[0], "weight" in rows[0]
-    for name in ["pulls to"] * classes + ["weight (90 % interval)"] * supervised:
-        table.add_column(name)
+    classes, supervised, wide = "class" in rows[0], "weight" in rows[0], out.width >= NARROW
+    weight = "weight (90 % interval)" if wide else "weight"
+    for name in ["share", "in chains", *["pulls to"] * classes, *[weight] * supervised]:
+        table.add_column(name, no_wrap=name != "pulls to")
     table.add_column("words")
     for row in rows[:most]:
-        cells = [f"{row['topic']} {escape(row['name'])}".strip(), f"{row['share']:.1%}"]
+        cells = [escape(f"{row['topic']} {row['name']}".strip()), f"{row['share']:.1%}"]
         cells.append(f"{row['chains']} of {row['of_chains']}")
         if classes:
-            cells.append("-" if row["class"] is None else escape(str(row["class"])))
+            cells.append(escape(pull(row)))
         if supervised:
-            cells.append(f"{row['weight']:+.2g} ({span(row)})")
+            cells.append(f"{row['weight']:+.2g}" + f" ({span(row)})" * wide)
         table.add_row(*cells, escape(", ".join(row["words"])))
+    if classes and any(pull(row).endswith("?") for row in rows[:most]):
+        table.caption, table.caption_justify = UNCLEAR, "left"
     return table
+
+
+def pull(row: dict[str, Any]) -> str:
+    """The class that a topic pulls to; with a question mark where only the interval of its weight says so."""
+    if row["class"] is not None:
+        return str(row["class"])
+    low, high = row.get("interval", (0.0, 0.0))
+    if low <= 0.0 <= high:
+        return "-"
+    return f"{row['largest']}?" if row["weight"] > 0 else "none"
 
 
 def span(row: dict[str, Any]) -> str:
@@ -97,8 +131,8 @@ def rater_tables(posterior: Posterior) -> list[Table]:
 
 
 def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
-    """A table of the words with the largest direct weights, if there are any."""
-    found = missed_words(posterior, names, MISSED) if posterior.words else []
+    """A table of the words with the largest direct weights, if there are any and they predict something."""
+    found = missed_words(posterior, names, MISSED) if posterior.words and predicts(posterior) else []
     rows = [row for row in found if row["towards"] or row["away"]]
     if not rows:
         return []
@@ -106,6 +140,12 @@ def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
     for row in rows[:MOST_COLUMNS]:
         table.add_row(*(escape(text) for text in (row["column"], ", ".join(row["towards"]), ", ".join(row["away"]))))
     return [table]
+
+
+def predicts(posterior: Posterior) -> bool:
+    """Whether held-out documents are clearly better predicted than by the base rate, or were not there to ask."""
+    found = posterior.held_out
+    return not found["documents"] or found["base_loss"] - found["loss"] > CLEAR * found["se"]
 
 
 def held_out_lines(posterior: Posterior) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,26 @@ class Table:
     def names(self) -> list[str]:
         return self.table.column_names
 
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
     def __getitem__(self, name: str) -> list[Any]:
         return column(self.table, self.path, name)
 
     def texts(self, name: str) -> np.ndarray:
         """A column as texts; an empty cell is an empty text."""
         return np.array(["" if cell is None else str(cell) for cell in self[name]], dtype=object)
+
+
+def row_names(table: Table, column: str | None) -> list[str]:
+    """What each row is called: the cell of a column, or else its number. The first document is row 1."""
+    cells = table[column] if column else [None] * len(table)
+    return name_rows(cells)
+
+
+def name_rows(cells: Sequence[Any]) -> list[str]:
+    """The cells as names of rows; the number of a row in the place of an empty one."""
+    return [str(i) if cell is None else str(cell) for i, cell in enumerate(cells, 1)]
 
 
 def read_numbers(
@@ -137,5 +151,6 @@ def load(path: Path) -> TopicModel:
 
 def write_page(model: Any, texts: np.ndarray, y: Any, path: Path, beside: dict[str, Any], **facts: Any) -> None:
     """Write the page of a model and of some documents."""
-    model.report(texts, y, path, **facts, **beside)
+    with err.status("Writing the page") if err.is_terminal else nullcontext():
+        model.report(texts, y, path, **facts, **beside)
     note(f"The page is in {escape(str(path))}.")

@@ -34,7 +34,7 @@ class OneTable:
 
     def __init__(self, path: Path, text: str):
         table = Table(path)
-        self.texts, self.cells = table.texts(text), table.__getitem__
+        self.texts, self.cells, self.n_rows = table.texts(text), table.__getitem__, len(table)
 
     def fit(self, model: Supervised, rows: np.ndarray, known: dict[str, Any], checkpoint: Path | None) -> None:
         """Fit some rows, of which `known` has y and more."""

@@ -47,13 +47,13 @@ def shown(values: Iterable[Any]) -> str:
     return names + (f" and {len(values) - SHOWN:,} more" if len(values) > SHOWN else "")
 
 
-def rows_of(mask: Sequence[bool] | np.ndarray) -> str:
+def rows_of(mask: Sequence[bool] | np.ndarray, names: Sequence[str] | None = None) -> str:
     """The first rows of some, in a message."""
-    rows = [f"{row + 1:,}" for row in np.flatnonzero(mask)[: SHOWN + 1]]
+    rows = [str(row + 1) if names is None else names[row][:LETTERS] for row in np.flatnonzero(mask)[: SHOWN + 1]]
     return f"row{'s' if len(rows) > 1 else ''} {', '.join(rows[:SHOWN])}{' ...' if len(rows) > SHOWN else ''}"
 
 
-def same_texts(texts: Sequence[str]) -> np.ndarray:
+def same_texts(texts: Sequence[str] | np.ndarray) -> np.ndarray:
     """For each text the place of the first one that is the same but for white space at its ends: (n_docs,).
 
     An empty text is like no other one.
@@ -62,10 +62,12 @@ def same_texts(texts: Sequence[str]) -> np.ndarray:
     return np.array([first.setdefault(text.strip(), i) if text.strip() else i for i, text in enumerate(texts)], int)
 
 
-def look_at_texts(texts: np.ndarray, labels: Sequence[Any] | None = None, english: bool = True) -> Look:
+def look_at_texts(
+    texts: np.ndarray, labels: Sequence[Any] | None = None, english: bool = True, names: Sequence[str] | None = None
+) -> Look:
     """What texts have that is probably a mistake; `english`: whether English stop words are left out.
 
-    Labels are compared between texts that are the same. Texts that are ids are refused.
+    Labels are compared between texts that are the same. Texts that are ids are refused. `names` are those of rows.
     """
     if not len(texts):
         return Look([], texts)
@@ -76,15 +78,15 @@ def look_at_texts(texts: np.ndarray, labels: Sequence[Any] | None = None, englis
     if empty.any() or stand_in.any():
         parts = [f"{empty.sum():,} empty"] * bool(empty.any())
         parts += [f"{stand_in.sum():,} like {texts[stand_in.argmax()].strip()!r}"] * bool(stand_in.any())
-        found.append(f"No text: {', '.join(parts)} ({rows_of(empty | stand_in)}). All count as empty.")
-    found += look_at_duplicates(texts, labels)
+        found.append(f"No text: {', '.join(parts)} ({rows_of(empty | stand_in, names)}). All count as empty.")
+    found += look_at_duplicates(texts, labels, names)
     broken = np.array([BROKEN.search(text) is not None for text in texts])
     if broken.any():
         example = BROKEN.search(texts[broken.argmax()])
         assert example is not None
         found.append(
-            f"Wrong encoding: letters such as {example[0]!r}, texts: {broken.sum():,} ({rows_of(broken)}). Export them "
-            "as UTF-8."
+            f"Wrong encoding: letters such as {example[0]!r}, texts: {broken.sum():,} ({rows_of(broken, names)}). "
+            "Export them as UTF-8."
         )
     full = texts[~(empty | stand_in)]
     brief = np.array([len(WORD.findall(text[:200])) < SHORT for text in full], bool)
@@ -104,13 +106,13 @@ def refuse_ids(texts: np.ndarray) -> None:
         )
 
 
-def look_at_duplicates(texts: np.ndarray, labels: Sequence[Any] | None) -> list[str]:
+def look_at_duplicates(texts: np.ndarray, labels: Sequence[Any] | None, names: Sequence[str] | None) -> list[str]:
     """A sentence about texts that are the same."""
     first = same_texts(texts)
     again = first != np.arange(len(texts))
     if not again.any():
         return []
-    message = f"Duplicates: {again.sum():,} ({rows_of(again)})"
+    message = f"Duplicates: {again.sum():,} ({rows_of(again, names)})"
     if labels is not None:
         seen: dict[int, set[str]] = {}
         for place, label in zip(first, labels, strict=True):
@@ -118,7 +120,8 @@ def look_at_duplicates(texts: np.ndarray, labels: Sequence[Any] | None) -> list[
                 seen.setdefault(int(place), set()).add(str(label))
         differ = [place for place, own in seen.items() if len(own) > 1]
         if differ:
-            message += f"; texts with different labels: {len(differ):,} (such as row {differ[0] + 1:,})"
+            example = rows_of(np.arange(len(texts)) == differ[0], names)
+            message += f"; texts with different labels: {len(differ):,} (such as {example})"
     return [message + ". Copies stay together in a test."]
 
 
@@ -163,7 +166,8 @@ def look_at_labels(labels: Iterable[str]) -> tuple[list[str], Callable[[str], st
     alike: dict[str, list[str]] = {}
     for label in sorted(size, key=lambda name: (-size[name], name)):
         alike.setdefault(label.casefold(), []).append(label)
-    spelling, slips, unclear = {}, [], []
+    spelling: dict[str, str] = {}
+    slips, unclear = [], []
     for names in (names for names in alike.values() if len(names) > 1):
         total = sum(size[name] for name in names)
         if total - size[names[0]] <= MINOR * total:

@@ -29,8 +29,10 @@ class Choice:
     Attributes
     ----------
     rows : list of dict
-        One for each number of topics: n_topics, the held-out loss and its standard error, the score, coherence,
-        exclusivity, seconds.
+        One for each number of topics: n_topics, the held-out loss and its standard error, the score, what the topics
+        alone would lose (topics_loss: on the documents that the fit itself holds out, without words beside topics; NaN
+        without any), stability (the share of topics that more than half of the chains have; NaN for one chain),
+        coherence, exclusivity, seconds.
     best : int
         The number of topics with the smallest loss.
     chosen : int
@@ -67,16 +69,30 @@ class Choice:
         return ChoiceDisplay(columns, self.chosen).plot(ax=ax)
 
     def __repr__(self) -> str:
-        names = ("topics", 6), ("loss", 8), ("more", 7), ("se", 6), (self.score, 11), ("coherence", 9), ("exclusive", 9)
-        head = " ".join(f"{name:>{width}}" for name, width in (*names, ("s", 6)))
-        lines = [f"{self.n_docs} held-out documents", head]
+        columns = {  # the keys of the rows, and the format of each
+            "n_topics": "topics", "loss": "loss", "loss_more": "more", "loss_se": "se", "topics_loss": "alone",
+            "score": self.score, "stability": "stable", "coherence": "cohere", "exclusivity": "exclus.", "seconds": "s",
+        }  # fmt: skip
+        widths = [max(6, len(title)) for title in columns.values()]
+        head = " ".join(f"{title:>{width}}" for title, width in zip(columns.values(), widths, strict=True))
+        lines = [f"{self.n_docs} held-out documents", f"  {head}"]
         for row in self.rows:
-            lines.append(
-                f"{row['n_topics']:>6} {row['loss']:>8.4f} {row['loss_more']:>7.4f} {row['loss_se']:>6.4f} "
-                f"{row['score']:>11.4f} {row['coherence']:>9.3f} {row['exclusivity']:>9.3f} {row['seconds']:>6.1f}"
-                + ("  <- chosen" if row["n_topics"] == self.chosen else "")
-            )
+            cells = (as_cell(name, row[name]).rjust(width) for name, width in zip(columns, widths, strict=True))
+            lines.append(f"{'>' if row['n_topics'] == self.chosen else ' '} {' '.join(cells)}")
         return "\n".join(lines)
+
+
+def as_cell(name: str, value: float) -> str:
+    """A figure of a table, in at most six letters where it can be."""
+    if name == "n_topics" or np.isnan(value):
+        return "-" if np.isnan(value) else str(value)
+    if name == "stability":
+        return f"{value:.0%}"
+    if name in ("coherence", "exclusivity"):
+        return f"{value:.2f}"
+    if name == "seconds":
+        return f"{value:.1f}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.5g}"
 
 
 def choose_topics(
@@ -140,6 +156,7 @@ def choose_topics(
         losses[int(k)], score = found.losses, found.score_name
         rows.append({
             "n_topics": int(k), "loss": float(found.losses.mean()), "score": found.score,
+            "topics_loss": topics_loss(model), "stability": stability(model),
             "coherence": npmi(model, count_texts(model, X[train]).topics if texts else X[train]),
             "exclusivity": float(model.exclusivity().mean()), "seconds": seconds,
         })  # fmt: skip
@@ -161,6 +178,18 @@ def split(
             classes = values[known]
     test = split_known(known, classes, test_size, seed, group)
     return np.setdiff1d(np.arange(n_docs), test), test
+
+
+def topics_loss(model: TopicModel) -> float:
+    """The loss of topics without words beside them, on the documents that the fit held out; NaN without any."""
+    found = model.posterior_.held_out
+    return float(found.get("topics_loss", found.get("loss", np.nan)))
+
+
+def stability(model: TopicModel) -> float:
+    """The share of topics that more than half of the chains have; NaN with one chain."""
+    agreement = model.topic_agreement()
+    return float(np.where(np.isnan(agreement), np.nan, agreement > 0.5).mean())
 
 
 def npmi(model: TopicModel, X: sp.csr_array) -> float:

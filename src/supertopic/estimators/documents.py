@@ -13,6 +13,7 @@ from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.texts import are_texts
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
 from supertopic.inference.teaching import choose_different, information, resemblance
+from supertopic.model.responses.classes import ClassResponse
 from supertopic.report import topics as topics_report
 
 
@@ -35,10 +36,7 @@ def typical_documents(self: Any, X: ArrayLike, topic: int, n: int = 5) -> Any:
         that of the topic. The largest come first, where the share of a short document is shrunk towards the topic's
         prior: a single word proves little.
     """
-    check_n(n)
-    posterior, counts, settings = self._fitted(), self._counts(X), self._settings()
-    rows = topics_report.typical_documents(posterior, counts, topic, n, settings)
-    return document_frame(X, rows, share=mean_topic_shares(posterior, make_tokens(counts[rows]), settings)[:, topic])
+    return document_frame(X, **typical_rows(self, X, topic, n))
 
 
 def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> Any:
@@ -64,17 +62,7 @@ def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any
         of `MedLDAClassifier` is on the wrong side, or the probability of an event as early or as late. A censored time
         is shown as "beyond" it.
     """
-    check_n(n)
-    documents = self._new(X, **beside)
-    response = documents.posterior.response
-    truth = response.truth(y, documents.counts.shape[0])
-    surprise = documents.surprise(truth)
-    rows = np.argsort(-surprise, kind="stable")[:n]
-    score = np.where(np.isfinite(surprise[rows]), surprise[rows], np.nan)
-    score = np.exp(-score) if response.has_probabilities else score
-    return document_frame(
-        X, rows, predicted=predicted(documents, rows), observed=response.observed(truth, y, rows), score=score
-    )
+    return document_frame(X, **surprising_rows(self, X, y, n, **beside))
 
 
 def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
@@ -98,11 +86,63 @@ def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
         `MedLDAClassifier` how far apart the two best scores are, or for times the variance of being alive, averaged
         over the periods.
     """
+    return document_frame(X, **unsure_rows(self, X, n, **beside))
+
+
+def typical_rows(self: Any, X: Any, topic: int, n: int) -> dict[str, Any]:
+    """The columns of `typical_documents`, and their rows."""
+    check_n(n)
+    posterior, counts, settings = self._fitted(), self._counts(X), self._settings()
+    rows = topics_report.typical_documents(posterior, counts, topic, n, settings)
+    shares = mean_topic_shares(posterior, make_tokens(counts[rows]), settings)
+    return {"rows": rows, "share": shares[:, topic]}
+
+
+def surprising_rows(self: Any, X: Any, y: Any, n: int, wrong: bool = False, **beside: Any) -> dict[str, Any]:
+    """The columns of `surprising`, and their rows; `wrong`: only of documents whose prediction is wrong.
+
+    That of a number is wrong if the number is outside the 90 % interval.
+    """
+    check_n(n)
+    documents = self._new(X, **beside)
+    response = documents.posterior.response
+    truth = response.truth(y, documents.counts.shape[0])
+    surprise = documents.surprise(truth)
+    rows = np.argsort(-surprise, kind="stable")
+    if wrong:
+        known = np.isfinite(surprise)
+        rows = rows[(known & is_wrong(documents, truth))[rows]]
+    rows = rows[:n]
+    score = np.where(np.isfinite(surprise[rows]), surprise[rows], np.nan)
+    score = np.exp(-score) if response.has_probabilities else score
+    observed = response.observed(truth, y, rows)
+    return {"rows": rows, "predicted": predicted(documents, rows), "observed": observed, "score": score}
+
+
+def is_wrong(documents: NewDocuments, truth: np.ndarray) -> np.ndarray:
+    """Whether each prediction is wrong, (n_docs,)."""
+    response = documents.posterior.response
+    if response.kind == "time" or response.several_raters:
+        raise ValueError(
+            f"No prediction of the response {response.kind!r} is right or wrong; ask for surprising documents instead."
+        )
+    if isinstance(response, ClassResponse):
+        wrong = ~response.right(truth, documents.expected())
+        if response.multilabel:
+            wrong &= ~np.isnan(truth)
+        return np.asarray(wrong.any(axis=1))
+    lower, upper = documents.interval(0.9)
+    y = response.offset_in_units(truth)
+    return np.asarray(((y < lower) | (y > upper)).any(axis=1))
+
+
+def unsure_rows(self: Any, X: Any, n: int, **beside: Any) -> dict[str, Any]:
+    """The columns of `unsure`, and their rows."""
     check_n(n)
     documents = self._new(X, **beside)
     doubt = documents.doubt()
     rows = np.argsort(-doubt, kind="stable")[:n]
-    return document_frame(X, rows, predicted=predicted(documents, rows), score=np.abs(doubt[rows]))
+    return {"rows": rows, "predicted": predicted(documents, rows), "score": np.abs(doubt[rows])}
 
 
 def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:

@@ -263,7 +263,7 @@ class Supervised(TopicModel):
     def report(
         self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
         vectorizer: Any = None, title: str = "", test: bool = False, rival: dict[str, Any] | None = None,
-        **beside: Any,
+        rows: Sequence[Any] | None = None, **beside: Any,
     ) -> "Page":  # fmt: skip
         """One page, in one file, that shows the fit, its topics, how well it predicts, and why.
 
@@ -283,6 +283,8 @@ class Supervised(TopicModel):
             Whether these are test documents, which the model has not learned from.
         rival : dict, optional
             Figures of another model on the same documents: {"name": ..., "accuracy": ..., "log_loss": ...}.
+        rows : sequence, optional
+            What each document is called on the page, such as its id; by default its number, from 0.
         **beside
             covariates, exposure, features and groups of the documents.
 
@@ -303,7 +305,7 @@ class Supervised(TopicModel):
         title = title or f"{type(self).__name__} on {len(texts):,} documents"
         truth = None if y is None else posterior.response.truth(y, len(texts))
         kind, names = type(self).__name__, vocabulary_of(posterior, names)
-        page = make_page(documents, texts, truth, names, title, kind, test, rival)
+        page = make_page(documents, texts, truth, names, title, kind, test, rival, rows)
         if path is not None:
             with whole_text(path) as file:
                 file.write(page)

@@ -7,6 +7,7 @@ downloaded. Documents are sampled, so that it stays small.
 import json
 import os
 import warnings
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class Page(str):
 
 def make_page(
     documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray, title: str, model: str,
-    test: bool = False, rival: dict[str, Any] | None = None,
+    test: bool = False, rival: dict[str, Any] | None = None, rows: Sequence[Any] | None = None,
 ) -> str:  # fmt: skip
     """The page of a posterior and of some documents.
 
@@ -73,6 +74,8 @@ def make_page(
         Whether these are test documents, which the model has not learned from.
     rival : dict, optional
         Figures of another model on the same documents, {"name": ..., "accuracy": ..., "log_loss": ...}.
+    rows : sequence, optional
+        What each document is called, by default its number.
     """
     from jinja2 import Environment, PackageLoader
 
@@ -89,7 +92,7 @@ def make_page(
         "covariates": describe_covariates(posterior),
         "missed": missed_words(posterior, names, 12) if posterior.words else [],
         "evaluation": None if truth is None else evaluate(documents, truth, test, rival),
-        "documents": explain_some(documents, texts, truth, names),
+        "documents": explain_some(documents, texts, truth, names, rows or range(len(texts))),
         "numbers": posterior.response.labels is None and not posterior.response.has_probabilities,
         "effect_on": posterior.response.effect_on,
     }
@@ -187,7 +190,7 @@ def short(text: str, most: int) -> str:
 
 
 def explain_some(
-    documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray
+    documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray, rows: Sequence[Any]
 ) -> list[dict[str, Any]]:
     """Some documents with what each of their words adds to the prediction: the most surprising ones, then others."""
     rng, chosen = np.random.default_rng(0), np.zeros(0, int)
@@ -204,7 +207,7 @@ def explain_some(
         column = explained.column
         of_topics = explained.topics[:, column]
         found.append({
-            "number": int(i), "text": short(texts[i], MOST_LETTERS), "surprising": place < len(chosen),
+            "number": rows[i], "text": short(texts[i], MOST_LETTERS), "surprising": place < len(chosen),
             "true": None if truth is None else documents.posterior.response.as_text(truth[i]),
             "column": str(explained.columns[column]),
             "predicted": [[str(name), float(value), float(a), float(b)] for name, value, a, b in sorted(

@@ -217,7 +217,8 @@ def describe_pull(posterior: Posterior, draws: np.ndarray, k: int) -> dict[str, 
         clear = clear and abs(weight) > wider * abs(weight - (lower if weight > 0 else upper))
     labels = posterior.response.labels
     if labels is not None:
-        row["class"] = labels[-int(weight > 0) if one else r] if clear else None
+        row["largest"] = labels[-int(weight > 0) if one else r]
+        row["class"] = row["largest"] if clear else None
     return row
 
 

@@ -1,0 +1,138 @@
+"""An explanation on a terminal: a table with bars, and the text with its words marked.
+
+Blue and bold is towards the prediction, orange and underlined is away from it. Where the output is no terminal, there
+are no colours, and the text is not repeated.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from supertopic.command.steps import out
+from supertopic.estimators.supervised import Supervised
+from supertopic.model.responses.classes import ClassResponse
+from supertopic.report.explain import MOST_WORDS, Explanation
+
+TOWARDS, AWAY = "bold color(33)", "underline color(208)"  # blue and orange, which everybody can tell apart
+HALF = 8  # the width of a bar to either side
+FAINT = 0.05  # the part of the largest contribution below which a word is not marked
+MOST_ANSWERS, MOST_TOPICS = 5, 3
+
+
+def show_explanation(model: Supervised, text: str, found: Explanation) -> None:
+    """Print why a text gets its prediction."""
+    if not found.words:
+        out.print("The text has no word that the model knows; this is the prediction of an empty text.")
+    second = runner_up(model, found)
+    out.print(escape(predicted(found, second)), highlight=False)
+    out.print(explanation_table(found, second), highlight=False)
+    line = topics_line(found)
+    if line:
+        out.print(escape(line), highlight=False)
+    if out.is_terminal and found.words:
+        out.print(mark_words(model, text, found), highlight=False)
+
+
+def runner_up(model: Supervised, found: Explanation) -> int | None:
+    """The column of the second best class, if there are three classes or more."""
+    response = model.posterior_.response
+    exclusive = isinstance(response, ClassResponse) and not response.multilabel
+    if not exclusive or len(found.columns) < 3 or len(found.columns) != len(found.mean):
+        return None
+    return int(np.argsort(-np.asarray(found.mean), kind="stable")[1])
+
+
+def predicted(found: Explanation, second: int | None) -> str:
+    """What is predicted, the best answers first if they are classes."""
+    places, names = np.arange(len(found.mean)), found.mean_names
+    if second is not None:
+        places = np.argsort(-np.asarray(found.mean), kind="stable")
+    lower, upper = found.mean_interval
+    parts = [f"{names[i]} {found.mean[i]:.3g} ({lower[i]:.3g} .. {upper[i]:.3g})" for i in places[:MOST_ANSWERS]]
+    line = ", ".join(parts) + (f" and {len(places) - MOST_ANSWERS} more" if len(places) > MOST_ANSWERS else "")
+    if second is not None:
+        best = found.column
+        line += f"\n{names[best]} is {found.mean[best] - found.mean[second]:.3g} above {names[second]}"
+    return line
+
+
+def explanation_table(found: Explanation, second: int | None) -> Table:
+    """What each part adds, the largest first; its rows sum to the total."""
+    column, adds = found.column, found.total[:, found.column]
+    over = adds if second is None else adds - found.total[:, second]
+    order = np.argsort(-np.maximum(np.abs(adds), np.abs(over)), kind="stable")
+    rows = [(name, float(value[column]), "", difference(value, column, second)) for name, value in found.others.items()]
+    for i in order[:MOST_WORDS]:
+        span = f"{found.lower[i, column]:+.2f} .. {found.upper[i, column]:+.2f}"
+        rows.append((found.words[i], float(adds[i]), span, float(over[i])))
+    rows.sort(key=lambda row: -abs(row[1]))
+    rest = order[MOST_WORDS:]
+    if len(rest):
+        rows.append((f"{len(rest)} more words", float(adds[rest].sum()), "", float(over[rest].sum())))
+    largest = max((abs(total) for _, total, *_ in rows), default=0.0) or 1.0
+    rows.append(("total", float(found.omega[column]), "", difference(found.omega, column, second)))
+    title = f"What adds to {escape(str(found.columns[column]))}"
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    table.add_column("", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("adds", justify="right", no_wrap=True)
+    if second is not None:
+        table.add_column(f"over {escape(str(found.columns[second]))}", justify="right", max_width=14)
+    table.add_column("90 % interval", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name, total, span, over in rows:
+        cells = [escape(str(name)), f"{total:+.3f}", *([f"{over:+.3f}"] if second is not None else []), span]
+        table.add_row(*cells, "" if name == "total" else bar(total / largest))
+    return table
+
+
+def difference(value: np.ndarray, column: int, second: int | None) -> float:
+    return 0.0 if second is None else float(value[column] - value[second])
+
+
+def bar(share: float) -> Text:
+    """A bar to the right for what is positive, to the left for what is negative."""
+    n = round(HALF * abs(share))
+    filled = "█" * n
+    left, right = ("", filled) if share > 0 else (filled, "")
+    return Text.assemble((left.rjust(HALF), AWAY.split()[1]), "│", (right, TOWARDS.split()[1]))
+
+
+def topics_line(found: Explanation) -> str:
+    """The topics that add most."""
+    adds = found.topics[:, found.column]
+    largest = [i for i in np.argsort(-np.abs(adds), kind="stable")[:MOST_TOPICS] if found.topic_shares[i] > 0]
+    names = (f"{found.topic_labels[i]} {found.topic_shares[i]:.0%} ({adds[i]:+.2f})" for i in largest)
+    return f"its topics: {', '.join(names)}" if largest else ""
+
+
+def mark_words(model: Supervised, text: str, found: Explanation) -> Text:
+    """The text with the words marked that add to the prediction; pairs of words count for both."""
+    marked, column = Text(text), found.column
+    each = dict(zip(found.words, (found.total[:, column] / np.maximum(found.times, 1)).tolist(), strict=True))
+    spans = list(words_of(getattr(model, "word_vectorizer_", None) or model.vectorizer_, text))
+    scores = [each.get(word, 0.0) for word, *_ in spans]
+    for i in range(len(spans) - 1):
+        pair = each.get(f"{spans[i][0]} {spans[i + 1][0]}", 0.0) / 2.0
+        scores[i] += pair
+        scores[i + 1] += pair
+    least = FAINT * max(map(abs, scores), default=0.0)
+    for (_, start, end), score in zip(spans, scores, strict=True):
+        if abs(score) > least:
+            marked.stylize(TOWARDS if score > 0 else AWAY, start, end)
+    return marked
+
+
+def words_of(vectorizer: Any, text: str) -> Iterator[tuple[str, int, int]]:
+    """The words of a text as a vectorizer sees them, with their places; none if it has a tokenizer of its own."""
+    if vectorizer.tokenizer is not None or vectorizer.analyzer != "word":
+        return
+    prepare = vectorizer.build_preprocessor()
+    for match in re.finditer(vectorizer.token_pattern, text):
+        group = 1 if match.re.groups else 0
+        yield prepare(match[group]), match.start(group), match.end(group)

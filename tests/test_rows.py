@@ -1,0 +1,376 @@
+"""Commands that go back to the rows of a table: which documents, and why."""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+import supertopic
+from supertopic import SLDAClassifier, SLDARegressor, choose_topics
+from supertopic.command import rows as rows_of_command
+from supertopic.command import show, show_explanation
+from supertopic.command.cli import main
+from supertopic.command.console import PlainConsole
+from supertopic.datasets import make_corpus
+
+N = 150
+FAST = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the command in this process, 80 columns wide; returns what it printed, or how it refused."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["supertopic", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        assert (stop.value.code or 0) == code, captured.err
+        return captured.out if code == 0 else " ".join(captured.err.split())
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """150 documents of three classes, labels and a number, two of them mislabelled, and their models."""
+    folder = tmp_path_factory.mktemp("rows")
+    corpus = make_corpus(n_docs=N, n_words=60, n_topics=3, eta=np.eye(3) * 12 - 4, random_state=0)
+    words = [f"word{chr(97 + w % 26)}{chr(97 + w // 26)}" for w in range(60)]
+    texts = [" ".join(np.repeat(words, row.astype(int))) for row in corpus.X.toarray()]
+    best = corpus.doc_topic.argmax(axis=1)
+    team = np.array(["red", "green", "blue"])[best]
+    sure = np.argsort(-corpus.doc_topic[:, 0])[:2]
+    team[sure] = "blue"
+    several = [f"{name};{'loud' if i % 2 else 'quiet'}" for i, name in enumerate(team)]
+    number = corpus.doc_topic @ [0.0, 2.0, 4.0]
+    seen = number + 20.0 * (np.arange(N) == 5)
+    with open(folder / "d.csv", "w", newline="", encoding="utf-8") as file:
+        rows = zip([f"t{i}" for i in range(N)], texts, team, several, np.round(seen, 3), strict=True)
+        csv.writer(file).writerows([("id", "text", "team", "tags", "number"), *rows])
+    supertopic.save(SLDAClassifier(3, **FAST).fit(texts, team), folder / "m")
+    supertopic.save(SLDARegressor(3, **FAST).fit(texts, number), folder / "number")
+    return folder, [f"t{i}" for i in sure], texts
+
+
+def read(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_surprising(command, place):
+    folder, wrong, texts = place
+    given = "surprising", folder / "m", folder / "d.csv", "--text", "text", "--label", "team"
+    found = read(command(*given, "--id", "id", "-n", 5, "--csv"))
+    assert len(found) == 5 and set(wrong) <= {row["row"] for row in found}
+    assert list(found[0]) == ["row", "predicted", "observed", "score", "text"] and float(found[0]["score"]) < 0.4
+    numbered = json.loads(command(*given, "-n", 5, "--json"))
+    assert [f"t{int(row['row']) - 1}" for row in numbered] == [row["row"] for row in found]
+    assert [row["text"] for row in numbered] == [texts[int(row["row"]) - 1] for row in numbered]
+    shown = command(*given, "--id", "id")
+    assert wrong[0] in shown and "…" in shown and all(cell_len(line) <= 80 for line in shown.splitlines())
+    frame = supertopic.load(folder / "m").surprising(
+        texts, [row["team"] for row in read((folder / "d.csv").read_text())], 5
+    )
+    assert [f"t{i}" for i in frame["row"]] == [row["row"] for row in found]
+
+
+def test_unsure_and_typical(command, place):
+    folder, _, texts = place
+    model = supertopic.load(folder / "m")
+    given = "--text", "text", "--id", "id", "--csv"
+    found = read(command("unsure", folder / "m", folder / "d.csv", *given, "-n", 4))
+    assert [row["row"] for row in found] == [f"t{i}" for i in model.unsure(texts, 4)["row"]]
+    found = read(command("typical", folder / "m", folder / "d.csv", *given, "--topic", 1, "-n", 4))
+    assert [row["row"] for row in found] == [f"t{i}" for i in model.typical_documents(texts, 1, 4)["row"]]
+    assert {row["topic"] for row in found} == {"1"}
+    every = json.loads(command("typical", folder / "m", folder / "d.csv", *given[:-1], "--json"))
+    assert len(every) == 9 and {row["topic"] for row in every} == {"0", "1", "2"}
+    assert "no topic '7'" in command("typical", folder / "m", folder / "d.csv", *given, "--topic", 7, code=1)
+    assert "row" in command("typical", folder / "m", folder / "d.csv", "--text", "text", "-n", 0)
+
+
+def test_numbers_have_rows_too(command, place):
+    folder, *_ = place
+    given = folder / "number", folder / "d.csv", "--text", "text"
+    found = read(command("surprising", *given, "--label", "number", "--csv"))
+    assert found[0]["row"] == "6" and float(found[0]["score"]) > float(found[-1]["score"])
+    assert len(read(command("unsure", *given, "--csv"))) == 10
+    assert "for" not in command("explain", *given, "--row", 3) and "total" in command("explain", *given, "--row", 3)
+    model, rows = supertopic.load(folder / "number"), read((folder / "d.csv").read_text())
+    lower, upper = model.predict_interval([row["text"] for row in rows])
+    known = np.array([float(row["number"]) for row in rows])
+    outside = np.flatnonzero((known < lower) | (known > upper)) + 1
+    wrong = json.loads(command("explain", *given, "--where", "wrong", "--label", "number", "--json", "-n", N))
+    assert sorted(int(each["row"]) for each in wrong) == outside.tolist() and wrong[0]["row"] == "6"
+
+
+def test_explain_rows_of_a_table(command, place):
+    folder, wrong, texts = place
+    given = "explain", folder / "m", folder / "d.csv", "--text", "text"
+    (found,) = json.loads(command(*given, "--row", 8, "--json"))
+    model = supertopic.load(folder / "m")
+    assert found["row"] == "8" and found["words"] == model.explain(texts[7]).words
+    np.testing.assert_allclose(found["mean"], model.explain(texts[7]).mean)
+    (same,) = json.loads(command(*given, "--row", "t7", "--id", "id", "--json"))
+    assert same["row"] == "t7" and same["mean"] == found["mean"]
+    one = json.loads(command("explain", folder / "m", "--text", texts[7], "--json"))
+    assert one["mean"] == found["mean"] and "row" not in one
+    more = json.loads(command(*given, "--where", "wrong", "--label", "team", "--id", "id", "-n", 9, "--json"))
+    assert set(wrong) <= {each["row"] for each in more}
+    teams = {row["id"]: row["team"] for row in read((folder / "d.csv").read_text())}
+    for each in more:
+        assert each["mean_names"][int(np.argmax(each["mean"]))] != teams[each["row"]]
+    shown = command(*given, "--where", "wrong", "--label", "team", "--id", "id", "-n", 1)
+    assert f"row {more[0]['row']}, known: {teams[more[0]['row']]}" in shown
+    assert len(json.loads(command(*given, "--where", "unsure", "--json"))) == 3
+    assert json.loads(command(*given, "--where", "unsure", "-n", 0, "--json")) == []
+    for arguments, message in (
+        ([], "needs either --row or --where"),
+        (["--row", 1, "--where", "unsure"], "needs either --row or --where"),
+        (["--row", 151], "has no row '151'; its 150 rows begin with ['1', '2', '3']"),
+        (["--row", 0], "has no row '0'"),
+        (["--row", "t7"], "has no row 't7'"),
+        (["--where", "wrong"], "--where wrong needs --label"),
+        (["--row", 1, "--id", "nothing"], "has no column 'nothing'"),
+    ):
+        assert message in command(*given, *arguments, code=1)
+    assert "go with a table" in command("explain", folder / "m", "--text", "worda", "--row", 3, code=1)
+    assert "--text is needed" in command("explain", folder / "m", code=1)
+    assert "Invalid value" in command(*given, "--where", "nowhere", code=2)
+
+
+def numbers_of(line):
+    return [float(part) for part in line.replace("..", " ").split() if part[0] in "+-" and part[1:2].isdigit()]
+
+
+def test_the_table_of_an_explanation_adds_up(command, place):
+    """Its rows, those that are put together among them, sum to the total, beside the runner-up, too."""
+    folder, _, texts = place
+    shown = command("explain", folder / "m", folder / "d.csv", "--text", "text", "--row", 8)
+    lines = [line for line in shown.splitlines() if len(numbers_of(line)) >= 2 and "%" not in line]
+    *rows, total = map(numbers_of, lines)
+    assert "total" in lines[-1] and any("more words" in line for line in lines)
+    assert sum(row[0] for row in rows) == pytest.approx(total[0], abs=0.01)
+    assert sum(row[1] for row in rows) == pytest.approx(total[1], abs=0.01)
+    found = supertopic.load(folder / "m").explain(texts[7])
+    best, second = np.argsort(-found.mean)[:2]
+    assert total[0] == pytest.approx(found.omega[best], abs=1e-3)
+    assert total[1] == pytest.approx(found.omega[best] - found.omega[second], abs=1e-3)
+    assert f"{found.columns[best]} is " in shown and f"above {found.columns[second]}" in shown
+    sizes = [abs(row[0]) for line, row in zip(lines, rows, strict=False) if "more words" not in line]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(cell_len(line) <= 80 for line in shown.splitlines())
+
+
+def test_two_classes_have_no_runner_up(command, tmp_path):
+    texts = ["goal match", "vote law"] * 8
+    supertopic.save(SLDAClassifier(2, **FAST).fit(texts, ["a", "b"] * 8), tmp_path / "m")
+    shown = command("explain", tmp_path / "m", "--text", "a goal for the vote")
+    assert "over" not in shown and "above" not in shown and "\x1b" not in shown
+
+
+def test_words_are_marked_on_a_terminal_alone(place, monkeypatch):
+    folder, _, texts = place
+    model = supertopic.load(folder / "m")
+    text = f"{texts[7][:60]} unheard, {texts[7][60:].upper()}"
+    found = model.explain(text)
+    marked = show_explanation.mark_words(model, text, found)
+    assert marked.plain == text
+    adds = dict(zip(found.words, found.total[:, found.column], strict=True))
+    towards = {text[span.start : span.end].lower() for span in marked.spans if span.style == show_explanation.TOWARDS}
+    away = {text[span.start : span.end].lower() for span in marked.spans if span.style == show_explanation.AWAY}
+    assert towards and away and "unheard" not in towards | away
+    assert max(adds, key=adds.get) in towards or " " in max(adds, key=adds.get)
+    for terminal in (True, False):
+        console = PlainConsole(force_terminal=terminal, color_system="256" if terminal else None, width=80)
+        monkeypatch.setattr(show_explanation, "out", console)
+        with console.capture() as captured:
+            show_explanation.show_explanation(model, text, found)
+        assert ("38;5;33" in captured.get()) is terminal and ("unheard" in captured.get()) is terminal
+        assert ("38;5;208" in captured.get()) is terminal
+
+
+def test_bars_show_their_side_without_colour():
+    right, left, none = (show_explanation.bar(share).plain for share in (1.0, -0.5, 0.0))
+    assert right == " " * 8 + "│" + "█" * 8 and left == " " * 4 + "█" * 4 + "│" and none == " " * 8 + "│"
+
+
+def test_names_are_shown_instead_of_numbers(command, place, tmp_path):
+    folder, *_ = place
+    model = tmp_path / "m"
+    model.write_bytes((folder / "m").read_bytes())
+    before = model.read_bytes()
+    assert "0 Late trains" in command("name", model, "0=Late \x1b trains", "2=[bold]x", "-o", tmp_path / "n").replace(
+        "\ufffd ", ""
+    )
+    assert model.read_bytes() == before
+    assert json.loads(command("name", model, "1=printers", "--json")) == {"1": "printers"}
+    assert json.loads(command("name", model, "printers=fire", "2=coffee", "--json")) == {"1": "fire", "2": "coffee"}
+    assert "1 fire" in command("topics", model)
+    table = model, folder / "d.csv", "--text", "text"
+    assert "topic 1 fire" in command("predict", *table, "--shares").splitlines()[0]
+    assert {row["topic"] for row in read(command("typical", *table, "--topic", "FIRE", "--csv"))} == {"1 fire"}
+    assert "1 fire" in command("explain", *table, "--row", 1) or "2 coffee" in command("explain", *table, "--row", 1)
+    assert json.loads(command("name", model, "1=", "--json")) == {"2": "coffee"}
+    for given in ("7=x", "-1=x", "1", "x=y", "0=" + "x" * 81, "coffee", "²=x"):
+        assert "Error" in command("name", model, "--", given, code=1)
+    assert supertopic.load(model).predict_proba(["wordaa wordba"]).shape == (1, 3)
+
+
+def test_predictions_have_ids(command, place):
+    folder, *_ = place
+    table = folder / "m", folder / "d.csv", "--text", "text"
+    rows = read(command("predict", *table, "--id", "id", "--keep", "team"))
+    assert list(rows[0])[:3] == ["id", "team", "prediction"] and rows[7]["id"] == "t7"
+
+
+def test_predictions_in_parts_are_the_same(place, monkeypatch):
+    from supertopic.command import predict
+
+    folder, _, texts = place
+    model = supertopic.load(folder / "m")
+    whole = model.predict_table(texts)
+    monkeypatch.setattr(predict, "PART", 70)
+    monkeypatch.setattr(predict, "err", PlainConsole(force_terminal=True, stderr=True))
+    parts = predict.predict_parts(model, np.array(texts, object), {})
+    for name, values in whole.items():
+        np.testing.assert_array_equal(parts[name], values)
+
+
+def test_diagnose(command, place):
+    folder, *_ = place
+    assert "log joint" in command("diagnose", folder / "m")
+    given = "diagnose", folder / "m", folder / "d.csv", "--text", "text", "--label", "team"
+    found = json.loads(command(*given, "--json"))
+    assert {"chain 0", "chain 1"} == set(found["figures"]["score"]) and isinstance(found["advice"], list)
+    shown = command(*given)
+    assert "test loss" in shown and all(cell_len(line) <= 80 for line in shown.splitlines())
+    assert "both a table and --text" in command("diagnose", folder / "m", folder / "d.csv", code=1)
+
+
+def test_the_page_names_rows(command, place, tmp_path):
+    folder, *_ = place
+    page, few = tmp_path / "p.html", tmp_path / "few.csv"
+    few.write_text("".join((folder / "d.csv").read_text().splitlines(keepends=True)[:9]))
+    for more, names in ((["--id", "id"], ["t0", "t7"]), ([], ["1", "8"])):
+        command("report", folder / "m", few, "--text", "text", *more, "-o", page)
+        shown = page.read_text(encoding="utf-8")
+        assert all(f'"number": "{name}"' in shown for name in names) and '"number": "0"' not in shown
+
+
+def test_narrow_topics_have_no_interval(command, place, monkeypatch):
+    folder, *_ = place
+    narrow = command("topics", folder / "m")
+    assert ".." not in narrow.partition("What the topics miss")[0] and "in chains" in narrow
+    assert all(cell_len(line) <= 80 for line in narrow.splitlines())
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "weight (90 % interval)" in command("topics", folder / "m")
+
+
+def test_a_class_that_only_an_interval_says_has_a_question_mark():
+    row = {"class": None, "largest": "a", "weight": 2.0, "interval": [0.5, 3.0]}
+    assert show.pull(row) == "a?" and show.pull(row | {"class": "a"}) == "a"
+    assert show.pull(row | {"interval": [-0.5, 3.0]}) == "-"
+    assert show.pull(row | {"weight": -2.0, "interval": [-3.0, -1.0]}) == "none"
+    assert show.pull({"class": None, "largest": "a", "weight": 1.0}) == "-"
+    shown = {"topic": 0, "name": "", "share": 1.0, "chains": 1, "of_chains": 1, "words": ["w"]}
+    assert show.topic_table([shown | row]).caption == show.UNCLEAR
+    assert show.topic_table([shown | row | {"class": "a"}]).caption is None
+
+
+def test_without_a_relation_no_words_are_shown_that_topics_miss(place):
+    folder, *_ = place
+    model = supertopic.load(folder / "m")
+    assert show.word_tables(model.posterior_, model.vocabulary_)
+    held_out = model.posterior_.held_out
+    model.posterior_.held_out.update(loss=held_out["base_loss"] - held_out["se"])
+    assert show.word_tables(model.posterior_, model.vocabulary_) == []
+
+
+def test_numbers_of_topics_are_compared_without_words_and_by_stability(place):
+    folder, _, texts = place
+    y = [row["team"] for row in read((folder / "d.csv").read_text())]
+    model = SLDAClassifier()
+    rows = choose_topics(model, texts, y, [2, 3], burn_in=10, n_draws=5, n_chains=2).rows
+    assert all(0 < row["topics_loss"] < 3 and 0 <= row["stability"] <= 1 for row in rows)
+    assert rows[1]["topics_loss"] < rows[0]["topics_loss"] - 0.1  # two topics cannot tell three classes apart
+    alone = choose_topics(SLDAClassifier(words=False), texts, y, [3], burn_in=10, n_draws=5, n_chains=1)
+    assert np.isnan(alone.rows[0]["stability"]) and " - " in repr(alone)
+    assert all(len(line) <= 80 for line in repr(alone).splitlines())
+    assert alone.rows[0]["topics_loss"] == pytest.approx(rows[1]["topics_loss"], abs=0.05)
+
+
+def test_cells():
+    assert rows_of_command.as_cell(["a", "b"]) == "a;b" and rows_of_command.as_cell(None) == ""
+    assert (
+        rows_of_command.as_cell(np.float64(0.123456)) == "0.1235" and rows_of_command.plain_cell(float("nan")) is None
+    )
+    assert rows_of_command.cut("天气天气天气", 7) == "天气天…" and rows_of_command.cut("abc", 3) == "abc"
+
+
+KINDS = {  # of responses: options of `fit`, and the labels of the documents
+    "labels": (["--response", "labels"], ["a;b", "b", "a", "c"]),
+    "hinge": (["--loss", "hinge"], ["a", "b", "c", "a"]),
+    "labels, hinge": (["--response", "labels", "--loss", "hinge"], ["a;b", "b", "a", "c"]),
+    "separate": (["--multiclass", "separate"], ["a", "b", "c", "a"]),
+    "sticks": (["--multiclass", "stick_breaking"], ["a", "b", "c", "a"]),
+    "ordinal": (["--response", "ordinal"], ["1", "2", "3", "1"]),
+    "count": (["--response", "count"], ["7", "0", "30", "2"]),
+    "time": (["--response", "time"], ["7", "1", "30", "2"]),
+    "raters": (["--response", "raters", "--gold", "other"], ["a", "b", "a", "b"]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_response_has_rows(command, tmp_path, kind):
+    options, labels = KINDS[kind]
+    texts = ["goal match team", "vote law senate", "bank price money", "goal team fun"]
+    with open(tmp_path / "d.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "label", "other"])
+        writer.writerows(
+            [f"{texts[i % 4]} {'word' + chr(97 + i)}", "" if i == 7 else labels[i % 4], ""] for i in range(24)
+        )
+        writer.writerow(["", labels[0], ""])
+    model, data = tmp_path / "m", tmp_path / "d.csv"
+    fast = ["--topics", "3", "--burn-in", "5", "--draws", "3", "--chains", "2", "--min-df", "1"]
+    command("fit", data, "--text", "text", "--label", "label", "-o", model, *options, *fast)
+    given = [model, data, "--text", "text"]
+    known = [*given, "--label", "label", *(options[2:] if kind == "raters" else [])]
+    assert len(read(command("unsure", *given, "--csv", "-n", 25))) == 25
+    assert len(json.loads(command("surprising", *known, "--json"))) == 10
+    assert "total" in command("explain", *given, "--row", 1) and "total" in command("explain", *given, "--row", 25)
+    assert "total" in command("explain", *known, "--where", "surprising", "-n", 1)
+    if kind in ("time", "raters"):
+        assert "right or wrong; ask for surprising documents" in command("explain", *known, "--where", "wrong", code=1)
+    else:
+        rows = [
+            int(each["row"]) for each in json.loads(command("explain", *known, "--where", "wrong", "-n", 25, "--json"))
+        ]
+        predicted = [row["prediction"] for row in read(command("predict", *given))]
+        if kind not in ("count",):
+            wrong = {i + 1 for i in range(24) if i != 7 and predicted[i] != labels[i % 4]}
+            assert set(rows) - {25} == wrong
+    command("diagnose", *known)
+    assert len(read(command("typical", *given, "--csv"))) >= 9
+
+
+def test_topics_without_a_response(command, tmp_path):
+    from supertopic import LDA
+
+    texts = ["goal match team", "vote law senate"] * 6
+    supertopic.save(LDA(2, burn_in=5, n_draws=3, random_state=0).fit(texts), tmp_path / "m")
+    with open(tmp_path / "d.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["text"], *([text] for text in texts)])
+    given = tmp_path / "m", tmp_path / "d.csv", "--text", "text"
+    assert len(read(command("typical", *given, "--csv", "-n", 2))) == 4
+    assert "perplexity" in command("diagnose", *given)
+    assert "0 sport" in command("name", tmp_path / "m", "0=sport")
+    for verb in ("unsure", "explain"):
+        more = ["--row", 1] if verb == "explain" else []
+        assert "has no response to predict" in command(verb, *given, *more, code=1)
