@@ -39,7 +39,8 @@ def rows_of(text):
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_sets_and_decisions_are_columns(command, place, capsys):  # noqa: F811
+def test_sets_and_decisions_are_columns(command, place):  # noqa: F811
+    more = place / "d.csv", "--text", "text"
     rows = rows_of(
         command("predict", place / "m", place / "d.csv", "--text", "text", "--set", "0.8", "--max-error", "0.2")
     )
