@@ -376,6 +376,51 @@ def test_evaluate_has_the_curve_of_abstention(fitted):
     assert SLDARegressor(**QUICK, random_state=0).fit(X, y).evaluate(X, y).abstention is None
 
 
+# with other features
+
+
+def test_columns_groups_and_weights_beside_the_texts():
+    X, y = classes_corpus(700, 14, clear=0.3)
+    rng = np.random.default_rng(0)
+    groups = np.array([f"g{i}" for i in rng.integers(0, 40, 700)])
+    beside = {"covariates": (y + rng.normal(0, 0.7, 700))[:, None], "features": rng.normal(size=(700, 2))}
+    beside["groups"] = groups
+    model = SLDAClassifier(**QUICK, class_weight="balanced", held_out_by="group", random_state=0)
+    own, others = ({name: values[part] for name, values in beside.items()} for part in (slice(400), slice(400, None)))
+    model.fit(X[:400], y[:400], sample_weight=rng.random(400) + 0.5, **own)
+    found = model.predict_set(X[400:], 0.8, **others)
+    assert 0.68 < found[np.arange(300), y[400:]].mean() < 0.97
+    decided = model.decide(X[400:], max_error=0.4, **others)
+    assert 0 <= decided.asked < 1
+    with pytest.raises(ValueError, match="covariates"):
+        model.decide(X[400:], max_error=0.4)
+    model.conformalize(X[400:], y[400:], **others)
+    assert len(model.posterior_.held_out_predictions.weight) == 300
+
+
+def test_rare_and_missing_classes():
+    X, y = classes_corpus(500, 15, clear=0.5)
+    y[y == 2] = np.where(np.arange((y == 2).sum()) < 3, 2, 1)  # too few to be held out
+    model = SLDAClassifier(**QUICK, random_state=0).fit(X[:400], np.where(np.arange(400) % 5, y[:400], np.nan))
+    found = model.predict_set(X[400:], 0.8, by_class=True)
+    assert found[:, 2].all() and not found[:, :2].all()
+    one = y[400:] == 0
+    model.conformalize(X[400:][one], y[400:][one])  # all of one class
+    assert model.predict_set(X[400:][one], 0.8)[:, 0].mean() >= 0.8
+    with pytest.raises(ValueError, match="No response in y is known"):
+        model.conformalize(X[:5], np.full(5, np.nan))
+
+
+def test_most_documents_may_have_no_labels():
+    X, _ = classes_corpus(500, 16)
+    labels = np.zeros((500, 2), int)
+    labels[:40, 0], labels[20:60, 1] = 1, 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SLDAClassifier(**QUICK, random_state=0).fit(X, labels)
+    assert not model.predict_set(X[100:], 0.8).any()  # the empty set contains all labels of most documents
+
+
 # batches and files
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from test_drift import QUICK, make_texts
+from test_drift import QUICK, SUBJECTS, make_texts
 
 from supertopic import (
     LDA,
@@ -22,7 +22,7 @@ from supertopic import (
     save,
 )
 from supertopic.inference.predict import NewDocuments, Settings
-from supertopic.inference.teaching import choose_different, information
+from supertopic.inference.teaching import choose_different, uncertainties
 from supertopic.model.responses import Gaussian, Hinge, Logistic
 from supertopic.model.terms import TopicWeights
 from supertopic.report.label_errors import find_wrong
@@ -41,81 +41,76 @@ def documents_of(model, X):
     return NewDocuments(model.posterior_, X, X, np.zeros((n, 0)), np.zeros((n, 0)), np.zeros((n, 1)), Settings(20))
 
 
-# information
+# what is unsure
 
 
-def entropy(p):
-    return -np.sum(p * np.log(p), axis=-1)
-
-
-def test_information_is_the_entropy_that_knowing_the_weights_takes_away():
+def test_uncertainty_is_the_distance_of_the_best_answers():
     omegas = np.random.default_rng(0).normal(0, 2, (40, 7, 3))
-    p = np.exp(omegas) / np.exp(omegas).sum(axis=2, keepdims=True)
-    found = Logistic(1.0, classes=np.arange(3)).mutual_information(omegas, np.zeros((40, 0)))
-    np.testing.assert_allclose(found, entropy(p.mean(axis=0)) - entropy(p).mean(axis=0), atol=1e-12)
-    labels = Logistic(1.0, classes=np.arange(3), multilabel=True).mutual_information(omegas, np.zeros((40, 0)))
-    q = 1 / (1 + np.exp(-omegas))
-    q = np.stack([q, 1 - q], axis=-1)
-    np.testing.assert_allclose(labels, (entropy(q.mean(axis=0)) - entropy(q).mean(axis=0)).sum(axis=1), atol=1e-12)
-    same = np.repeat(omegas[:1], 40, axis=0)
-    np.testing.assert_allclose(
-        Logistic(1.0, classes=np.arange(3)).mutual_information(same, np.zeros((40, 0))), 0, atol=1e-12
-    )
+    p = (np.exp(omegas) / np.exp(omegas).sum(axis=2, keepdims=True)).mean(axis=0)
+    best = np.sort(p, axis=1)
+    found = Logistic(1.0, classes=np.arange(3)).uncertainty(omegas, np.zeros((40, 0)))
+    np.testing.assert_allclose(found, 1 - best[:, 2] + best[:, 1], atol=1e-12)
+    found = Logistic(1.0, classes=np.arange(3), multilabel=True).uncertainty(omegas, np.zeros((40, 0)))
+    q = (1 / (1 + np.exp(-omegas))).mean(axis=0)
+    np.testing.assert_allclose(found, (1 - np.abs(2 * q - 1)).mean(axis=1), atol=1e-12)
 
 
-def test_information_of_decisions_and_of_normal_numbers():
+def test_uncertainty_of_scores_and_of_normal_numbers():
     omegas = np.array([[[1.0], [1.0]], [[-1.0], [2.0]]])
-    found = Hinge(1.0, 1.0, classes=np.arange(2)).mutual_information(omegas, np.zeros((2, 0)))
-    np.testing.assert_allclose(found, [np.log(2), 0.0], atol=1e-12)
+    found = Hinge(1.0, 1.0, classes=np.arange(2)).uncertainty(omegas, np.zeros((2, 0)))
+    np.testing.assert_allclose(found, [1.0, np.exp(-1.5)])
     number = Gaussian(1.0, np.array([4.0]), names=np.array(["y"]), centre=np.zeros(1), unit=np.ones(1))
-    found = number.mutual_information(omegas, np.full((2, 1), 4.0))
+    found = number.uncertainty(omegas, np.full((2, 1), 4.0))
     np.testing.assert_allclose(found, 0.5 * np.log1p(np.array([1.0, 0.25]) / 4.0))
 
 
-def test_unclear_topics_of_a_short_text_are_no_information():
-    X = np.random.default_rng(0).poisson(0.4, (200, 12))
-    model = SLDAClassifier(**QUICK, random_state=0).fit(X + np.eye(12, dtype=int)[np.arange(200) % 12], X[:, 0] > 0)
+def test_unclear_topics_of_a_short_text_are_not_what_labels_resolve():
+    X = np.random.default_rng(0).poisson(0.4, (200, 12)) + np.eye(12, dtype=int)[np.arange(200) % 12]
+    model = SLDARegressor(**QUICK, random_state=0).fit(X, X[:, 0] + 0.0)
     weights = model.posterior_.term(TopicWeights)
     certain = replace(weights, eta=tuple(np.broadcast_to(9.0 * np.arange(e.shape[-1]), e.shape) for e in weights.eta))
     terms = tuple(certain if term is weights else term for term in model.posterior_.terms)
     model.posterior_ = replace(model.posterior_, terms=terms)
     documents = documents_of(model, np.eye(12, dtype=int))  # a word each
     assert documents.omega().std(axis=0).max() > 1.0  # its topic is unclear
-    np.testing.assert_allclose(information(documents), 0.0, atol=1e-9)
+    np.testing.assert_allclose(uncertainties(documents), 0.0, atol=1e-9)
 
 
 # documents that differ
 
 
-def naive_choice(gain, rows, n):
-    K = np.sqrt(np.outer(gain, gain)) * (rows @ rows.T)
-    chosen = []
+def naive_choice(unsure, rows, n):
+    left, about, alike, chosen = unsure.copy(), unsure.copy(), (rows @ rows.T) ** 2, []
     for _ in range(n):
-        left = np.array([
-            K[d, d] - K[d, chosen] @ np.linalg.pinv(K[np.ix_(chosen, chosen)]) @ K[chosen, d] if chosen else K[d, d]
-            for d in range(len(gain))
-        ])  # fmt: skip
-        left[chosen] = -1
-        chosen.append(int(left.argmax()))
+        score = [left[d] * sum(about[t] * alike[d, t] for t in range(len(left))) for d in range(len(left))]
+        chosen.append(int(np.argmax(score)))
+        left, about = (values * (1 - alike[chosen[-1]]) for values in (left, about))
     return chosen
 
 
-def test_documents_are_chosen_by_what_is_left_of_their_information():
+def test_documents_are_chosen_by_what_they_say_beside_those_before():
     rng = np.random.default_rng(0)
-    rows = rng.random((15, 40))
+    rows = rng.random((15, 40)) ** 3
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    gain = rng.random(15)
-    found, score = choose_different(gain, sp.csr_array(rows), 8)
-    assert found.tolist() == naive_choice(gain, rows, 8)
-    assert (np.diff(score) <= 1e-12).all() and score[0] == gain.max()
+    unsure = rng.random(15)
+    found, score = choose_different(unsure, sp.csr_array(rows), 8)
+    assert found.tolist() == naive_choice(unsure, rows, 8)
+    assert (np.diff(score) <= 1e-12).all() and score[0] <= unsure.max()
+
+
+def test_a_document_like_many_is_chosen_before_an_odd_one():
+    rows = np.eye(6)[[0, 0, 0, 1, 2]] * 0.9 + np.eye(6)[[5, 4, 3, 3, 4]] * 0.3
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found, _ = choose_different(np.array([0.5, 0.5, 0.5, 0.6, 0.6]), sp.csr_array(rows), 3)
+    assert found[0] < 3 and sorted(found[1:]) == [3, 4]
 
 
 def test_the_same_document_is_not_chosen_twice(fitted):
     texts, _ = make_texts(12, 1)
     found = fitted.next_to_label(texts * 3, 30)
     assert len(found) == 12 and len(set(found["text"])) == 12
-    assert list(found.columns) == ["row", "text", "predicted", "information", "score"]
-    assert (np.diff(found["score"]) <= 1e-12).all() and (found["score"] <= found["information"] + 1e-12).all()
+    assert list(found.columns) == ["row", "text", "predicted", "uncertainty", "score"]
+    assert (np.diff(found["score"]) <= 1e-12).all() and (found["score"] <= found["uncertainty"] + 1e-12).all()
 
 
 def test_texts_without_known_words_come_last(fitted):
@@ -124,9 +119,9 @@ def test_texts_without_known_words_come_last(fitted):
     assert set(found["row"][:6]) == set(range(2, 8))
 
 
-def test_labels_on_an_unknown_theme_are_asked_for_first(fitted):
-    texts = make_texts(30, 3)[0] + ["goal vote match law team senate win party"]
-    assert 30 in fitted.next_to_label(texts, 5)["row"].tolist()
+def test_what_the_model_is_sure_of_is_not_asked_for(fitted):
+    both = [" ".join([*SUBJECTS["sport"][i : i + 5], *SUBJECTS["politics"][:5]]) for i in range(5)]
+    assert set(fitted.next_to_label(make_texts(30, 3)[0] + both, 3)["row"]) <= set(range(30, 35))
 
 
 @pytest.mark.parametrize("kind", [
@@ -150,7 +145,7 @@ def test_every_response_says_what_to_label(kind, tmp_path):
         warnings.simplefilter("ignore")
         model = make(**QUICK | {"words": True}, random_state=0).fit(X[:150], y[:150])
     found = model.next_to_label(X[150:], 5)
-    assert len(found) == 5 and (found["information"] >= 0).all() and np.isfinite(found["score"]).all()
+    assert len(found) == 5 and (found["uncertainty"] >= 0).all() and np.isfinite(found["score"]).all()
     save(model, tmp_path / "m")
     assert load(tmp_path / "m").next_to_label(X[150:], 5)["row"].tolist() == found["row"].tolist()
     assert len(model.next_to_label(X[:3], 0)) == 0 and len(model.next_to_label(X[:1], 5)) == 1

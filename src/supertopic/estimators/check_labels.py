@@ -48,8 +48,10 @@ def check_labels(
     Returns
     -------
     LabelCheck
-        `print` shows it. `frame` lists labels with the probability that each is wrong, the suggested label, and the
-        words that speak against the given one. `estimates` says how many labels are wrong, with an interval. This rests
+        `print` shows it. `frame` lists labels with the suggested one, the probability that each is wrong, a score by
+        which they are sorted, and the words that speak against the given one. The score is the probability of the given
+        label relative to its mean over the documents that have it, so that hard classes are not suspected more than
+        easy ones. `estimates` says how many labels are wrong, with an interval. This rests
         on the assumption that wrong labels fall on documents and classes at random: errors that always happen to
         documents of one kind look like a class.
     """
@@ -72,19 +74,18 @@ def check_labels(
     truth = whole.truth(y, n_docs)
     folds = predict_folds(self, X, y, truth, whole, int(n_folds), fit)
     found = [judge(*case, level) for case in cases(folds.p, truth, whole.multilabel)]
-    wrong, best = (np.stack([own[i] for own in found], axis=1) for i in (0, 1))  # (n_docs, n_labels or 1)
+    wrong, score, best = (np.stack([own[i] for own in found], axis=1) for i in range(3))  # (n_docs, n_labels or 1)
     names = [{"label": name} for name in whole.classes.tolist()] if whole.multilabel else [{}]
-    estimates = pandas.DataFrame([name | own[2]._asdict() for name, own in zip(names, found, strict=True)])
+    estimates = pandas.DataFrame([name | own[3]._asdict() for name, own in zip(names, found, strict=True)])
     most = round(estimates["wrong"].sum()) if n is None else int(n)
-    order = np.argsort(-np.nan_to_num(wrong, nan=-1.0), axis=None, kind="stable")[: min(most, (~np.isnan(wrong)).sum())]
+    order = np.argsort(score, axis=None, kind="stable")[: min(most, (~np.isnan(wrong)).sum())]  # NaN comes last
     docs, columns = np.unravel_index(order, wrong.shape)
     facts = [describe(whole, truth, best, folds, X, fit, d, j) for d, j in zip(docs, columns, strict=True)]
     listed = {name: [row[name] for row in facts] for name in NAMES if whole.multilabel or name != "label"}
-    words = {"words": listed.pop("words")}
-    frame = document_frame(X, docs, **listed, p_wrong=wrong[docs, columns], **words)
-    return LabelCheck(
-        frame, estimates, wrong if whole.multilabel else wrong[:, 0], folds.p, whole.classes, float(level)
-    )
+    words, at = listed.pop("words"), (docs, columns)
+    frame = document_frame(X, docs, **listed, p_wrong=wrong[at], score=score[at], words=words)
+    p_wrong, scores = (array if whole.multilabel else array[:, 0] for array in (wrong, score))
+    return LabelCheck(frame, estimates, p_wrong, scores, folds.p, whole.classes, float(level))
 
 
 class Folds(NamedTuple):
@@ -146,18 +147,25 @@ def cases(p: np.ndarray, truth: np.ndarray, multilabel: bool) -> Iterator[tuple[
         yield p, np.where(np.isnan(truth[:, 0]), np.nan, np.nan_to_num(truth).argmax(axis=1))
 
 
-def judge(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, Estimate]:
-    """The probability that each label is wrong, (n_docs,), the best other one, and how many are wrong."""
-    wrong, best = np.full(len(given), np.nan), np.zeros(len(given), int)
+def judge(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, Estimate]:
+    """The probability that each label is wrong, (n_docs,), its score, the best other label, and how many are wrong.
+
+    The score is the probability of the given label, relative to its mean over the documents that have it.
+    """
+    wrong, score, best = np.full(len(given), np.nan), np.full(len(given), np.nan), np.zeros(len(given), int)
     number = np.nan_to_num(given).astype(int)
     can = np.flatnonzero(~np.isnan(given))
     can = can[p[can, number[can]] > 0]  # nothing speaks for the only label of a class
     if not len(can):
-        return wrong, best, Estimate(0, 0.0, 0.0, 0.0)
+        return wrong, score, best, Estimate(0, 0.0, 0.0, 0.0)
+    own = p[can, number[can]]
+    size = np.bincount(number[can], minlength=p.shape[1])
+    mean = np.bincount(number[can], own, minlength=p.shape[1]) / np.maximum(size, 1)
+    score[can] = own / mean[number[can]]
     wrong[can], true, estimate = find_wrong(p[can], number[can], level)
     true[np.arange(len(can)), number[can]] = -1.0
     best[can] = true.argmax(axis=1)
-    return wrong, best, estimate
+    return wrong, score, best, estimate
 
 
 def describe(

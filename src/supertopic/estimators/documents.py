@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.texts import are_texts
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
-from supertopic.inference.teaching import choose_different, information, resemblance
+from supertopic.inference.teaching import choose_different, uncertainties, word_rows
 from supertopic.model.responses.classes import ClassResponse
 from supertopic.report import topics as topics_report
 
@@ -148,9 +148,9 @@ def unsure_rows(self: Any, X: Any, n: int, **beside: Any) -> dict[str, Any]:
 def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
     """The documents to label next: their labels would teach the model most, and they differ from each other.
 
-    A prediction may be unsure because the weights are, which more labels change, or because the document itself is
-    between two classes, which they do not. Documents are chosen by the first: by the mutual information of the response
-    and the weights. One that resembles others that were chosen already counts for less.
+    A label teaches something about all documents with the same words. So the best document is unsure itself, and many
+    unsure documents are like it; what the labels of those before it say already counts no more. Whether a document's
+    few words leave its topics unclear does not matter here, since no label changes that.
 
     Parameters
     ----------
@@ -165,14 +165,16 @@ def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
     -------
     pandas.DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
-        information, the mutual information in nats (of `MedLDAClassifier` the entropy of the decisions of its draws);
-        and score, what of it is left beside the documents above, by which documents are sorted.
+        uncertainty, of classes and labels 1 less the distance of the two most probable answers, of ratings and counts
+        the mutual information of the number and the weights in nats, and of scores of `MedLDAClassifier`
+        exp(-distance); and score, the part of all uncertainty that the label is about, times the document's own, beside
+        the documents above it.
     """
     check_n(n)
     documents = self._new(X, **beside)
-    gain = information(documents)
-    rows, score = choose_different(gain, resemblance(documents), int(n))
-    return document_frame(X, rows, predicted=predicted(documents, rows), information=gain[rows], score=score)
+    unsure = uncertainties(documents)
+    rows, score = choose_different(unsure, word_rows(documents), int(n))
+    return document_frame(X, rows, predicted=predicted(documents, rows), uncertainty=unsure[rows], score=score)
 
 
 def check_n(n: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which documents to label next: their labels say much about the weights, and not the same."""
+"""Which documents to label next: unsure ones that are like many other unsure ones, and not like each other."""
 
 from dataclasses import dataclass
 
@@ -6,18 +6,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from supertopic.inference.predict import NewDocuments, frozen_topics, mean_topic_shares, predict_key
+from supertopic.inference.predict import NewDocuments, frozen_topics, predict_key
 from supertopic.sampling.new_documents import infer_shares
 
-ALIKE = 1e-6  # what is left of a document's information if another one says the same
-LEAST = 1e-9  # of the largest information
+MOST_TARGETS = 1000  # documents about which a label may say something
+ALIKE = 1e-6  # what is left of a document's uncertainty if another one is the same
+LEAST = 1e-9  # of the largest uncertainty
 
 
 @dataclass(frozen=True, eq=False)
 class MeanDocuments(NewDocuments):
     """New documents with the mean shares of their topics in every draw, so that draws differ by the weights alone.
 
-    A label resolves what is unknown of weights. It does not make the topics of another short text clearer.
+    Labels make weights clearer. They do not make clearer which topics a short text has.
     """
 
     def topic_omega(self, place: int, chain: int, eta: np.ndarray) -> np.ndarray:
@@ -27,40 +28,43 @@ class MeanDocuments(NewDocuments):
         return np.einsum("srk,dk->sdr", eta, shares)[self.pairs.draw]
 
 
-def information(documents: NewDocuments) -> np.ndarray:
-    """The mutual information of each document's response and the weights, in nats, (n_docs,); 0 without known words."""
+def uncertainties(documents: NewDocuments) -> np.ndarray:
+    """How unsure each prediction is, (n_docs,), 0 without known words: not for a document's own unclear topics."""
     response = documents.posterior.response.plain()
     same = MeanDocuments(**{name: getattr(documents, name) for name in documents.__dataclass_fields__})
-    found = same.summarise(lambda omegas, scales, _: response.mutual_information(omegas, scales))
+    found = same.summarise(lambda omegas, scales, _: response.uncertainty(omegas, scales))
     return np.where(np.diff(documents.counts.indptr) > 0, np.maximum(found, 0.0), 0.0)
 
 
-def resemblance(documents: NewDocuments) -> sp.csr_array:
-    """Rows of length 1, (n_docs, n): half of their inner product comes from topics, and half from words."""
-    shares = np.sqrt(mean_topic_shares(documents.posterior, documents.tokens, documents.settings))
-    words = TfidfTransformer(sublinear_tf=True).fit_transform(documents.words)
-    return sp.csr_array(np.sqrt(0.5) * sp.hstack([sp.csr_array(shares), sp.csr_array(words)]))
+def word_rows(documents: NewDocuments) -> sp.csr_array:
+    """tf-idf rows of length 1, (n_docs, W)."""
+    return sp.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(documents.words))
 
 
-def choose_different(gain: np.ndarray, rows: sp.csr_array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most n documents that say much and not the same, and what each adds to those before it.
+def choose_different(unsure: np.ndarray, rows: sp.csr_array, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most n documents whose labels say much about all, and what each says beside those before it, as a share.
 
-    Greedy: documents are a Gaussian process whose variances are the gains (n_docs,) and whose correlations are the
-    inner products of rows (n_docs, m); the one with the largest variance given the chosen ones comes next.
+    A label says something about a document as far as their rows (n_docs, m) are alike: the square of their inner
+    product is the share of its uncertainty that goes (as in a Gaussian process with these correlations). The best
+    document is unsure itself, and many unsure ones are like it. Greedy, one after the other.
     """
-    gain = np.maximum(gain, LEAST * max(float(gain.max(initial=0.0)), LEAST))
-    left, known = gain.copy(), np.zeros((min(n, len(gain)), len(gain)))
+    left = np.maximum(unsure, LEAST * max(float(unsure.max(initial=0.0)), LEAST))
+    least, n_docs = ALIKE * left, len(left)
+    targets = np.linspace(0, n_docs - 1, min(n_docs, MOST_TARGETS)).astype(int)
+    alike = np.minimum((rows @ rows[targets].T).toarray() ** 2, 1.0)  # (n_docs, n_targets)
+    about = left[targets]
+    whole, reach = float(about.sum()), alike @ about
     chosen: list[int] = []
-    added: list[float] = []
-    for i in range(len(known)):
-        left[left <= ALIKE * gain] = 0.0
-        best = int(left.argmax())
+    says: list[float] = []
+    while len(chosen) < min(n, n_docs):
+        left[left <= least] = 0.0
+        best = int((left * reach).argmax())
         if not left[best] > 0:
             break
         chosen.append(best)
-        added.append(float(left[best]))
-        shared = np.sqrt(gain * gain[best]) * (rows @ rows[[best]].toarray()[0])
-        known[i] = (shared - known[:i].T @ known[:i, best]) / np.sqrt(left[best])
-        left = left - known[i] ** 2
+        says.append(float(left[best] * reach[best] / whole))
+        gone = about * alike[best]
+        about, reach = about - gone, np.maximum(reach - alike @ gone, 0.0)
+        left = left * (1.0 - np.minimum((rows @ rows[[best]].toarray()[0]) ** 2, 1.0))
         left[best] = 0.0
-    return np.array(chosen, int), np.array(added)
+    return np.array(chosen, int), np.array(says)

@@ -64,12 +64,14 @@ class LabelCheck:
     Attributes
     ----------
     frame : pandas.DataFrame
-        Labels that are probably wrong, the most probable first: row, text (if there are texts), label (of several
-        labels), given, suggested, p_wrong and words, which speak for the suggestion and against the given one.
+        Labels that are probably wrong, by score: row, text (if there are texts), label (of several labels), given,
+        suggested, p_wrong, score and words, which speak for the suggestion and against the given one.
     estimates : pandas.DataFrame
         How many labels are wrong: documents, wrong, lower and upper; of several labels a row for each.
     p_wrong : ndarray of shape (n_docs,), or (n_docs, n_labels)
         The probability that each given label is wrong; NaN where it is unknown, or the only one of its class.
+    scores : ndarray, shaped as `p_wrong`
+        The probability of each given label, relative to its mean over the documents that have it.
     probabilities : ndarray of shape (n_docs, n_classes)
         Predictions of models that did not learn from the document; NaN where the label is unknown.
     classes : ndarray
@@ -79,11 +81,11 @@ class LabelCheck:
     """
 
     def __init__(
-        self, frame: Any, estimates: Any, p_wrong: np.ndarray, probabilities: np.ndarray, classes: np.ndarray,
-        level: float,
+        self, frame: Any, estimates: Any, p_wrong: np.ndarray, scores: np.ndarray, probabilities: np.ndarray,
+        classes: np.ndarray, level: float,
     ):  # fmt: skip
         self.frame, self.estimates, self.level = frame, estimates, level
-        self.p_wrong, self.probabilities, self.classes = p_wrong, probabilities, classes
+        self.p_wrong, self.scores, self.probabilities, self.classes = p_wrong, scores, probabilities, classes
 
     def sentences(self) -> Sequence[str]:
         """How many labels are wrong, a line for each estimate."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betaincinv, xlogy
+from scipy.special import betaincinv
 
 LEAST_SHARE = 1e-8
 
@@ -30,13 +30,3 @@ def draw_interval(draws: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarr
     # Weibull's plotting positions: of n independent draws, the interval holds one more with probability `level`
     lower, upper = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
     return lower, upper
-
-
-def entropy(p: np.ndarray) -> np.ndarray:
-    """-sum p log p over the last axis."""
-    return -xlogy(p, p).sum(axis=-1)
-
-
-def spread_of(p: np.ndarray) -> np.ndarray:
-    """The entropy of the mean of distributions (n_draws, ..., n) over the draws, less their mean entropy: (...)."""
-    return entropy(average(p)) - average(entropy(p))

@@ -377,8 +377,8 @@ class Response(LaterBatches, Display):
     def doubt(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """How unsure each prediction is, (n_docs,): the larger, the less sure."""
 
-    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """What a response would say about the draws, in nats, (n_docs,): draws are those of weights alone."""
+    def uncertainty(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """How unsure each prediction is, (n_docs,), from 0 on: draws differ by the weights alone."""
         raise NotImplementedError
 
     def interval_level(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:

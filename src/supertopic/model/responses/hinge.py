@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from supertopic.corpus.source import Target
 from supertopic.kernels.responses import HINGE
 from supertopic.model.responses.augmentation import KernelResponse
-from supertopic.model.responses.averages import average, share_quantile, spread_of
+from supertopic.model.responses.averages import average, share_quantile
 from supertopic.model.responses.classes import ClassResponse, sum_known
 from supertopic.model.responses.logistic import Logistic
 
@@ -119,9 +119,5 @@ class Hinge(KernelResponse, ClassResponse):
         best = np.sort(score, axis=1)
         return best[:, -2] - best[:, -1]
 
-    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """The entropy of the decisions of the draws: each is certain of its own."""
-        chosen = np.array([self.chosen(omega) for omega in omegas])
-        n = 2 if self.multilabel else len(self.classes)
-        found = spread_of((chosen[..., None] == np.arange(n)).astype(float))
-        return found.sum(axis=1) if self.multilabel else found
+    def uncertainty(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        return np.exp(self.doubt(omegas, scales))  # 1 on the border of a decision

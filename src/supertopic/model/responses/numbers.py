@@ -230,8 +230,8 @@ class NumberResponse(Response):
         lower, upper = self.interval(omegas, scales, 0.9)
         return (upper - lower).mean(axis=1)
 
-    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """That of normal numbers: the variance of the mean over the draws against that of a number around it."""
+    def uncertainty(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """What a normal number says about the draws, in nats: the variance of their means against that around them."""
         draws: list[Any] = [(self.with_scale(scale), omega) for omega, scale in zip(omegas, scales, strict=True)]
         means = np.array([drawn.mean(omega) for drawn, omega in draws])
         around = average([drawn.variance(omega) for drawn, omega in draws])

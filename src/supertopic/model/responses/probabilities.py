@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from supertopic.model.responses.averages import average, spread_of
+from supertopic.model.responses.averages import average
 from supertopic.model.responses.base import TINY
 from supertopic.model.responses.classes import ClassResponse, sum_known
 
@@ -51,9 +51,13 @@ class ProbabilityResponse(ClassResponse):
         p = average(self.expected(omegas, scales))
         return -np.abs(p - 0.5).mean(axis=1) if self.multilabel else -p.max(axis=1)
 
-    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        p = self.expected(omegas, scales)
-        return spread_of(np.stack([p, 1.0 - p], axis=-1)).sum(axis=1) if self.multilabel else spread_of(p)
+    def uncertainty(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """1 less the distance of the two most probable classes, or that of having a label and not having it."""
+        p = average(self.expected(omegas, scales))
+        if self.multilabel:
+            return 1.0 - np.abs(2.0 * p - 1.0).mean(axis=1)
+        best = np.sort(p, axis=1)
+        return 1.0 - (best[:, -1] - best[:, -2])
 
     def figures(self, truth: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         p = self.chosen_probability(truth, expected)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from supertopic.corpus.source import Target, make_target
-from supertopic.model.responses.averages import average, draw_interval, spread_of
+from supertopic.model.responses.averages import average, draw_interval
 from supertopic.model.responses.base import TINY, Encoded, Response
 from supertopic.model.responses.censoring import (
     Censoring,
@@ -234,10 +234,9 @@ class TimeResponse(Response):
         p = average(self.expected(omegas, scales))
         return (p * (1.0 - p)).mean(axis=1)
 
-    def mutual_information(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """That of being alive, averaged over the periods."""
-        p = self.expected(omegas, scales)
-        return spread_of(np.stack([p, 1.0 - p], axis=-1)).mean(axis=1)
+    def uncertainty(self, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """1 less the distance of being alive and not, averaged over the periods."""
+        return 1.0 - np.abs(2.0 * average(self.expected(omegas, scales)) - 1.0).mean(axis=1)
 
     @property
     def shown(self) -> list[int]:
