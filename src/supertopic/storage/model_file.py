@@ -170,7 +170,11 @@ def read_held_out(tensors: Tensors, response: Response, n_columns: int) -> HeldO
     expect(all(array.dtype.kind == "f" and len(array) == n for array in found) and n <= MOST, what)
     sizes = (len(response.answers), len(response.labels or ())) if response.has_sets else (0, 0)
     expect((found.expected.shape, found.truth.shape) == ((n, sizes[0]), (n, sizes[1])), what)
-    expect(found.level.shape in ((n, 0), (n, 0 if sizes[0] else n_columns)) and found.loss.shape == found.weight.shape == (n,), what)
+    expect(
+        found.level.shape in ((n, 0), (n, 0 if sizes[0] else n_columns))
+        and found.loss.shape == found.weight.shape == (n,),
+        what,
+    )
     expect(bool((found.weight > 0).all() and np.isin(found.truth, (0.0, 1.0)).all()), what)
     return found
 
