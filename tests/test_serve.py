@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import csv
 import hashlib
 import json
 import os
@@ -509,3 +510,71 @@ def test_the_command_refuses(models, tmp_path, monkeypatch, capsys):
             main()
         assert stop.value.code == 1 and message in capsys.readouterr().err
     busy.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        pytest.skip("there is no chromium with its driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1400"):
+        options.add_argument(argument)
+    downloads = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.downloads = downloads
+    yield driver
+    driver.quit()
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("what was waited for did not come")
+
+
+def test_the_page_in_a_browser(models, browser, tmp_path):
+    """A text is predicted and coloured, a token is asked for, and a table comes back without formulas that run."""
+    token = "a-token-of-some-length"
+    with running(models("class"), environment={"SUPERTOPIC_TOKEN": token}) as (_, port):
+
+        def find(selector):
+            return browser.find_element("css selector", selector)
+
+        browser.get(f"http://127.0.0.1:{port}/")
+        wait_for(lambda: find("#token-form").is_displayed())
+        find("#token").send_keys(token)
+        find("#token-form button").click()
+        wait_for(lambda: "one of 3 classes" in find("#about").text)
+        find("#given").send_keys("goal team <b>bold</b> match vote zzz")
+        find("#form .main").click()
+        wait_for(lambda: find("#result").is_displayed())
+        assert "sport" in find("#verdict").text and len(browser.find_elements("css selector", "#answers tr")) == 3
+        marks = browser.find_elements("css selector", "#text mark")
+        assert {mark.get_attribute("class") for mark in marks} == {"towards", "away"}
+        assert "<b>bold</b>" in find("#text").text and not browser.find_elements("css selector", "#text b")
+        styles = {mark.get_attribute("class"): mark.value_of_css_property("text-decoration-style") for mark in marks}
+        assert styles == {"towards": "solid", "away": "wavy"}  # a sign beside the colour
+        assert len(browser.find_elements("css selector", "#topics tr")) > 0
+        path = tmp_path / "table.csv"
+        path.write_text('id,text\n1,"goal, team"\n=1+1,"vote ""law"""\n-5,\n', encoding="utf-8")
+        find("#file").send_keys(str(path))
+        wait_for(lambda: find("#table-tools").is_displayed())
+        find("#run").click()
+        wait_for(lambda: "3 rows are predicted" in find("#table-note").text)
+        made = wait_for(lambda: list(browser.downloads.glob("table-predictions.csv")))
+        rows = list(csv.reader(made[0].read_text(encoding="utf-8-sig").splitlines()))
+        assert [row[0] for row in rows] == ["id", "1", "'=1+1", "-5"] and rows[2][1] == 'vote "law"'
+        wanted = load(models("class")).predict(["goal, team", 'vote "law"', ""]).tolist()
+        assert [row[rows[0].index("prediction")] for row in rows[1:]] == wanted
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        strange = [line["message"] for line in browser.get_log("browser") if "401" not in line["message"]]
+        assert strange == []
