@@ -5,6 +5,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+FILES = "__init__.py", "py.typed", "report/templates/page.html", "serve/page.html"  # of the package
+
 
 def check(folder: Path) -> None:
     """A wheel holds the package alone, with its types and its page; an sdist also what is needed to test it."""
@@ -13,7 +15,7 @@ def check(folder: Path) -> None:
     with zipfile.ZipFile(wheel) as file:
         inside = set(file.namelist())
     others = {name for name in inside if not name.startswith(("supertopic/", f"supertopic-{version}.dist-info/"))}
-    missing = {f"supertopic/{name}" for name in ("__init__.py", "py.typed", "report/templates/page.html")} - inside
+    missing = {f"supertopic/{name}" for name in FILES} - inside
     if others or missing:
         sys.exit(f"{wheel.name} holds {sorted(others)} beside the package, and lacks {sorted(missing)}")
     with tarfile.open(sdist) as file:

@@ -1,9 +1,9 @@
 """A server under load: `python -m benchmarks.serve [load] [growth] [malformed] [reload]`.
 
 A model with V = 20,000, K = 20 and 4 chains is fitted in short, since only its size counts here. `supertopic serve` runs
-in a process of its own, and a second process on the same machine sends requests with a text of 100 tokens each over
-loopback. Each figure is taken several times, because other programs may use the processors, too: results.json has the
-median of each trial, and the best of them. Results go to serve.json.
+in a process of its own. A second process on the same machine sends requests over loopback, a text of 100 tokens each.
+Each figure is taken several times, because other programs may use the processors, too: serve.json has all trials, beside
+the processor time of a request, which hardly depends on others.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from supertopic.datasets import make_corpus
 
 RESULTS = Path(__file__).with_name("serve.json")
 N_WORDS, N_TOPICS, N_CHAINS, LENGTH = 20_000, 20, 4, 100
-CONNECTIONS, SECONDS, TRIALS = 32, 8.0, 5
+CONNECTIONS, SECONDS, TRIALS = 32, 5.0, 5
 GROWTH, MALFORMED = 50_000, 10_000
 
 
@@ -77,8 +77,8 @@ class Connection(asyncio.Protocol):
 
 def request_of(text: str, path: str = "/predict") -> bytes:
     body = json.dumps({"text": text}).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 async def connect(port: int) -> Connection:
@@ -189,7 +189,7 @@ def growth(server: Server, requests: list[bytes]) -> dict:
     """Memory over many requests."""
     memory, done = [round(server.memory(), 1)], 0
     while done < GROWTH:
-        taken, errors = asyncio.run(as_fast_as_possible(server.port, requests, 5.0))
+        taken, _ = asyncio.run(as_fast_as_possible(server.port, requests, 5.0))
         done += len(taken)
         memory.append(round(server.memory(), 1))
     return {"requests": done, "memory_mb": memory}
@@ -212,14 +212,26 @@ def malformed_bodies(rng: random.Random, text: str) -> bytes:
         wrong = rng.choice([None, 1, [], {}, [text], 1e308, -1, True, "\ud800", "\0", "x" * 300_000])
         body = json.dumps({rng.choice(["text", "texts", "documents", "set", "interval", "x"]): wrong}).encode()
     elif kind == 5:
-        body = b'{"text": "a", "set": ' + rng.choice([b"NaN", b"1e999", b"-0", b"1" * 5000, b'"0.9"', b"0.99999"]) + b"}"
-    path, method = rng.choice(["/predict", "/explain", "/topics", "/", "/%00", "/../x"]), rng.choice(["POST", "GET", "PUT"])
+        body = (
+            b'{"text": "a", "set": ' + rng.choice([b"NaN", b"1e999", b"-0", b"1" * 5000, b'"0.9"', b"0.99999"]) + b"}"
+        )
+    path, method = (
+        rng.choice(["/predict", "/explain", "/topics", "/", "/%00", "/../x"]),
+        rng.choice(["POST", "GET", "PUT"]),
+    )
     headers = [f"Content-Length: {len(body)}", "Content-Type: application/json", "Host: localhost"]
     if kind == 6:
-        headers[rng.randrange(3)] = rng.choice(["Content-Length: -1", "Content-Type: text/plain", "Host: a.b", "X: \x01", ":"])
+        headers[rng.randrange(3)] = rng.choice(
+            ["Content-Length: -1", "Content-Type: text/plain", "Host: a.b", "X: \x01", ":"]
+        )
     if kind == 7:
         return bytes(rng.randrange(1, 256) for _ in range(rng.randrange(1, 300))) + b"\r\n\r\n"
-    return f"{method} {path} HTTP/1.1\r\n".encode() + "\r\n".join(headers).encode() + b"\r\nConnection: close\r\n\r\n" + body
+    return (
+        f"{method} {path} HTTP/1.1\r\n".encode()
+        + "\r\n".join(headers).encode()
+        + b"\r\nConnection: close\r\n\r\n"
+        + body
+    )
 
 
 async def send_raw(port: int, data: bytes) -> int:
@@ -281,7 +293,8 @@ def reload(model: Path, requests: list[bytes]) -> dict:
         taken, errors = asyncio.run(replace_often())
         health = json.loads(server.get("/health"))
         found["replaced"] = {"requests": len(taken), "not_answered": errors, "loads": health["loads"],
-                             "last_was_damaged": health["failed"] is not None, "p99_ms": percentile(taken, 99)}  # fmt: skip
+                             "last_was_damaged": health["failed"] is not None,
+                             "p99_ms": percentile(taken, 99)}  # fmt: skip
         found["ended_with"] = server.close()
     return found
 
@@ -307,7 +320,11 @@ def main() -> None:
                 found[part] = reload(path, requests)
             else:
                 server = Server(path)
-                found[part] = {"load": load, "growth": growth}[part](server, requests) if part != "malformed" else malformed(server, texts)
+                found[part] = (
+                    {"load": load, "growth": growth}[part](server, requests)
+                    if part != "malformed"
+                    else malformed(server, texts)
+                )
                 found[part]["ended_with"] = server.close()
             print(part, json.dumps(found[part], indent=1), flush=True)
             given.out.write_text(json.dumps(found, indent=1) + "\n")

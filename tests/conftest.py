@@ -78,6 +78,7 @@ def ray_pool(ray_cluster):
 def models(tmp_path_factory):
     """The file of a small model of each kind, fitted when it is first asked for."""
     from fitted import FITS
+
     from supertopic import save
 
     folder, made = tmp_path_factory.mktemp("models"), {}

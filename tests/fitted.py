@@ -18,12 +18,15 @@ from supertopic import (
 RNG = np.random.default_rng(0)
 N = 120
 ABOUT = RNG.integers(0, 3, N)
-WORDS = np.array([["goal", "team", "match", "win"], ["vote", "law", "party", "senate"], ["code", "bug", "test", "crash"]])
+WORDS = np.array(
+    [["goal", "team", "match", "win"], ["vote", "law", "party", "senate"], ["code", "bug", "test", "crash"]]
+)
 TEXTS = [" ".join(RNG.choice([*WORDS[k], "the", "not", "a"], 12)) for k in ABOUT]
 NAMES = np.array(["sport", "politics", "computers"], dtype=object)[ABOUT]
 LEVEL = ABOUT * 2.0 + RNG.normal(0, 0.3, N)
 RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 10, "n_draws": 6, "predict_sweeps": 12, "random_state": 0}
 RATERS = np.where(RNG.random((N, 3)) < 0.8, NAMES[:, None], None)
+
 
 def fit_class(**more):
     return SLDAClassifier(**RUN, **more).fit(TEXTS, NAMES)

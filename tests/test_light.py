@@ -7,10 +7,10 @@ import threading
 
 import numpy as np
 import pytest
+from fitted import BESIDE, FITS, NAMES, RUN, TEXTS, N
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from fitted import BESIDE, FITS, NAMES, RUN, TEXTS, N
 from supertopic import LDA, SLDAClassifier, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import content_streams, make_key
@@ -33,8 +33,8 @@ def test_answers_are_those_of_the_estimator(models, name):
         with pytest.raises(ValueError, match="transform gives shares"):
             light.predict(ASKED)
         return
-    known = {"groups": ["1", "new"] * 5, "exposure": np.linspace(0.5, 3, 10), "covariates": np.arange(20.0).reshape(10, 2),
-             "features": np.arange(30.0).reshape(10, 3)}  # fmt: skip
+    known = {"groups": ["1", "new"] * 5, "exposure": np.linspace(0.5, 3, 10),
+             "covariates": np.arange(20.0).reshape(10, 2), "features": np.arange(30.0).reshape(10, 3)}  # fmt: skip
     beside = {key: known[key if key != "group" else "groups"] for key in BESIDE.get(name, {})}
     beside = {"groups" if key == "group" else key: value for key, value in beside.items()}
     expected = light.predict(ASKED, **beside)
@@ -44,7 +44,9 @@ def test_answers_are_those_of_the_estimator(models, name):
     else:
         np.testing.assert_array_equal(expected, wanted)
     if hasattr(model, "predict_proba"):
-        np.testing.assert_allclose(light.predict_proba(ASKED, **beside), model.predict_proba(ASKED, **beside), atol=1e-9)
+        np.testing.assert_allclose(
+            light.predict_proba(ASKED, **beside), model.predict_proba(ASKED, **beside), atol=1e-9
+        )
     elif name == "hinge":
         np.testing.assert_allclose(light.expected(ASKED), model.decision_function(ASKED), atol=1e-9)
         with pytest.raises(AttributeError, match="no probabilities"):
@@ -57,7 +59,9 @@ def test_answers_are_those_of_the_estimator(models, name):
 def test_counts_pipelines_and_many_topics(tmp_path):
     """More topics than lanes, documents of many lengths, a pipeline's vectorizer."""
     corpus = make_corpus(120, 200, 5, 40, random_state=0)
-    model = SLDAClassifier(21, n_chains=3, burn_in=5, n_draws=3, predict_sweeps=7, random_state=1).fit(corpus.X, corpus.y)
+    model = SLDAClassifier(21, n_chains=3, burn_in=5, n_draws=3, predict_sweeps=7, random_state=1).fit(
+        corpus.X, corpus.y
+    )
     save(model, tmp_path / "counts")
     light, X = load_predictor(tmp_path / "counts", mmap=False), corpus.X[:30].copy()
     X.data[:5] = [300, 1, 2, 900, 1]
@@ -71,7 +75,9 @@ def test_counts_pipelines_and_many_topics(tmp_path):
     pipeline = make_pipeline(CountVectorizer(strip_accents="unicode", stop_words=["the"]), SLDARegressor(**RUN))
     pipeline.fit([*TEXTS, "naïve café"], np.arange(N + 1.0))
     save(pipeline, tmp_path / "pipeline")
-    np.testing.assert_allclose(load_predictor(tmp_path / "pipeline").predict(["Café the goal"]), pipeline.predict(["Café the goal"]))
+    np.testing.assert_allclose(
+        load_predictor(tmp_path / "pipeline").predict(["Café the goal"]), pipeline.predict(["Café the goal"])
+    )
 
 
 @pytest.mark.parametrize("phi_power", [0, -25, 40])
@@ -79,7 +85,9 @@ def test_the_same_topics_token_by_token(phi_power, monkeypatch):
     """The sampler in vectors draws what the kernel draws, also where weights do not fit into float32."""
     rng = np.random.default_rng(0)
     K, V = 11, 30
-    topics = sampler.Topics(rng.gamma(0.3, size=(V, K)) * 100, 1, 0.01, np.full(K, 10.0**phi_power), np.full(K, 0.1, np.float32))
+    topics = sampler.Topics(
+        rng.gamma(0.3, size=(V, K)) * 100, 1, 0.01, np.full(K, 10.0**phi_power), np.full(K, 0.1, np.float32)
+    )
     tokens = [np.sort(rng.integers(0, V, n)) for n in (40, 0, 7, 40, 1)]
     key, n_sweeps = 12345, 9
     found = sampler.draw_counts(tokens, [topics, topics], [key, key + 1], n_sweeps)
@@ -98,7 +106,13 @@ def test_the_same_topics_token_by_token(phi_power, monkeypatch):
     assert pad(np.zeros(K)).shape == (16,) and draw_omegas
 
 
-TEXTS_TO_COUNT = ["Naïve Café, don't! 3 cats??", "", "the the THE cat", "a_b 12 x é İstanbul ß", "one two three two one two"]
+TEXTS_TO_COUNT = [
+    "Naïve Café, don't! 3 cats??",
+    "",
+    "the the THE cat",
+    "a_b 12 x é İstanbul ß",
+    "one two three two one two",
+]
 
 
 @pytest.mark.parametrize("more", [
@@ -117,7 +131,11 @@ def test_other_refusals(models, tmp_path):
     with pytest.raises(ValueError, match="data frame"):
         load_predictor(models("covariates"))
     light = load_predictor(models("class"))
-    for X, error, message in [("text", TypeError, "one text"), ([1], TypeError, "must hold texts"), (np.ones((1, 9)), ValueError, "words")]:
+    for X, error, message in [
+        ("text", TypeError, "one text"),
+        ([1], TypeError, "must hold texts"),
+        (np.ones((1, 9)), ValueError, "words"),
+    ]:
         with pytest.raises(error, match=message):
             light.predict(X)
     for name, wrong in [("covariates", [[1.0]]), ("features", [[1.0]]), ("groups", ["a"])]:
@@ -148,8 +166,12 @@ def test_nothing_else_is_imported(models):
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )
     done = subprocess.run([sys.executable, "-c", program, models("class")], capture_output=True, text=True, check=True)
-    packages = {name for name in json.loads(done.stdout) if name not in sys.stdlib_module_names and not name.startswith("_")}
-    assert packages <= {"supertopic", "numpy", "scipy", "cython_runtime", "charset_normalizer", "chardet"}, packages  # f2py takes the last two if they are there
+    packages = {
+        name for name in json.loads(done.stdout) if name not in sys.stdlib_module_names and not name.startswith("_")
+    }
+    assert packages <= {"supertopic", "numpy", "scipy", "cython_runtime", "charset_normalizer", "chardet"}, (
+        packages
+    )  # f2py takes the last two if they are there
 
 
 def test_arrays_stay_in_the_file(models, tmp_path):

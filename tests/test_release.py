@@ -32,7 +32,7 @@ def test_types_are_for_others_too():
     assert (Path(supertopic.__file__).parent / "py.typed").is_file() and "Typing :: Typed" in PROJECT["classifiers"]
 
 
-@pytest.mark.parametrize("extra", ["gpu", "ray", "plot", "diagnostics"])
+@pytest.mark.parametrize("extra", ["gpu", "ray", "plot", "diagnostics", "serve"])
 def test_an_extra_that_is_named_is_there(extra):
     assert extra in PROJECT["optional-dependencies"]
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]

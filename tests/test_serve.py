@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import csv
 import hashlib
 import json
 import os
@@ -28,6 +29,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 
 from fitted import BESIDE, FITS, NAMES, TEXTS, N
+
 from supertopic import load
 from supertopic.command.cli import main
 from supertopic.report.colours import colour_text
@@ -41,12 +43,16 @@ from supertopic.serve.reload import ModelFile
 from supertopic.serve.server import LOOPBACK_NAMES, Settings, host_names, is_loopback, read_token
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Found no relation"), pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore:Found no relation"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 
 
+USUAL = Limits()
+
+
 @contextmanager
-def client_of(path, token=None, limits=Limits(), hosts=None):
+def client_of(path, token=None, limits=USUAL, hosts=None):
     metrics = Metrics()
     service = Service(ModelFile(path, told=metrics.loaded), limits, metrics, token, 1)
     with TestClient(make_app(service, hosts), base_url="http://localhost") as client:
@@ -69,7 +75,7 @@ def schema_check(client, name, value):
 
 @pytest.mark.parametrize("name", FITS)
 def test_every_response_answers(models, name):
-    """Predictions are those of `predict_table`, alone and beside others, with sets and intervals where there are any."""
+    """Predictions are those of `predict_table`, alone and beside others, with intervals where there are any."""
     beside, level = BESIDE.get(name, {}), {"interval": 0.8} if name != "lda" else {}
     with client_of(models(name)) as client:
         model, asked = load(models(name)), [{"text": text, **beside} for text in [*TEXTS[:3], "", "unknown words"]]
@@ -89,7 +95,9 @@ def test_every_response_answers(models, name):
             assert client.post("/explain", json={"text": "goal"}).status_code == 422
             return
         known = {"groups": ["1"] * 5, "exposure": [2.0] * 5, "features": [[0.1, -1.0, 2.0]] * 5,
-                 "covariates": pd.DataFrame({"year": [2001] * 5, "who": ["x"] * 5}) if name == "covariates" else [[1.0, 2.0]] * 5}  # fmt: skip
+                 "covariates": [[1.0, 2.0]] * 5}  # fmt: skip
+        if name == "covariates":
+            known["covariates"] = pd.DataFrame({"year": [2001] * 5, "who": ["x"] * 5})
         given = {key if key != "group" else "groups" for key in beside}
         table = model.predict_table([row["text"] for row in asked], **{key: known[key] for key in given})
         for column, values in table.items():
@@ -128,23 +136,24 @@ def test_words_are_coloured_in_their_places(models):
 
 
 def test_batches_change_nothing(models):
-    """Requests that come at once are predicted together, with the rows that each gets alone; one that is wrong is alone."""
+    """Requests that come at once are predicted together, with the rows that each gets alone."""
     served, sizes = ServedModel.load(models("covariates")), []
     batches = Batches(Limits(), 1, lambda n, seconds: sizes.append(n))
     good = [Document(text, (2001, "x")) for text in TEXTS[:40]]
     wrong = Document("goal", (2001, "nobody"))
 
-    async def all_at_once():
-        asked = [Asked([document]) for document in good] + [Asked([wrong]), Asked(good * 5)]
-        asked += [Asked([good[0]], Options(interval=0.9))]
+    async def all_at_once(asked):
         return await asyncio.gather(*(batches.predict(served, one) for one in asked), return_exceptions=True)
 
-    *rows, error, large, other = asyncio.run(all_at_once())
-    batches.close()
+    asked = [Asked([document]) for document in good]
     alone = [served.predict([document], Options()) for document in good]
+    assert asyncio.run(all_at_once(asked)) == alone and max(sizes) > 8
+    asked += [Asked([wrong]), Asked(good * 5), Asked([good[0]], Options(interval=0.9))]
+    *rows, error, large, other = asyncio.run(all_at_once(asked))
+    batches.close()
     assert rows == alone and large == [row for own in alone for row in own] * 5
     assert isinstance(error, ValueError) and "nobody" in str(error)
-    assert "interval" in other[0] and max(sizes) > 8
+    assert "interval" in other[0]
 
 
 def test_a_large_request_is_cut_and_one_that_nobody_waits_for_is_dropped(models):
@@ -189,7 +198,8 @@ WRONG = [
     (b'{"documents": {}}', 422, "a list was expected"), (b'{"documents": ["a"]}', 422, r"documents\[0\]"),
     (b'{"text": "a", "exposure": 2}', 422, "fitted without"), (b'{"text": "a", "group": "g"}', 422, "fitted without"),
     (b'{"text": ' + b"[" * 50_000 + b"}", 400, "nested 50,001 deep"), (b"\xff\xfe", 400, "not JSON"),
-    (b'{"text": "a", "set": ' + b"9" * 5000 + b"}", 400, "not JSON"), (b'{"text": "a", "set": 0.999999}', 422, "held-out"),
+    (b'{"text": "a", "set": ' + b"9" * 5000 + b"}", 400, "not JSON"),
+    (b'{"text": "a", "set": 0.999999}', 422, "held-out"),
 ]  # fmt: skip
 
 
@@ -202,17 +212,32 @@ def test_what_is_wrong_is_said(client, body, status, message):
 
 
 def test_what_documents_lack_is_said(models):
-    for name, message in [("covariates", "year"), ("exposed", "exposure"), ("features", "3 features"), ("groups", "group")]:
+    for name, message in [
+        ("covariates", "year"),
+        ("exposed", "exposure"),
+        ("features", "3 features"),
+        ("groups", "group"),
+    ]:
         with client_of(models(name)) as client:
             answer = client.post("/predict", json={"text": "goal"})
             assert answer.status_code == 422 and message in answer.json()["error"]["message"]
-            for wrong in ({}, [], [1], "x", {"year": []}, {"year": 1, "who": "x", "more": 2}, {"year": 10**400, "who": "x"}):
+            for wrong in (
+                {},
+                [],
+                [1],
+                "x",
+                {"year": []},
+                {"year": 1, "who": "x", "more": 2},
+                {"year": 10**400, "who": "x"},
+            ):
                 key = next(iter(BESIDE[name]))
                 answer = client.post("/predict", content=json.dumps({"text": "goal", key: wrong}),
                                      headers={"content-type": "application/json"})  # fmt: skip
                 assert answer.status_code == 422 or (key == "group" and answer.status_code == 200), (name, wrong)
     with client_of(models("rating")) as client:
-        assert "sets are of classes" in client.post("/predict", json={"text": "a", "set": 0.9}).json()["error"]["message"]
+        assert (
+            "sets are of classes" in client.post("/predict", json={"text": "a", "set": 0.9}).json()["error"]["message"]
+        )
         assert isinstance(client.post("/predict", json={"text": "a", "interval": 0.9}).json()["interval"][0], float)
 
 
@@ -247,7 +272,9 @@ def test_other_pages_and_other_machines(monkeypatch, client):
     """A page elsewhere can neither read answers nor send JSON; an address that others reach needs a token."""
     answer = client.post("/predict", content=b'{"text": "a"}', headers={"content-type": "text/plain"})
     assert answer.status_code == 415
-    preflight = client.options("/predict", headers={"origin": "http://evil.example", "access-control-request-method": "POST"})
+    preflight = client.options(
+        "/predict", headers={"origin": "http://evil.example", "access-control-request-method": "POST"}
+    )
     assert preflight.status_code == 405 and "access-control-allow-origin" not in preflight.headers
     monkeypatch.delenv("SUPERTOPIC_TOKEN", raising=False)
     assert read_token("127.0.0.1", False) is read_token("localhost", False) is read_token("0.0.0.0", True) is None
@@ -268,7 +295,10 @@ def test_other_pages_and_other_machines(monkeypatch, client):
 
 def test_the_page_runs_its_own_script_only(client):
     answer = client.get("/")
-    policy, script = answer.headers["content-security-policy"], re.search(r"<script>(.*?)</script>", answer.text, re.S)[1]
+    policy, script = (
+        answer.headers["content-security-policy"],
+        re.search(r"<script>(.*?)</script>", answer.text, re.S)[1],
+    )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in policy and "unsafe" not in policy and "default-src 'none'" in policy
     assert answer.headers["x-content-type-options"] == "nosniff" and "frame-ancestors 'none'" in policy
@@ -286,7 +316,10 @@ def test_openapi_and_metrics(client):
     for path, operations in described["paths"].items():
         for method, own in operations.items():
             answer = client.request(method, path, json={"text": "goal"} if method == "post" else None)
-            assert answer.status_code == 200 and answer.headers["content-type"].split(";")[0] in own["responses"]["200"]["content"]
+            assert (
+                answer.status_code == 200
+                and answer.headers["content-type"].split(";")[0] in own["responses"]["200"]["content"]
+            )
     text = client.get("/metrics").text
     for line in text.splitlines():
         assert re.fullmatch(r"# (HELP|TYPE) \w+ .+|\w+(\{[^}]*\})? [-+.e\d]+", line), line
@@ -302,7 +335,9 @@ def test_a_new_file_takes_over(models, tmp_path):
     old = file.current
     assert not file.look()
     path.write_bytes(path.read_bytes()[:-100])  # damaged
-    assert not file.look() and file.current is old and "cut off" in file.failed["message"] or "damaged" in file.failed["message"]
+    assert (
+        not file.look() and file.current is old and "cut off" in file.failed["message"]
+    ) or "damaged" in file.failed["message"]
     assert not file.look()  # it is not tried again and again
     path.unlink()
     assert not file.look() and file.current is old
@@ -313,14 +348,19 @@ def test_a_new_file_takes_over(models, tmp_path):
 
 
 def free_text(rng):
-    return "".join(rng.choice(["goal ", "vote", "\0", "é", "\ud800", "𝔘", "!", "=1+1", " " * 9, "\n"]) for _ in range(rng.randrange(30)))
+    return "".join(
+        rng.choice(["goal ", "vote", "\0", "é", "\ud800", "\U0001d518", "!", "=1+1", " " * 9, "\n"])
+        for _ in range(rng.randrange(30))
+    )
 
 
 def any_value(rng, depth=0):
     """JSON of any kind."""
     kind = rng.randrange(8 if depth < 4 else 5)
     if kind > 5:
-        return {rng.choice(["text", "set", "x", "covariates"]): any_value(rng, depth + 1) for _ in range(rng.randrange(3))}
+        return {
+            rng.choice(["text", "set", "x", "covariates"]): any_value(rng, depth + 1) for _ in range(rng.randrange(3))
+        }
     if kind == 5:
         return [any_value(rng, depth + 1) for _ in range(rng.randrange(3))]
     return rng.choice([None, True, 0, -1, 0.5, 1e308, 10**30, "", free_text(rng)])
@@ -353,7 +393,9 @@ def test_malformed_requests_are_refused(models, name):
 def running(path, *options, environment=None):
     """`supertopic serve` in a process of its own."""
     command = [sys.executable, "-W", "ignore", "-m", "supertopic", "serve", str(path), "--port", "0", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "500"} | (environment or {}))
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "500"} | (environment or {})
+    )
     try:
         line = process.stderr.readline()
         yield process, int(re.search(r"127\.0\.0\.1:(\d+)", line)[1])
@@ -382,7 +424,7 @@ def test_raw_bytes_and_a_graceful_end(models):
                 bytes(rng.randrange(256) for _ in range(rng.randrange(1, 200))),
                 b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
                 b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n{}",
-                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
                 b"POST /predict HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
                 b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 90_000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
             ])  # fmt: skip
@@ -437,7 +479,9 @@ def test_reload_and_workers_under_load(models, tmp_path):
         shutil.copy(models("two"), tmp_path / "new")
         os.replace(tmp_path / "new", path)
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not all(isinstance(ask(port, {"text": "goal"})[1]["prediction"], bool) for _ in range(8)):
+        while time.monotonic() < deadline and not all(
+            isinstance(ask(port, {"text": "goal"})[1]["prediction"], bool) for _ in range(8)
+        ):
             time.sleep(0.2)
         stop.set()
         for thread in threads:
@@ -458,7 +502,8 @@ def test_the_command_refuses(models, tmp_path, monkeypatch, capsys):
     busy.bind(("127.0.0.1", 0))
     wrong = [
         ([models("class"), "--host", "0.0.0.0"], "SUPERTOPIC_TOKEN"), ([tmp_path / "none"], "There is no model"),
-        ([models("class"), "--port", str(busy.getsockname()[1])], "Cannot listen on"), ([tmp_path / "damaged"], "cut off"),
+        ([models("class"), "--port", str(busy.getsockname()[1])], "Cannot listen on"),
+        ([tmp_path / "damaged"], "cut off"),
     ]  # fmt: skip
     for options, message in wrong:
         monkeypatch.setattr(sys, "argv", ["supertopic", "serve", *map(str, options)])
@@ -466,3 +511,71 @@ def test_the_command_refuses(models, tmp_path, monkeypatch, capsys):
             main()
         assert stop.value.code == 1 and message in capsys.readouterr().err
     busy.close()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        pytest.skip("there is no chromium with its driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,1400"):
+        options.add_argument(argument)
+    downloads = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.downloads = downloads
+    yield driver
+    driver.quit()
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("what was waited for did not come")
+
+
+def test_the_page_in_a_browser(models, browser, tmp_path):
+    """A text is predicted and coloured, a token is asked for, and a table comes back without formulas that run."""
+    token = "a-token-of-some-length"
+    with running(models("class"), environment={"SUPERTOPIC_TOKEN": token}) as (_, port):
+
+        def find(selector):
+            return browser.find_element("css selector", selector)
+
+        browser.get(f"http://127.0.0.1:{port}/")
+        wait_for(lambda: find("#token-form").is_displayed())
+        find("#token").send_keys(token)
+        find("#token-form button").click()
+        wait_for(lambda: "one of 3 classes" in find("#about").text)
+        find("#given").send_keys("goal team <b>bold</b> match vote zzz")
+        find("#form .main").click()
+        wait_for(lambda: find("#result").is_displayed())
+        assert "sport" in find("#verdict").text and len(browser.find_elements("css selector", "#answers tr")) == 3
+        marks = browser.find_elements("css selector", "#text mark")
+        assert {mark.get_attribute("class") for mark in marks} == {"towards", "away"}
+        assert "<b>bold</b>" in find("#text").text and not browser.find_elements("css selector", "#text b")
+        styles = {mark.get_attribute("class"): mark.value_of_css_property("text-decoration-style") for mark in marks}
+        assert styles == {"towards": "solid", "away": "wavy"}  # a sign beside the colour
+        assert len(browser.find_elements("css selector", "#topics tr")) > 0
+        path = tmp_path / "table.csv"
+        path.write_text('id,text\n1,"goal, team"\n=1+1,"vote ""law"""\n-5,\n', encoding="utf-8")
+        find("#file").send_keys(str(path))
+        wait_for(lambda: find("#table-tools").is_displayed())
+        find("#run").click()
+        wait_for(lambda: "3 rows are predicted" in find("#table-note").text)
+        made = wait_for(lambda: list(browser.downloads.glob("table-predictions.csv")))
+        rows = list(csv.reader(made[0].read_text(encoding="utf-8-sig").splitlines()))
+        assert [row[0] for row in rows] == ["id", "1", "'=1+1", "-5"] and rows[2][1] == 'vote "law"'
+        wanted = load(models("class")).predict(["goal, team", 'vote "law"', ""]).tolist()
+        assert [row[rows[0].index("prediction")] for row in rows[1:]] == wanted
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+        strange = [line["message"] for line in browser.get_log("browser") if "401" not in line["message"]]
+        assert strange == []

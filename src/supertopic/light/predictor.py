@@ -36,13 +36,15 @@ def load_predictor(path: str | os.PathLike[str], *, mmap: bool = True) -> "Predi
     -------
     Predictor
         Its predictions are those of the estimator to 1e-6. Covariates from columns of a data frame, vectorizers with
-        other token patterns than the usual ones, and files of versions before 0.3 are refused; `supertopic.load` reads them.
+        other token patterns than the usual ones, and files of versions before 0.3 are refused; use `supertopic.load`.
     """
     header, tensors = read_file(path, "supertopic model", mmap)
     if header.get("format") != FORMAT:
         raise ValueError(f"{path} is of an older version: load it with supertopic.load, and save it again.")
     if header.get("kind") not in RESPONSES:
-        raise ValueError(f"{path} holds a {header.get('kind')!r}, which the light predictor does not have. Use supertopic.load.")
+        raise ValueError(
+            f"{path} holds a {header.get('kind')!r}, which the light predictor does not have. Use supertopic.load."
+        )
     try:
         return Predictor(header, unpack_text(header, tensors))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
@@ -68,12 +70,14 @@ class Predictor:
             raise ValueError("The model file has settings that the light predictor does not have. Use supertopic.load.")
         if "terms.covariates.design" in tensors:
             raise ValueError(
-                "The model's covariates come from the columns of a data frame, which the light predictor does not read. "
-                "Use supertopic.load."
+                "The model's covariates come from the columns of a data frame, which the light predictor cannot read; "
+                "use supertopic.load."
             )
         self.sets = [self.read_topics(f"topics.{i}.") for i in range(int(facts["n_sets"]))]
         self.n_chains, self.n_words = len(self.sets[0]), len(self.sets[0][0].counts)
-        learned = {name.removeprefix("response."): array for name, array in tensors.items() if name.startswith("response.")}
+        learned = {
+            name.removeprefix("response."): array for name, array in tensors.items() if name.startswith("response.")
+        }
         scale = np.asarray(tensors["scale"]).mean(axis=(0, 1))
         parameters = header["parameters"]
         self.response: Answers = make_response(self.kind, parameters, learned | facts["response"], scale)
@@ -83,7 +87,8 @@ class Predictor:
         """The topics of each chain of a set."""
         counts, alpha, beta = (self.tensors[prefix + name] for name in ("word_topic", "alpha", "beta"))
         return [
-            make_topics(counts[c], self.n_draws, float(beta[c]), alpha[c].astype(np.float32)) for c in range(len(counts))
+            make_topics(counts[c], self.n_draws, float(beta[c]), alpha[c].astype(np.float32))
+            for c in range(len(counts))
         ]
 
     def read_vectorizers(self, header: dict[str, Any]) -> tuple[WordCounter, WordCounter] | None:
@@ -128,11 +133,11 @@ class Predictor:
         """Draws of the tokens of each topic, for each set of topics: (chain, n_kept, n_docs, K)."""
         ends = zip(counts.indptr, counts.indptr[1:], strict=False)
         tokens = [np.repeat(counts.indices[a:b], counts.data[a:b]) for a, b in ends]
-        return [
-            draw_counts(tokens, chains, [make_key(self.seed, i * self.n_chains + c, PREDICT) for c in range(self.n_chains)],
-                        self.n_sweeps)
-            for i, chains in enumerate(self.sets)
-        ]  # fmt: skip
+        found = []
+        for i, chains in enumerate(self.sets):
+            keys = [make_key(self.seed, i * self.n_chains + c, PREDICT) for c in range(self.n_chains)]
+            found.append(draw_counts(tokens, chains, keys, self.n_sweeps))
+        return found
 
     def expected(
         self, X: Any, *, covariates: Any = None, exposure: Any = None, features: Any = None,
@@ -143,7 +148,9 @@ class Predictor:
             raise ValueError(f"The model is a {self.kind}, which has no response; transform gives shares of topics.")
         counts, words = self.count(X)
         n_docs = counts.shape[0]
-        log_exposure = np.zeros((n_docs, 1)) if exposure is None else np.log(np.asarray(exposure, float).reshape(n_docs, 1))
+        log_exposure = (
+            np.zeros((n_docs, 1)) if exposure is None else np.log(np.asarray(exposure, float).reshape(n_docs, 1))
+        )
         omega = self.topics_part(counts)
         omega += self.intercept_part(counts, log_exposure, len(omega))
         omega += self.beside(n_docs, covariates, groups, len(omega))
@@ -167,7 +174,9 @@ class Predictor:
         return np.concatenate(sets, axis=2)
 
     def intercept_part(self, counts: csr_array, log_exposure: np.ndarray, n: int) -> np.ndarray:
-        level, empty, support = (self.tensors[f"terms.intercept.{name}"] for name in ("level", "empty", "empty_documents"))
+        level, empty, support = (
+            self.tensors[f"terms.intercept.{name}"] for name in ("level", "empty", "empty_documents")
+        )
         none = np.diff(counts.indptr) == 0
         found = np.broadcast_to(np.where(none[:, None], 0.0, level) + log_exposure, (n, len(none), len(level))).copy()
         if none.any():
@@ -188,7 +197,9 @@ class Predictor:
                 raise ValueError(f"The model was fitted with groups; groups= needs one for each of {n_docs} documents.")
             places = {str(name): i for i, name in enumerate(self.tensors["terms.groups.names"].tolist())}
             group = np.array([places.get(str(name), -1) for name in groups], int)
-            eta, variance = (np.concatenate(self.tensors[f"terms.groups.{name}"][:, self.draw]) for name in ("eta", "variance"))
+            eta, variance = (
+                np.concatenate(self.tensors[f"terms.groups.{name}"][:, self.draw]) for name in ("eta", "variance")
+            )
             drawn = np.sqrt(variance) * spread_normals(n, eta.shape[1])
             found = found + np.where((group < 0)[:, None], drawn[:, None], eta.transpose(0, 2, 1)[:, group])
         elif groups is not None:

@@ -1,4 +1,4 @@
-"""What is predicted given draws of omega, for each response: the formulas of `model.responses` that predictions need."""
+"""What is predicted given draws of omega, for each response: the formulas of `model.responses` for predictions."""
 
 from typing import Any
 

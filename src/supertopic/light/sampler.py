@@ -150,7 +150,7 @@ def move_tokens(
     rest = u * mass - stays
     fits = (mass > TINY) & (mass < HUGE)
     if not fits.all():
-        for b in np.flatnonzero(~fits):
+        for b in np.flatnonzero(~fits).tolist():
             set_topic(rows, counts, ready, z, b, i[b], find_carefully(rows, counts, phi[b], b, int(j[b]), float(u[b])))
         rest[~fits] = -ONE
     goes = np.flatnonzero(rest >= 0)
@@ -191,9 +191,7 @@ def running_sums(x: np.ndarray) -> np.ndarray:
 
 def find_carefully(rows: Rows, counts: np.ndarray, phi: np.ndarray, b: int, j: int, u: float) -> int:
     """The topic of a token whose weights do not fit into float32: in float64."""
-    weight = [
-        (float(counts[b, k]) - (k == j) + float(rows.alpha[b, k])) * float(phi[k]) for k in range(rows.n_topics)
-    ]
+    weight = [(float(counts[b, k]) - (k == j) + float(rows.alpha[b, k])) * float(phi[k]) for k in range(rows.n_topics)]
     rest = u * math.fsum(weight) - weight[j]
     if rest < 0.0:
         return j

@@ -69,7 +69,9 @@ class WordCounter:
                 values.append(1 if self.binary else own[place])
             ends.append(len(places))
         shape = len(texts), len(self.places)
-        return csr_array((np.array(values, np.int64), np.array(places, np.int64), np.array(ends, np.int64)), shape=shape)
+        return csr_array(
+            (np.array(values, np.int64), np.array(places, np.int64), np.array(ends, np.int64)), shape=shape
+        )
 
 
 def strippers() -> dict[str | None, Callable[[str], str]]:

@@ -37,7 +37,7 @@ def times(x: Matrix, weights: np.ndarray, squared: bool = False) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def spread_normals(n: int, n_columns: int) -> np.ndarray:
-    """n standard normal numbers for each column that are spread evenly, (n, n_columns); kept, and not to be written to."""
+    """n standard normal numbers for each column that are spread evenly, (n, n_columns); kept, and read-only."""
     place = (np.arange(1, n + 1)[:, None] * GOLDEN**2 + np.arange(n_columns) * GOLDEN) % 1.0
     found = ndtri((np.argsort(np.argsort(place, axis=0), axis=0) + 0.5) / n)
     found /= np.maximum(found.std(axis=0), 1e-12)

@@ -69,9 +69,9 @@ def parse_body(data: bytes, limits: Limits) -> dict[str, Any]:
     try:
         found = json.loads(data.decode("utf-8"), parse_constant=no_number)
     except (ValueError, RecursionError) as error:
-        refuse(400, f"The body is not JSON ({str(error)[:200]}). Send an object such as {{\"text\": \"...\"}}.")
+        refuse(400, f'The body is not JSON ({str(error)[:200]}). Send an object such as {{"text": "..."}}.')
     if not isinstance(found, dict):
-        refuse(422, f"The body is {shown(found)}; an object such as {{\"text\": \"...\"}} was expected.")
+        refuse(422, f'The body is {shown(found)}; an object such as {{"text": "..."}} was expected.')
     return found
 
 
@@ -141,14 +141,16 @@ def read_document(row: Any, place: str, needs: Needs, limits: Limits) -> Documen
     """One document with all that the model needs of it."""
     where = place or "the body"
     if not isinstance(row, dict):
-        refuse(422, f"{where} is {shown(row)}; an object such as {{\"text\": \"...\"}} was expected.")
+        refuse(422, f'{where} is {shown(row)}; an object such as {{"text": "..."}} was expected.')
     known_only(row, OF_DOCUMENT, where)
     prefix, text = f"{place}." if place else "", row.get("text")
     if not isinstance(text, str):
         what = place if place.startswith("texts") else f"{prefix}text"
         refuse(422, f"{what} is {shown(text)}; a text was expected.")
     if len(text) > limits.letters:
-        refuse(413, f"{prefix}text has {len(text):,} letters; at most {limits.letters:,} are taken. Cut it, or split it.")
+        refuse(
+            413, f"{prefix}text has {len(text):,} letters; at most {limits.letters:,} are taken. Cut it, or split it."
+        )
     missing = [name for name in needs.beside if row.get(name) is None]
     if missing:
         refuse(422, f"{where} lacks {missing[0]}: {needs.beside[missing[0]]}.")

@@ -47,7 +47,9 @@ class Job:
 class Batches:
     """Threads that predict what waits."""
 
-    def __init__(self, limits: Limits, n_threads: int = 1, seen: Callable[[int, float], None] = lambda n, seconds: None):
+    def __init__(
+        self, limits: Limits, n_threads: int = 1, seen: Callable[[int, float], None] = lambda n, seconds: None
+    ):
         self.limits, self.seen = limits, seen
         self.waiting: deque[Job] = deque()
         self.n_open, self.closed, self.ready = 0, False, threading.Condition()
@@ -122,7 +124,9 @@ class Batches:
 
 def too_long(limits: Limits) -> Refused:
     return Refused(
-        503, f"The answer took more than {limits.seconds:g} seconds. Send fewer or shorter texts, or try again.", retry=1
+        503,
+        f"The answer took more than {limits.seconds:g} seconds. Send fewer or shorter texts, or try again.",
+        retry=1,
     )
 
 

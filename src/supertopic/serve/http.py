@@ -102,7 +102,7 @@ class Service:
             "name": served.name, "kind": needs.kind, "response": needs.response, "answers": list(needs.answers),
             "needs": needs.beside, "covariates": needs.covariates, "features": needs.n_features,
             "groups": list(needs.groups[:1000]), "sets": needs.has_sets, "exposure": needs.takes_exposure,
-            "limits": {"body": limits.body, "texts": limits.texts, "letters": limits.letters, "seconds": limits.seconds},
+            "limits": {name: getattr(limits, name) for name in ("body", "texts", "letters", "seconds")},
         })  # fmt: skip
 
     async def health(self, request: Request) -> Response:
@@ -176,7 +176,9 @@ class Guard:
         """Refuse names that are not this server's (DNS rebinding), large bodies, and requests without the token."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if self.hosts is not None and host_name(headers.get(b"host", "")) not in self.hosts:
-            raise Refused(421, f"The Host header is {headers.get(b'host', '')[:80]!r}, which is not this server's name.")
+            raise Refused(
+                421, f"The Host header is {headers.get(b'host', '')[:80]!r}, which is not this server's name."
+            )
         length = headers.get(b"content-length", "0")
         if length.isdecimal() and int(length[:18]) > self.service.limits.body:
             raise Refused(413, f"The body has more than {self.service.limits.body:,} bytes. Send several requests.")
@@ -246,8 +248,8 @@ def make_app(service: Service, hosts: frozenset[str] | None) -> ASGIApp:
 def run(app: ASGIApp, listening: socket.socket, limits: Limits) -> None:
     """Serve until SIGTERM or SIGINT; what has been asked by then is answered."""
     config = uvicorn.Config(
-        app, log_config=None, log_level="warning", access_log=False, server_header=False, proxy_headers=False, ws="none",
-        backlog=2048, timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 1,
+        app, log_config=None, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
+        ws="none", backlog=2048, timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 1,
     )  # fmt: skip
     usual = {number: signal.signal(number, lambda number, frame: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

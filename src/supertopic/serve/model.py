@@ -123,7 +123,9 @@ class ServedModel:
         if ends.ndim == 2:
             return ends.tolist()
         names = self.needs.answers
-        return [dict(zip(map(str, names), row, strict=True)) if len(row) == len(names) else row for row in ends.tolist()]
+        return [
+            dict(zip(map(str, names), row, strict=True)) if len(row) == len(names) else row for row in ends.tolist()
+        ]
 
     def ask(self, method: str, texts: list[str], level: float, beside: dict[str, Any]) -> Any:
         """A method of the estimator that takes a level."""
@@ -154,8 +156,8 @@ class ServedModel:
         ]  # fmt: skip
         labels = topic_labels(self.posterior, self.names)
         nearest = [
-            {"topic": int(k), "label": labels[k], "share": float(found.topic_shares[k]), "adds": found.topics[k].tolist(),
-             "words": self.topics_by_number[int(k)]["words"]}
+            {"topic": int(k), "label": labels[k], "share": float(found.topic_shares[k]),
+             "adds": found.topics[k].tolist(), "words": self.topics_by_number[int(k)]["words"]}
             for k in np.argsort(-found.topic_shares, kind="stable")[:NEAREST]
             if found.topic_shares[k] > 0
         ]  # fmt: skip
@@ -177,9 +179,7 @@ def as_numbers(values: Sequence[Any], kinds: dict[str, str]) -> list[float]:
         return [float(value) for value in values]
     except ValueError:
         strange = next(value for value in values if isinstance(value, str))
-        raise Refused(
-            422, f"covariates has {strange[:40]!r}; numbers were expected: {', '.join(kinds)}."
-        ) from None
+        raise Refused(422, f"covariates has {strange[:40]!r}; numbers were expected: {', '.join(kinds)}.") from None
 
 
 def piece_row(piece: Piece) -> Row:

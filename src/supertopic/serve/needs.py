@@ -47,13 +47,13 @@ def needs_of(model: TopicModel) -> Needs:
     response = posterior.response
     if not posterior.supervised:
         return Needs(type(model).__name__, "none", ())
-    count = isinstance(response, NegativeBinomial)
+    exposed = isinstance(response, NegativeBinomial) and response.exposed
     groups = () if posterior.groups is None else tuple(map(str, posterior.groups.names))
     return Needs(
         type(model).__name__, response.kind, tuple(response.answers),
         {} if posterior.covariates is None else posterior.covariates.columns.kinds,
         0 if posterior.features is None else len(posterior.features.columns.mean),
-        bool(groups), groups, exposed=count and bool(response.exposed), takes_exposure=count,
+        bool(groups), groups, exposed=exposed, takes_exposure=isinstance(response, NegativeBinomial),
         has_sets=isinstance(response, ClassResponse) and response.has_sets and has_held_out(posterior),
         has_intervals=True,
     )  # fmt: skip

@@ -24,7 +24,12 @@ def document_schema(needs: Needs, limits: Limits) -> Schema:
     if needs.covariates:
         one = {"type": ["number", "string", "boolean"]}
         covariates = {name: one | {"description": f"A {kind}."} for name, kind in needs.covariates.items()}
-        whole = {"type": "object", "properties": covariates, "required": list(covariates), "additionalProperties": False}
+        whole = {
+            "type": "object",
+            "properties": covariates,
+            "required": list(covariates),
+            "additionalProperties": False,
+        }
         in_order = items(one) | {"minItems": len(covariates), "maxItems": len(covariates)}
         properties["covariates"] = {"oneOf": [whole, in_order]}
     if needs.takes_exposure:
@@ -90,7 +95,10 @@ def operation(
     secured: bool = True,
 ) -> Schema:  # fmt: skip
     """One path."""
-    problem = {"description": "Refused; the message says why.", "content": {"application/json": {"schema": ref("Error")}}}
+    problem = {
+        "description": "Refused; the message says why.",
+        "content": {"application/json": {"schema": ref("Error")}},
+    }
     found: Schema = {
         "operationId": name, "summary": what,
         "responses": {"200": {"description": "The answer.", "content": {kind: {"schema": answer}}}, "default": problem},

@@ -82,7 +82,9 @@ def listen(host: str, port: int) -> socket.socket:
         found.bind((address, port))
     except OSError as error:
         found.close()
-        raise OSError(f"Cannot listen on {host} port {port}: {error.strerror or error}. Give another --port.") from error
+        raise OSError(
+            f"Cannot listen on {host} port {port}: {error.strerror or error}. Give another --port."
+        ) from error
     found.listen(2048)
     return found
 

@@ -62,7 +62,7 @@ def read_file(
     if len(found) != 1:
         raise ValueError(f"{path} is not a {what} of this version: it has no SHA-256 of its own{_writer(start)}.")
     digest = hashlib.sha256(start[: found[0].start(1)] + NO_SUM + start[found[0].end(1) :])
-    digest.update(data[8 + length :])
+    digest.update(data[8 + length :].data)
     if digest.hexdigest().encode() != found[0].group(1):
         raise ValueError(f"{path} is damaged: its bytes are not those that were written (SHA-256 differs).")
     try:
