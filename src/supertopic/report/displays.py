@@ -89,12 +89,11 @@ class ExplanationDisplay(Display):
             labels.append(f"{len(rest)} more words")
             of_topics.append(through[rest].sum(keepdims=True))
             of_words.append(direct[rest].sum(keepdims=True))
-            low, high = [*low, nan[:1]], [*high, nan[:1]]
-            low[-1] = high[-1] = np.full(1, np.nan)
-        arrays = (np.concatenate(parts) for parts in (of_topics, of_words, low, high))
+            low, high = [*low, np.full(1, np.nan)], [*high, np.full(1, np.nan)]
+        a, b, c, d = (np.concatenate(parts) for parts in (of_topics, of_words, low, high))
         name = str(explanation.columns[place])
         name = "the response" if len(explanation.columns) == 1 and name == "0" else name  # y has no name
-        return cls(labels, *arrays, name, unit).plot(ax=ax, figsize=figsize)
+        return cls(labels, a, b, c, d, name, unit).plot(ax=ax, figsize=figsize)
 
     def _range(self, start: np.ndarray) -> tuple[float, float] | None:
         """The ends of the axis where 0 is too far for the changes to be seen, as with ratings far from 0."""
@@ -245,7 +244,7 @@ class PrevalenceDisplay(Display):
             if groups:
                 rows = np.arange(len(self.values))
                 draw_dots(place, rows, mean, lower, upper, colour=BLUE)
-                label_rows(place, rows, self.values, 0.35, shorten)
+                label_rows(place, rows, self.values.tolist(), 0.35, shorten)
             else:
                 place.plot(self.values, mean, color=BLUE)
                 place.fill_between(self.values, lower, upper, color=BLUE, alpha=0.2, linewidth=0)

@@ -292,8 +292,8 @@ class DifferenceDisplay(Display):
         places = np.arange(n_topics)
         for i, group in enumerate(self.groups):
             at = places + (i - (n_groups - 1) / 2) * 0.7 / n_groups
-            own = (100 * values[:, i] for values in (self.mean, self.lower, self.upper))
-            draw_dots(ax, at, *own, colour=LINES[i % len(LINES)], marker=MARKERS[i % len(MARKERS)],
+            mean, lower, upper = (100 * values[:, i] for values in (self.mean, self.lower, self.upper))
+            draw_dots(ax, at, mean, lower, upper, colour=LINES[i % len(LINES)], marker=MARKERS[i % len(MARKERS)],
                       label=shorten(group, 24))  # fmt: skip
         zero_line(ax)
         label_rows(ax, places, self.labels)
