@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import supertopic
+from mutants import MUTANTS
 
 SOURCE = Path(supertopic.__file__).parent
 ROOMS = [  # a file imports only rooms above its own, and files of its own room
@@ -192,3 +193,9 @@ def imported_names(path: Path, module: str) -> set[str]:
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     found = (node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == module)
     return {alias.name for node in found for alias in node.names}
+
+
+def test_every_mutant_can_be_made():
+    """The text that a mutant changes is in its file, once."""
+    times = {(x.file, x.what): (SOURCE / f"{x.file}.py").read_text(encoding="utf-8").count(x.old) for x in MUTANTS}
+    assert {mutant: n for mutant, n in times.items() if n != 1} == {}

@@ -20,7 +20,10 @@ DOCS = [[0, 1, 2], [0, 0], [], [2]]
 N_WORDS, BETA = 3, 0.5
 
 
-@pytest.fixture(params=["collapsed", "drawn", "drawn, sparse"])
+SAMPLERS = ["collapsed", "drawn", "drawn, sparse"]
+
+
+@pytest.fixture(params=SAMPLERS)
 def sampler(request, monkeypatch):
     """Every exact sampler; the sparse one is for many topics, so here few count as many."""
     name, _, sparse = request.param.partition(", ")
@@ -111,10 +114,11 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("case", "response", "log_psi", "alpha", "more"),
-    CASES,
+@pytest.mark.parametrize(  # two samplers each: all that they read of a response is kappa and lam
+    ("sampler", "case", "response", "log_psi", "alpha", "more"),
+    [(SAMPLERS[(i + turn) % 3], *case) for i, case in enumerate(CASES) for turn in range(2)],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__ * hasattr(value, "c"),
+    indirect=["sampler"],
 )
 def test_exact_posterior(sampler, case, response, log_psi, alpha, more):
     check_exactly(sampler, case, response, log_psi, alpha, more)
