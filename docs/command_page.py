@@ -19,7 +19,7 @@ def make() -> str:
         text += f"\n## supertopic {name}\n\n{command.help.strip()}\n\n| | | default |\n| --- | --- | --- |\n"
         for parameter in command.params:
             if parameter.param_type_name == "argument":
-                names, default = f"`{parameter.name.upper()}`", "needed"
+                names, default = f"`{parameter.name.upper()}`", "needed" if parameter.required else ""
             else:
                 names = ", ".join(f"`{part}`" for part in [*parameter.opts, *parameter.secondary_opts])
                 default = "needed" if parameter.required else shown(parameter)

@@ -41,7 +41,7 @@ def choose(
     table = Table(data)
     asked = Asked(label, separator, order=order, event=event, gold=gold)
     column = read_response(table.__getitem__, response, asked)
-    texts, found = look(
+    texts, findings = look(
         table.texts(text), column, KINDS[column.response].has_names, strict, stop_words == "english", quiet=as_json
     )
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
@@ -58,7 +58,11 @@ def choose(
             found.plot().figure_.savefig(file, format=figure.suffix.removeprefix(".") or None)
     if as_json:
         rows = [{name: None if value != value else value for name, value in row.items()} for row in found.rows]
-        print(json.dumps({"chosen": found.chosen, "best": found.best, "score": found.score, "rows": rows}))
+        print(
+            json.dumps(
+                {"chosen": found.chosen, "best": found.best, "score": found.score, "rows": rows, "findings": findings}
+            )
+        )
     else:
         out.print(repr(found), highlight=False, soft_wrap=True)
         out.print(LEGEND, highlight=False)

@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from typing import Any
 
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
@@ -24,7 +25,7 @@ def diagnose(
 
     Test documents add the score of each chain: supertopic diagnose tickets.model test.csv --text body --label queue
     """
-    estimator, arguments, beside = load(model), list[object](), dict[str, object]()
+    estimator, arguments, beside = load(model), list[Any](), dict[str, Any]()
     if (data is None) != (text is None):
         raise ValueError("diagnose takes both a table and --text, its column with the text, or neither.")
     if data is not None and text is not None:

@@ -25,7 +25,7 @@ Explained = tuple[str, str, Any, Explanation]  # what the row is called, its tex
 
 
 def explain(
-    model: opt.Model, data: opt.OptionalData = None, text: opt.GivenText = "", row: opt.Row = None,
+    model: opt.Model, data: opt.OptionalData = None, text: opt.GivenText = None, row: opt.Row = None,
     where: opt.Where = None, most: opt.MostRows = 3, label: opt.KnownLabel = None, id: opt.Id = None,
     event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";",
     covariate: opt.GivenCovariate = None, exposure: opt.GivenExposure = None, group: opt.GivenGroup = None,

@@ -19,7 +19,8 @@ def name(
 
     Example: supertopic name tickets.model 3=printers "7=late trains"
     """
-    output = check_place(output or model)
+    output = output or model
+    check_place(output)
     estimator, given = load(model), dict[int, str]()
     for each in names:
         topic, separator, new = each.partition("=")

@@ -156,7 +156,7 @@ AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes a
 BatchesCsv = Annotated[bool, Option("--csv", help="Print a row for each batch as CSV.")]
 TopWords = Annotated[int, Option("--words", "-n", help="Words to show for each topic.")]
 By = Annotated[Order, Option(metavar="ORDER", help=ORDER)]
-GivenText = Annotated[str, Option("--text", help=GIVEN_TEXT, show_default=False)]
+GivenText = Annotated[str | None, Option("--text", help=GIVEN_TEXT, show_default=False)]
 GivenGroup = Annotated[str | None, Option(help="The group of the text; with a table its column.")]
 GivenCovariate = Annotated[
     list[str] | None, Option(help="The covariates of the text, in their order; with a table their columns.")
@@ -164,7 +164,7 @@ GivenCovariate = Annotated[
 GivenExposure = Annotated[str | None, Option(help="For counts: the exposure of the text; with a table its column.")]
 
 # rows
-OptionalData = Annotated[Path | None, Argument(help=f"With --row or --where: {TABLE[0].lower()}{TABLE[1:]}")]
+OptionalData = Annotated[Path | None, Argument(help="A table, as for the other commands.", show_default=False)]
 OptionalText = Annotated[str | None, Option("--text", help="The column with the text.", show_default=False)]
 Id = Annotated[str | None, Option("--id", help="The column with the name of each row, instead of its number.")]
 Row = Annotated[
