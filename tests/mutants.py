@@ -982,6 +982,39 @@ RATERS = [  # several raters
     m("report/raters", "alpha without its correction for few answers", "* (n - 1.0) / expected", "* n / expected", "crowd:krippendorff"),
     m("report/raters", "pairs counted twice", "(observed / (size - 1.0))", "(observed / size)", "crowd:krippendorff"),
 ]  # fmt: skip
+GROWING = [  # new classes and words, histories
+    m("model/responses/columns", "a mirrored column is not mirrored", "found *= (self.sign if sign else 1.0)",
+      "found *= (abs(self.sign) if sign else 1.0)", "growing:sign"),
+    m("model/responses/columns", "two columns have the whole of one", "* (self.share if share else 1.0)", "* 1.0",
+      "growing:keep"),
+    m("model/responses/columns", "a new column has the sum of the others", "found[..., ~self.new].mean(axis=-1, keepdims=True)",
+      "found[..., ~self.new].sum(axis=-1, keepdims=True)", "growing:population"),
+    m("model/new_classes", "the variance between columns is a half", "/ n / len(away[part])", "/ (n + 1) / len(away[part])",
+      "growing:population"),
+    m("model/new_classes", "the prior's centre without the usual prior", "centre * (firm + 1.0 / nu2)", "centre * firm",
+      "growing:population"),
+    m("model/new_classes", "earlier documents had the new class", "np.where(columns.new, 0.0, given)", "given",
+      "growing:population"),
+    m("model/new_classes", "documents of the first class become those of the second",
+      "np.where(columns.sign < 0, exposure - given,", "np.where(columns.sign < 0, given,", "growing:sign"),
+    m("model/new_classes", "the order of topics of the set before", "+ (new.start - old.start)", "+ 0", "growing:keep"),
+    m("model/responses/classes", "classes of later batches by the place of sorted ones",
+      "index[known] = order[np.searchsorted(classes, seen, sorter=order)]",
+      "index[known] = np.searchsorted(classes, seen, sorter=order)", "growing:numbers_as_classes"),
+    m("model/new_words", "new words get the counts of the first one", "found, axis, 0)[source < 0] = 0",
+      "found, axis, 0)[source < -1] = 0", "growing:words_come"),
+    m("model/new_words", "usage does not fade", "FADE * usage.documents + batch", "usage.documents + batch", "growing:bound"),
+    m("model/new_words", "the most frequent words are forgotten", "np.argsort(rank[::-1], kind=\"stable\")",
+      "np.argsort(-rank[::-1], kind=\"stable\")", "growing:forgotten growing:bound"),
+    m("model/linear", "weights of words stay where they were", "dictionary = Dictionary(found[stays], self.dictionary.idf[stays])",
+      "dictionary = Dictionary(self.dictionary.word[stays], self.dictionary.idf[stays])", "growing:forgotten growing:pairs"),
+    m("model/responses/numbers", "ratings in the units of the new batch",
+      "return (encoded_by.offset_in_units(truth) - self.centre) / self.unit", "return truth", "growing:numbers"),
+    m("estimators/growing", "a batch is scored with the words that it adds", "NewDocuments(self.before, *counts",
+      "NewDocuments(self.posterior, *self.documents.counts", "growing:scored_before"),
+    m("inference/scores", "probabilities of other groups", "np.argsort(p, kind=\"stable\"), n_groups)",
+      "np.argsort(-true, kind=\"stable\"), n_groups)", "growing:calibration_errors"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -999,6 +1032,7 @@ MUTANTS = (
     + ORDERED
     + TIMED
     + RATERS
+    + GROWING
     + CARD
 )
 

@@ -566,6 +566,45 @@ def test_classes_that_a_model_does_not_know(command, fitted, tmp_path):
     assert json.loads(command(*given, "--skip-unknown-classes", "--json"))["rows_of_unknown_classes"] == 5
 
 
+def test_classes_and_words_of_an_update(command, fitted, tmp_path):
+    """New classes are added on demand, new words unless they are not wanted, and the history says what was."""
+    _, model = fitted
+    rows = [("soil plant garden", "gardening")] * 6 + [("goal match", "sport")] * 3
+    path, larger = write(tmp_path, "csv", rows), tmp_path / "larger"
+    given = ("update", model, path, "--text", "text", "--label", "label", "-o", larger)
+    shown = " ".join(command(*given, "--add-classes").split())
+    assert "New classes: gardening." in shown and "3 words of topics were added: garden, plant, soil" in shown
+    assert "9 documents, before the model learned from them: accuracy 0.33" in shown
+    grown = supertopic.load(larger)
+    assert grown.classes_.tolist() == ["politics", "sport", "gardening"] and "soil" in grown.vocabulary_
+    assert grown.predict(["soil plant garden"]).tolist() == ["gardening"]
+    other = (*given[:-1], tmp_path / "other", "--add-classes", "--no-new-words", "--json")
+    found = json.loads(command(*other))["before_learning"]
+    assert found["classes_added"] == ["gardening"] and found["words_added"] == 0 and found["scored"] == 9
+    found = json.loads(command("history", larger, "--json"))
+    assert [row["batch"] for row in found] == [1, 2] and not command("history", model, "--csv").splitlines()[2:]
+    table = list(csv.DictReader(command("history", larger, "--csv").splitlines()))
+    assert table[1]["first_added"] == "garden plant soil" and float(table[1]["score"]) == pytest.approx(1 / 3)
+    assert "gardening" in command("history", larger) and "held out" in command("history", larger)
+    assert "cannot both" in command(*given, "--add-classes", "--skip-unknown-classes", code=1)
+
+
+def test_labels_and_numbers_of_an_update(command, tmp_path):
+    data, model = write(tmp_path, "jsonl", [(text, [label, "all"]) for text, label in ROWS]), tmp_path / "m"
+    columns = ("--text", "text", "--label", "label", "-o", model)
+    command("fit", data, *columns, "--response", "labels", *FAST)
+    more = write(tmp_path, "jsonl", [(text, [label, "new"]) for text, label in ROWS])
+    command("update", model, more, *columns, "--add-classes")
+    assert supertopic.load(model).classes_.tolist() == ["all", "politics", "sport", "new"]
+    numbers = write(tmp_path, "csv", [(text, 1 + (label == "sport")) for text, label in ROWS])
+    command("fit", numbers, *columns, "--response", "class", *FAST)
+    more = write(tmp_path, "csv", [(text, 1 + 2 * (label == "sport")) for text, label in ROWS])
+    command("update", model, more, *columns, "--add-classes")
+    assert supertopic.load(model).classes_.tolist() == [1, 2, 3]
+    command("fit", numbers, *columns, "--response", "rating", *FAST)
+    assert "without an order" in command("update", model, more, *columns, "--add-classes", code=1)
+
+
 def test_texts_of_which_no_word_is_known(command, fitted, tmp_path, capsys):
     found = command("explain", fitted[1], "--text", "asdf qwer")
     assert "no word that the model knows" in found

@@ -1,4 +1,4 @@
-"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics, card."""
+"""The command `supertopic`: demo, fit, update, choose, predict, explain, report, topics, history, card."""
 
 import json
 import sys
@@ -20,6 +20,7 @@ from supertopic.command.card import card
 from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
 from supertopic.command.fit import fit
+from supertopic.command.history import history
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
 from supertopic.command.predict import explain, predict
@@ -135,7 +136,7 @@ def topics(
         show_model(posterior, found, names)
 
 
-for verb in (demo, fit, update, choose, predict, explain, report, topics, card):
+for verb in (demo, fit, update, choose, predict, explain, report, topics, history, card):
     app.command()(verb)
 
 

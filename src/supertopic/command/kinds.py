@@ -61,6 +61,7 @@ class Asked:
     order: str | None = None
     event: str | None = None
     gold: str | None = None
+    add_classes: bool = False  # to a fitted model
 
     def special(self) -> dict[str, str]:
         """The options that go with some kinds only and are not at their defaults; and how a message names each."""
@@ -199,20 +200,28 @@ class Classes(ResponseKind):
 
     def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
         rows, names = self.sets(cells(asked.label), asked), self.names(response)
+        if asked.add_classes:
+            return self.with_new(rows, names), 0
         strange = [row - names.keys() for row in rows if row and row - names.keys()]
         if strange and not skip:
             more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
             raise ValueError(
                 f"{len(strange):,} of {len(rows):,} rows have a class that the model does not know, such as "
                 f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(names)[:MANY]))}{more}. "
-                "--skip-unknown-classes uses their texts alone. To add a class, fit documents of all classes with "
-                "--prior and this model."
+                "--add-classes adds such classes, and --skip-unknown-classes uses the texts of these rows alone."
             )
         return self.as_y(rows, names), len(strange)
 
     def names(self, response: Response) -> dict[str, Any]:
         """The classes of a fitted response by what a cell holds."""
         return {str(value): value for value in response.labels or ()}
+
+    def with_new(self, rows: list[set[str] | None], names: dict[str, Any]) -> Any:
+        """The sets of names as y, with those that a fitted response does not have."""
+        new = sorted(set().union(*(row - names.keys() for row in rows if row)))
+        whole = all(isinstance(value, int) for value in names.values())
+        values = as_classes(list(new)) if whole else new
+        return self.as_y(rows, names | dict(zip(new, values, strict=True)))
 
     def as_y(self, rows: list[set[str] | None], names: dict[str, Any]) -> np.ndarray:
         """The sets of names as y."""
@@ -239,6 +248,10 @@ class Labels(Classes):
 
     def sets(self, cells: list[Any], asked: Asked) -> list[set[str] | None]:
         return [split_labels(cell, asked.separator) for cell in cells]
+
+    def with_new(self, rows: list[set[str] | None], names: dict[str, Any]) -> Any:
+        every = [*names, *sorted(set().union(*(row - names.keys() for row in rows if row)))]
+        return NamedColumns(indicators(rows, every), every)
 
     def as_y(self, rows: list[set[str] | None], names: dict[str, Any]) -> np.ndarray:
         return indicators(rows, names)

@@ -42,6 +42,8 @@ NewLabel = Annotated[str | None, Option(help="The column with the response; with
 SkipUnknown = Annotated[
     bool, Option("--skip-unknown-classes", help="Learn from the text alone where the model does not know the class.")
 ]
+AddClasses = Annotated[bool, Option("--add-classes", help="Classes or labels that the model does not know become new.")]
+NoNewWords = Annotated[bool, Option("--no-new-words", help="Keep the vocabulary; words that it lacks are ignored.")]
 Response = Annotated[Kind, Option(metavar="KIND", help=RESPONSE)]
 Grades = Annotated[str | None, Option("--order", help=GRADES)]
 Gold = Annotated[str | None, Option(help=GOLD)]
@@ -120,6 +122,7 @@ PredictionFile = Annotated[Path | None, Option("--output", "-o", help="Write her
 JsonLines = Annotated[bool, Option("--json", help="Write JSON lines instead of CSV.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON for a script instead of a table.")]
 AsCsv = Annotated[bool, Option("--csv", help="Print all weights of all classes as CSV, one per line.")]
+BatchesCsv = Annotated[bool, Option("--csv", help="Print a row for each batch as CSV.")]
 TopWords = Annotated[int, Option("--words", "-n", help="Words to show for each topic.")]
 By = Annotated[Order, Option(metavar="ORDER", help=ORDER)]
 GivenText = Annotated[str, Option("--text", help="The text itself; - reads it from the standard input.")]

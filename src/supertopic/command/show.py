@@ -14,7 +14,8 @@ from supertopic.report.summary import describe_covariates, missed_words, voice_s
 
 MOST_COLUMNS = 20  # of a table of words
 MISSED = 8  # words to show for each column
-NOT_SHOWN = ("response", "why", "test_classes", "held_out")  # facts that are shown elsewhere, or only as JSON
+# facts that are shown elsewhere, or only as JSON
+NOT_SHOWN = ("response", "why", "test_classes", "held_out", "before_learning")
 
 
 def show_facts(facts: dict[str, Any]) -> None:

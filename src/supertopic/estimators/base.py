@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -21,9 +21,17 @@ from supertopic.estimators.drift import drift
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
 from supertopic.estimators.fitted import Fitted, known
 from supertopic.estimators.from_files import fit_from_files
+from supertopic.estimators.growing import STAYS, Growing, Update, prepare_update
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
 from supertopic.estimators.registration import freeze
-from supertopic.estimators.texts import check_vectorizer, keep_reader, left_out_unknown, read_documents, read_new
+from supertopic.estimators.texts import (
+    Counts,
+    check_vectorizer,
+    keep_reader,
+    left_out_unknown,
+    read_documents,
+    read_new,
+)
 from supertopic.estimators.validation import check_device, check_number, read_counts
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import Config
@@ -37,6 +45,7 @@ from supertopic.model.seeds import as_seeds
 from supertopic.report import topics as topics_report
 from supertopic.report.diagnose import Diagnosis
 from supertopic.report.evaluate import Evaluation
+from supertopic.report.history import history_frame
 from supertopic.report.summary import to_xarray
 from supertopic.report.words import find_phrases, token_stream
 
@@ -114,17 +123,31 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """The parameters as `inference.fit` wants them."""
         return make_config(type(self).__name__, self.get_params(deep=False), n_words, seed)
 
-    def _update(self, X: Any, y: Any, feature_names: Any, discount: float, **more: Any) -> Self:
-        more |= {"previous": getattr(self, "posterior_", None), "discount": discount}
-        return self._fit(X, y, feature_names, **more)
+    def _update(
+        self, X: Any, y: Any, feature_names: Any, discount: float, new_words: bool, add_classes: bool = False,
+        **more: Any,
+    ) -> Self:  # fmt: skip
+        previous = getattr(self, "posterior_", None)
+        more |= {"discount": discount, "growing": Growing(new_words, add_classes)}
+        return self._fit(X, y, feature_names, previous, **more)
 
-    def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
+    def _fit(
+        self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, growing: Growing = STAYS,
+        **more: Any,
+    ) -> Self:  # fmt: skip
         self.check_parameters()
-        read = read_documents(self, X, feature_names, previous, self._validate_counts)
+        update = None
+        if previous is None:
+            read = read_documents(self, X, feature_names, None, self._validate_counts)
+        else:
+            update, more["classes"] = prepare_update(
+                self, X, y, more.get("classes"), feature_names, previous, growing, self._validate_counts
+            )
+            read = update.documents
         documents = Arrays(make_tokens(read.counts.topics), no_target(read.counts.topics.shape[0]))
         if y is None and previous is None and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        more |= {"previous": previous, "word_names": read.word_names}
+        more |= {"update": update, "word_names": read.word_names}
         more["inputs"] = LinearInputs(read.counts.words if getattr(self, "words", False) else None)
         if read.texts is not None and read.reader is not None and previous is None:
             more["unknown"] = left_out_unknown(read.reader.topics, read.texts, read.counts.topics)
@@ -138,10 +161,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, corpus: Corpus, counts: csr_array | None, y: Any, vocabulary: np.ndarray | None,
         checkpointing: Checkpointing, *, inputs: LinearInputs = NO_INPUTS, word_names: np.ndarray | None = None,
         features: Any = None, sample_weight: Any = None, covariates: Any = None, exposure: Any = None,
-        classes: Any = None, groups: Any = None, previous: Posterior | None = None, discount: float = 1.0,
+        classes: Any = None, groups: Any = None, update: Update | None = None, discount: float = 1.0,
         unknown: np.ndarray | None = None,
     ) -> Self:  # fmt: skip
         """Fit documents wherever they are; counts are theirs, if these are in memory."""
+        previous, n_words = (update.posterior, update.posterior.n_words) if update else (None, self.n_features_in_)
         check_sizes(corpus, self.n_topics, self.n_chains, previous, discount)
         known = Known(
             vocabulary, word_names, as_seeds(self.seeds), as_prior(self.prior), previous, float(discount), unknown
@@ -152,15 +176,27 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         corpus, encoded, columns = encode_documents(corpus, self.make_response(), given, previous, known.discount)
         inputs = with_features(inputs, given, previous, len(corpus.doc_start) - 1)
         seed = make_seed(self.random_state)
-        config = self._config(self.n_features_in_, seed)
-        self.posterior_ = fit(
-            corpus, encoded, columns, config, seed, known, counts, checkpointing, self._learners, inputs
-        )
+        if update is not None:
+            entry = update.entry(corpus, encoded, columns, inputs, exposure, self._settings())
+            known = replace(known, entry=entry)
+        posterior = fit(
+            corpus, encoded, columns, self._config(n_words, seed), seed, known, counts, checkpointing, self._learners,
+            inputs,
+        )  # fmt: skip
+        # in one step, so that another thread sees a posterior with the vectorizers of its own words
+        self.__dict__.update(update.attributes if update else {}, posterior_=posterior)
         return self
 
     def needs_counts(self) -> bool:
         """Whether a fit needs all counts in memory."""
         return bool(self._learners)
+
+    def _read(self, X: Any) -> tuple[Posterior, Counts]:
+        """The posterior, and documents in its words; another thread may put another one in place meanwhile."""
+        while True:
+            posterior, counts = self._fitted(), read_new(self, X, self._validate_counts)
+            if self.posterior_ is posterior:
+                return posterior, counts
 
     def _fitted(self) -> Posterior:
         check_is_fitted(self, "posterior_")
@@ -214,6 +250,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     sampler_ = Fitted(lambda posterior: posterior.sampler)
     best_chain_ = Fitted(lambda posterior: posterior.best_chain)
     n_batches_ = Fitted(lambda posterior: posterior.n_batches)
+    history_ = Fitted(history_frame)
     topic_names_ = Fitted(lambda posterior: dict(posterior.topic_names))
     log_joint_ = Fitted(lambda posterior: posterior.traces.log_joint)
     log_joint_iterations_ = Fitted(lambda posterior: posterior.traces.iterations)
@@ -235,7 +272,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_docs, n_topics)
             Rows sum to 1. A document without known words gets the shares of the training corpus.
         """
-        return mean_topic_shares(self._fitted(), make_tokens(self._counts(X)), self._settings())
+        posterior, counts = self._read(X)
+        return mean_topic_shares(posterior, make_tokens(counts.topics), self._settings())
 
     typical_documents = documents.typical_documents
     summary_table = tables.summary_table
@@ -285,32 +323,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.posterior_ = replace(posterior, phrases=find_phrases(texts, token_stream(vectorizer), words))
         return self
 
-    def label_topics(
-        self, X: ArrayLike | None = None, texts: Sequence[str] | None = None, *,
-        namer: Callable[[list[str], list[str]], str] | None = None, feature_names: ArrayLike | None = None, n: int = 10,
-    ) -> dict[int, str]:  # fmt: skip
-        """Suggest a short name for each topic; `name_topics` takes the result.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_words), optional
-            Texts or word counts of documents, among which each topic's five most typical ones are found.
-        texts : sequence of str, optional
-            The texts of the same documents.
-        namer : callable, optional
-            `namer(words, texts_of_typical_documents)` returns a name. The default needs no network.
-        feature_names, n : array-like of str and int, optional
-            The vocabulary, and the number of top words that a name is made from, as for `top_words`.
-
-        Returns
-        -------
-        dict of str
-            Names by the numbers of topics. Topics that have a name keep it.
-        """
-        posterior = self._fitted()
-        names, counts = topics_report.vocabulary_of(posterior, feature_names), None if X is None else self._counts(X)
-        return topics_report.label_topics(posterior, names, counts, texts, namer, self._settings(), n)
-
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10, min_chains: int = 1) -> Any:
         """A pandas frame of the topics that at least some chains have, with their shares, chains and n top words."""
         posterior = self._fitted()
@@ -342,6 +354,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.exclusivity(self._fitted(), n)
 
     topic_effects, perplexity, coherence = reading.topic_effects, reading.perplexity, reading.coherence
+    label_topics = reading.label_topics
 
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.

@@ -41,9 +41,10 @@ class TopicClassifier(ClassifierMixin, Supervised):
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
-        classes: ArrayLike | None = None, discount: float = 1.0, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+        classes: ArrayLike | None = None, discount: float = 1.0, new_words: bool = True, add_classes: bool = False,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior.
 
@@ -62,7 +63,7 @@ class TopicClassifier(ClassifierMixin, Supervised):
             "classes": classes,
         }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, y, feature_names, discount, **more)
+        return self._update(X, y, feature_names, discount, new_words, add_classes, **more)
 
     classes_ = Fitted(lambda posterior: class_response(posterior).classes)
     multilabel_ = Fitted(lambda posterior: class_response(posterior).multilabel)

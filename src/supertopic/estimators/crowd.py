@@ -75,7 +75,7 @@ class FromRaters(Supervised):
         X, y, sample_weight, gold
             As in `fit`.
         **more
-            As in `fit`; also discount and, for classes, classes.
+            As in `fit`; also discount, new_words and, for classes, classes.
         """
         return super().partial_fit(X, self._answers(X, y, gold), sample_weight, **more)
 

@@ -53,7 +53,7 @@ def conformalize(self: Any, X: ArrayLike, y: ArrayLike, **beside: Any) -> Any:
     known = known_responses(truth)
     truth = truth[known]
     found = documents.part(known).summarise(lambda omegas, scales, docs: compare(response, truth[docs], omegas, scales))
-    self.posterior_ = replace(posterior, held_out_predictions=HeldOutPredictions(*found).last())
+    self.posterior_ = replace(posterior, held_out_predictions=HeldOutPredictions(*found).kept(response).last())
     return self
 
 

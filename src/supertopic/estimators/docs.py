@@ -157,6 +157,11 @@ best_chain_, sampler_, seed_, timings_ : int, str, int, dict
     all threads or by the GPU; on a cluster also seconds and bytes of exchange.
 n_batches_ : int
     The number of batches that `partial_fit` has learned from, or 1.
+history_ : DataFrame
+    How well each batch was predicted before the model learned from it (of the first one: its held-out documents), with
+    a row for each: the number of documents, the score and its name, the mean loss and that of the base rate, the
+    calibration error of probabilities or the coverage of 90 % intervals, the share of unknown words, and the classes
+    and words that were added or forgotten. Needs pandas.
 vocabulary_ : ndarray of shape (n_words,)
     The words, if `fit` was given `feature_names`.
 topic_names_ : dict
@@ -198,6 +203,15 @@ groups : array-like of shape (n_docs,), optional
     unknown groups, or all of them if it is left out, get the distribution of the population.
 classes : array-like, optional
     All classes, if the first batch does not have them all; later ones do not need it.
+add_classes : bool, default=False
+    Whether classes or labels that the model does not know become new ones; else they are an error. They come after the
+    known ones in `classes_`, in their own order, and start from the population's weights: the mean of the other
+    columns, with the variance between them. Earlier documents count as documents without them. New labels are further
+    columns of y, named by a data frame or by `classes`. Classes with an order and those of several raters stay.
+new_words : bool, default=True
+    Whether words of texts that the model does not know, and that are in at least `min_df` documents of this batch, join
+    the vocabularies. These may become twice as large as after the first fit, or as 50,000 words; beyond that, words
+    that come seldom and have not come for long are forgotten. With counts the columns stay.
 discount : float, default=1.0
     The weight of an earlier document beside one of this batch: 1 is as much, 0 is nothing.
 feature_names : array-like of str, optional

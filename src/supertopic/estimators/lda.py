@@ -61,8 +61,9 @@ class LDA(TopicModel):
 
     @documented_fit
     def partial_fit(
-        self, X: ArrayLike, y: Any = None, *, discount: float = 1.0, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+        self, X: ArrayLike, y: Any = None, *, discount: float = 1.0, new_words: bool = True,
+        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior.
 
@@ -72,7 +73,7 @@ class LDA(TopicModel):
         ...
         """
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, None, feature_names, discount, checkpointing=checkpointing)
+        return self._update(X, None, feature_names, discount, new_words, checkpointing=checkpointing)
 
     report = report
 

@@ -1,6 +1,6 @@
 """Methods of all topic models that read topics beside other data: documents, texts, what is known of each document."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -108,3 +108,30 @@ def coherence(
     """
     posterior = self._fitted()
     return topics.topic_coherence(posterior, texts, topics.vocabulary_of(posterior, feature_names), n, measure)
+
+
+def label_topics(
+    self: Reader, X: ArrayLike | None = None, texts: Sequence[str] | None = None, *,
+    namer: Callable[[list[str], list[str]], str] | None = None, feature_names: ArrayLike | None = None, n: int = 10,
+) -> dict[int, str]:  # fmt: skip
+    """Suggest a short name for each topic; `name_topics` takes the result.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_docs, n_words), optional
+        Texts or word counts of documents, among which each topic's five most typical ones are found.
+    texts : sequence of str, optional
+        The texts of the same documents.
+    namer : callable, optional
+        `namer(words, texts_of_typical_documents)` returns a name. The default needs no network.
+    feature_names, n : array-like of str and int, optional
+        The vocabulary, and the number of top words that a name is made from, as for `top_words`.
+
+    Returns
+    -------
+    dict of str
+        Names by the numbers of topics. Topics that have a name keep it.
+    """
+    posterior = self._fitted()
+    names, counts = topics.vocabulary_of(posterior, feature_names), None if X is None else self._counts(X)
+    return topics.label_topics(posterior, names, counts, texts, namer, self._settings(), n)

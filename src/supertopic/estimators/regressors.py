@@ -255,9 +255,10 @@ class SLDACountRegressor(TopicRegressor):
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
-        discount: float = 1.0, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
-        features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
-        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
+        discount: float = 1.0, new_words: bool = True, exposure: ArrayLike | None = None,
+        covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
+        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents, as the other estimators do.
 
@@ -272,7 +273,7 @@ class SLDACountRegressor(TopicRegressor):
             "exposure": exposure,
         }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, y, feature_names, discount, **more)
+        return self._update(X, y, feature_names, discount, new_words, **more)
 
     dispersion_draws_ = Fitted(lambda posterior: posterior.scale)
 

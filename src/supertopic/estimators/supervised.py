@@ -15,9 +15,10 @@ from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.effects import effects_on, interactions
 from supertopic.estimators.encoding import response_of
 from supertopic.estimators.fitted import Fitted
+from supertopic.estimators.growing import STAYS, Growing
 from supertopic.estimators.placebo import placebo
 from supertopic.estimators.report import report
-from supertopic.estimators.texts import check_vectorizer, read_new
+from supertopic.estimators.texts import check_vectorizer
 from supertopic.estimators.validation import (
     check_level,
     group_columns,
@@ -75,8 +76,11 @@ class Supervised(TopicModel):
         if not number and not (isinstance(share, str) and share == "auto"):
             raise ValueError(f"held_out must be 'auto' or a share from 0 to {MOST_HELD_OUT}, got {self.held_out!r}.")
 
-    def _fit(self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, **more: Any) -> Self:
-        return super()._fit(X, self._join(y, more), feature_names, previous, **more)
+    def _fit(
+        self, X: Any, y: Any, feature_names: Any, previous: Posterior | None = None, growing: Growing = STAYS,
+        **more: Any,
+    ) -> Self:  # fmt: skip
+        return super()._fit(X, self._join(y, more), feature_names, previous, growing, **more)
 
     def _join(self, y: Any, more: dict[str, Any]) -> Any:
         """The response, which may come in parts: other arguments of `fit` that belong to it are taken out of `more`."""
@@ -103,10 +107,9 @@ class Supervised(TopicModel):
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *,
-        discount: float = 1.0, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60,
+        discount: float = 1.0, new_words: bool = True, covariates: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior.
 
@@ -124,7 +127,7 @@ class Supervised(TopicModel):
             "sample_weight": sample_weight, "covariates": covariates, "features": features, "groups": groups,
         }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, y, feature_names, discount, **more)
+        return self._update(X, y, feature_names, discount, new_words, **more)
 
     # predictions
 
@@ -132,7 +135,7 @@ class Supervised(TopicModel):
         self, X: Any, covariates: Any = None, exposure: Any = None, features: Any = None, groups: Any = None
     ) -> NewDocuments:
         """New documents, checked."""
-        posterior, counts = self._fitted(), read_new(self, X, self._validate_counts)
+        posterior, counts = self._read(X)
         if counts.words is counts.topics:
             refuse_counts(posterior)
         n_docs, columns = counts.topics.shape[0], posterior.columns_beside

@@ -140,8 +140,8 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
     @documented_fit
     def partial_fit(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None, *, event: ArrayLike | None = None,
-        discount: float = 1.0, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
-        groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
+        discount: float = 1.0, new_words: bool = True, covariates: ArrayLike | None = None,
+        features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
         """Learn from one more batch of documents: the model so far is its prior. The periods stay those of the first.
@@ -157,7 +157,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
             "event": event,
         }  # fmt: skip
         more["checkpointing"] = Checkpointing(checkpoint, checkpoint_every)
-        return self._update(X, y, feature_names, discount, **more)
+        return self._update(X, y, feature_names, discount, new_words, **more)
 
     @documented_fit
     def fit_files(

@@ -27,6 +27,7 @@ from supertopic.inference.start import Start
 from supertopic.inference.weights import PredictionTerms, calibrated_terms, uncalibrated_terms
 from supertopic.kernels.draws import make_key
 from supertopic.model.held_out import HeldOutPredictions
+from supertopic.model.history import Batch, appended
 from supertopic.model.posterior import Posterior, TopicSet, Traces, match_topics
 from supertopic.model.priors import ChainPrior, Earlier, Prior, chain_priors, match_words
 from supertopic.model.responses.base import Encoded, Response
@@ -61,6 +62,7 @@ class Known:
     previous: Posterior | None = None  # that of earlier batches
     discount: float = 1.0  # the weight of an earlier document
     unknown: np.ndarray | None = None  # see `model.reference`
+    entry: Batch | None = None  # how well these documents were predicted by the model before them
 
     def earlier(self, n_words: int, covariates: CovariateColumns) -> Earlier | None:
         """The posterior whose documents came before, if there is one."""
@@ -253,7 +255,15 @@ def assemble(made: Ingredients, plans: list[Plan], known: Known, seeding: Seedin
     if made.split.held_out:
         mask, tokens = made.split.mask, made.split.held_out.tokens
         reference = make_reference(posterior, tokens, shares[mask], config.settings, known.unknown, reference)
-    return replace(posterior, doc_topic=shares, reference=reference)
+    first = Batch(1, len(made.split.mask), found.figures, mean_or_none(known.unknown))
+    history = previous.history if previous else (first,)
+    history = appended(history, known.entry) if known.entry else history
+    return replace(posterior, doc_topic=shares, reference=reference, history=history)
+
+
+def mean_or_none(values: np.ndarray | None) -> float | None:
+    """The mean, if there are any values."""
+    return None if values is None or not len(values) else float(np.mean(values))
 
 
 def all_held_out(

@@ -22,11 +22,13 @@ from supertopic.inference.level import (
 )
 from supertopic.inference.linear import Linear, fit_linear
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
+from supertopic.inference.scores import score_predictions
 from supertopic.inference.shrinkage import USUAL, Shrinkage, estimate_shrinkage
 from supertopic.inference.voices import describe_voices
 from supertopic.kernels.draws import make_key
 from supertopic.model.groups import GroupWeights, variances_of
 from supertopic.model.held_out import HeldOutPredictions
+from supertopic.model.history import NO_FIGURES, Figures
 from supertopic.model.posterior import Carryover
 from supertopic.model.responses.base import Response
 from supertopic.model.terms import CovariateWeights, Intercept, Residual, Term, TopicWeights
@@ -42,6 +44,7 @@ class PredictionTerms(NamedTuple):
     held_out: dict[str, Any] | None  # None: as it was
     carryover: Carryover
     held_out_predictions: HeldOutPredictions | None = None
+    figures: Figures = NO_FIGURES  # of the same documents
 
 
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:
@@ -120,11 +123,21 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     of_linear = linear.carryover() if linear else {}
     grids = summed_grids(made, alone, linear)
     carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=grids, scale_shift=matched)
-    predicted = None
-    if evidence and shrinkage and not further:
-        parts = Final(centre, scale, matched, level_of(shift))
-        predicted = predict_held_out(made, evidence, shrinkage, draw, linear, parts)
-    return PredictionTerms(tuple(terms), final, described, carryover, predicted)
+    if not evidence or not shrinkage or further:
+        return PredictionTerms(tuple(terms), final, described, carryover)
+    parts = Final(centre, scale, matched, level_of(shift))
+    predicted = predict_held_out(made, evidence, shrinkage, draw, linear, parts)
+    if predicted is None:
+        return PredictionTerms(tuple(terms), final, described, carryover)
+    figures = score_predictions(response, predicted, base_losses(made, evidence, predicted.truth, final))
+    return PredictionTerms(tuple(terms), final, described, carryover, predicted.kept(response), figures)
+
+
+def base_losses(made: Ingredients, evidence: Evidence, truth: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The loss of each held-out document whose response is known if the base rate alone is predicted."""
+    known = made.response.wholly_known(evidence.target)
+    base = np.broadcast_to(evidence.offset[known], (1, known.sum(), evidence.target.weight.shape[1]))
+    return made.response.plain().loss(truth, base, scale.mean(axis=(0, 1))[None])
 
 
 def match_own(

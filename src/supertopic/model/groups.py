@@ -13,6 +13,7 @@ import numpy as np
 from supertopic.kernels.draws import gammas, make_key
 from supertopic.model.linear import spread_normals
 from supertopic.model.responses.base import Response
+from supertopic.model.responses.columns import NewColumns
 from supertopic.model.terms import TERMS, Documents, Parts, Shape, Term, expect
 
 Variance: TypeAlias = float | np.ndarray  # of the prior of weights: one, or (R, width)
@@ -80,6 +81,10 @@ class GroupWeights(Term):
     def scaled(self, factor: np.ndarray) -> "GroupWeights":
         """The term multiplied by a factor for each draw and column, (chain, draw, R): shrinkage."""
         return replace(self, eta=self.eta * factor[..., None], variance=self.variance * factor**2)
+
+    def with_columns(self, columns: NewColumns) -> "GroupWeights":
+        eta, variance = columns.of(self.eta, 2, share=True), columns.of(self.variance, sign=False)
+        return replace(self, eta=eta, variance=variance * columns.share**2)
 
     def tensors(self) -> dict[str, np.ndarray]:
         return {"names": self.names, "eta": self.eta, "variance": self.variance}

@@ -22,14 +22,20 @@ STARTS = 0.2, 0.4, 0.6, 0.8  # shares of the documents from which thresholds of 
 class HeldOutPredictions(NamedTuple):
     """Predictions for documents that no chain, no weight and no factor behind them has learned from.
 
-    Classes have `expected` and `truth`, numbers have `level`; the others have no columns.
+    Of those that are kept, classes have `expected` and `truth`, numbers have `level`; the others have no columns.
     """
 
-    expected: np.ndarray  # (n, n_answers) float32: as from `Response.expected`, the mean over draws
-    truth: np.ndarray  # (n, n_classes) float32: 1 for the class or the labels of each document, else 0
+    expected: np.ndarray  # (n, n_answers): as from `Response.expected`, the mean over draws
+    truth: np.ndarray  # (n, n_classes): 1 for the class or the labels of each document, else 0
     level: np.ndarray  # (n, R): the smallest level whose interval contains the number
     loss: np.ndarray  # (n,)
     weight: np.ndarray  # (n,): those of earlier batches count for less
+
+    def kept(self, response: Response) -> "HeldOutPredictions":
+        """What guarantees need of them."""
+        some = slice(None if response.has_sets else 0)
+        expected, truth = (array[:, some].astype(np.float32) for array in (self.expected, self.truth))
+        return self._replace(expected=expected, truth=truth)
 
     def joined(self, earlier: "HeldOutPredictions | None", discount: float) -> "HeldOutPredictions":
         """These, and those of earlier batches as far as they fit in and still count."""
@@ -47,10 +53,9 @@ class HeldOutPredictions(NamedTuple):
 
 def compare(response: Response, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> HeldOutPredictions:
     """Predictions from draws of omega (n_draws, n_docs, R) beside known responses, as from `Response.truth`."""
-    expected, kept = average(response.expected(omegas, scales)), slice(None if response.has_sets else 0)
     return HeldOutPredictions(
-        expected[:, kept].astype(np.float32),
-        truth[:, kept].astype(np.float32),
+        average(response.expected(omegas, scales)),
+        truth,
         response.interval_level(truth, omegas, scales),
         response.loss(truth, omegas, scales),
         np.ones(len(truth)),

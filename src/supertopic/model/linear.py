@@ -17,6 +17,7 @@ from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import omegas
 from supertopic.kernels.products import multiply, multiply_squares
 from supertopic.model.responses.base import GOLDEN, Response
+from supertopic.model.responses.columns import NewColumns
 from supertopic.model.terms import TERMS, Documents, Parts, Shape, Term, expect
 
 Matrix: TypeAlias = Any  # a csr_array or an array
@@ -82,6 +83,12 @@ class LinearWeights(Term):
     def scaled(self, factor: np.ndarray) -> Self:
         """The term multiplied by a factor for each draw and column, (chain, draw, R)."""
         return replace(self, factor=self.factor * factor)
+
+    def with_columns(self, columns: NewColumns) -> Self:
+        factor = columns.of(self.factor, sign=False, new=self.factor.mean(axis=2, keepdims=True))
+        return replace(
+            self, theta=columns.of(self.theta, share=True), variance=columns.of_variance(self.variance), factor=factor
+        )
 
     @property
     def coef(self) -> np.ndarray:
@@ -156,6 +163,13 @@ class WordWeights(LinearWeights):
         coef = np.zeros((self.theta.shape[2], n_words))
         coef[:, self.dictionary.word] = self.coef.T
         return coef
+
+    def at_places(self, place: np.ndarray) -> Self:
+        found = place[self.dictionary.word]
+        stays = found >= 0
+        variance = self.variance[stays] if len(self.variance) else self.variance
+        dictionary = Dictionary(found[stays], self.dictionary.idf[stays])
+        return replace(self, theta=self.theta[:, stays], variance=variance, dictionary=dictionary)
 
     def tensors(self) -> dict[str, np.ndarray]:
         return super().tensors() | {"word": self.dictionary.word, "idf": self.dictionary.idf}

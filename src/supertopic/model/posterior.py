@@ -11,6 +11,7 @@ from supertopic.corpus.source import Target
 from supertopic.model.consensus import Consensus, have_topics, match_chains
 from supertopic.model.groups import GroupWeights
 from supertopic.model.held_out import HeldOutPredictions
+from supertopic.model.history import Batch
 from supertopic.model.linear import FeatureWeights, WordWeights
 from supertopic.model.reference import Reference
 from supertopic.model.responses.base import Response
@@ -97,6 +98,13 @@ class LinearCarryover(NamedTuple):
     documents: np.ndarray | None = None  # (W + 1,): documents that have each word, and all documents
 
 
+class Usage(NamedTuple):
+    """How often the words of a vocabulary come: see `model.new_words`."""
+
+    documents: np.ndarray  # (V,): documents that have each word, those of earlier batches count for less
+    first: int  # the number of words of the first fit
+
+
 @dataclass(frozen=True, eq=False)
 class Carryover:
     """What later batches need to know of the documents so far; a file of an old version has less."""
@@ -109,6 +117,7 @@ class Carryover:
     scale_shift: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (S,): see `Response.match_scale`
     linear: dict[str, LinearCarryover] = field(default_factory=dict)  # by the name of the term
     grids: dict[str, list[np.ndarray]] = field(default_factory=dict)  # see `inference.shrinkage`
+    usage: dict[str, Usage] = field(default_factory=dict)  # by the name of the vocabulary, if it has grown
 
 
 class CrossFitted(NamedTuple):
@@ -148,6 +157,7 @@ class Posterior:
     cross_fitted: CrossFitted | None = None  # the same documents for regressions; in no file, either
     held_out_predictions: HeldOutPredictions | None = None  # what guarantees rest on
     reference: Reference | None = None  # what later documents are compared with
+    history: tuple[Batch, ...] = ()  # how well each batch was predicted before it was learned from
     carryover: Carryover = field(default_factory=Carryover)
 
     def __repr__(self) -> str:

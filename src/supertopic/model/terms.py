@@ -16,6 +16,7 @@ from supertopic.corpus.source import Target
 from supertopic.kernels.moments import omegas
 from supertopic.model.design import Design
 from supertopic.model.responses.base import Response
+from supertopic.model.responses.columns import NewColumns
 
 
 class DrawPairs(NamedTuple):
@@ -96,6 +97,14 @@ class Term(ABC):
     @abstractmethod
     def parts(self, document: Documents) -> Parts:
         """The same for one document, split into parts."""
+
+    def at_places(self, place: np.ndarray) -> Self:
+        """The same term when words with weights of their own have moved: `place` of each, -1 where it is forgotten."""
+        return self
+
+    def with_columns(self, columns: NewColumns) -> Self:
+        """The same term for a response with more classes."""
+        raise ValueError(f"The term {self.name!r} of the model cannot take new classes; fit the model again.")
 
     @abstractmethod
     def tensors(self) -> dict[str, np.ndarray]:
@@ -255,6 +264,9 @@ class CovariateWeights(Term):
     def scaled(self, factor: np.ndarray) -> "CovariateWeights":
         """The term multiplied by a factor for each draw and column, (chain, draw, R): shrinkage."""
         return replace(self, eta=self.eta * factor[..., None])
+
+    def with_columns(self, columns: NewColumns) -> "CovariateWeights":
+        return replace(self, eta=columns.of(self.eta, 2, share=True))
 
     def tensors(self) -> dict[str, np.ndarray]:
         columns = self.columns

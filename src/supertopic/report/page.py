@@ -19,7 +19,7 @@ from supertopic.report.page_documents import Shown, choose, describe_documents, 
 from supertopic.report.page_evaluation import check_rival, evaluate_page
 from supertopic.report.page_groups import describe_groups, read_by
 from supertopic.report.page_headline import headline
-from supertopic.report.page_made import diagnosis, facts, traces
+from supertopic.report.page_made import diagnosis, facts, history, traces
 from supertopic.report.page_numbers import few
 from supertopic.report.page_topics import describe_targets, describe_topics, targets_of
 from supertopic.report.summary import describe_covariates, missed_words
@@ -125,6 +125,7 @@ def make_page(
     }  # fmt: skip
     made = {
         "facts": facts(posterior, model, len(texts), len(shown.rows)), "diagnosis": diagnosis(posterior),
+        "history": history(posterior),
         "covariates": describe_covariates(posterior) if posterior.supervised else [], "methods": methods,
         "missed": missed_words(posterior, names, 12) if posterior.words else [],
         "evaluation": evaluation, "has_groups": bool(by),

@@ -9,6 +9,7 @@ import numpy as np
 from supertopic.inference.predict import Settings
 from supertopic.model.posterior import Posterior, Traces
 from supertopic.report.diagnose import diagnose_response, diagnose_topics
+from supertopic.report.history import describe_changes
 from supertopic.report.page_numbers import few
 from supertopic.report.summary import voice_sentences
 
@@ -72,6 +73,19 @@ def diagnosis(posterior: Posterior) -> dict[str, Any]:
         found = diagnose_response(posterior) if posterior.supervised else diagnose_topics(posterior, None, Settings())
     rows = [row[:3] for row in found.rows()]  # losses of held-out documents are among the facts
     return {"rows": [row for row in rows if any(row[1:])], "advice": found.advice}
+
+
+def history(posterior: Posterior) -> list[dict[str, str]]:
+    """A row for each batch of documents: how well it was predicted before the model learned from it."""
+    rows = []
+    for entry in posterior.history if posterior.n_batches > 1 else ():
+        figures = entry.figures
+        row = {"batch": str(entry.batch), "documents": f"{entry.documents:,}", "scored": f"{figures.scored:,}"}
+        named = {figures.score_name or "score": figures.score, "mean loss": figures.loss}
+        named |= {"of the base rate": figures.base_loss, "unknown words": entry.unknown_words}
+        row |= {name: "" if value is None else f"{value:.3f}" for name, value in named.items()}
+        rows.append(row | {"changes": " ".join(describe_changes(entry))})
+    return rows
 
 
 def traces(posterior: Posterior) -> dict[str, Any]:

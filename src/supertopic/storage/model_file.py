@@ -9,8 +9,20 @@ import numpy as np
 
 from supertopic.corpus.json_text import measure_json
 from supertopic.model.held_out import MOST, HeldOutPredictions
+from supertopic.model.history import MOST as MOST_BATCHES
+from supertopic.model.history import Batch
 from supertopic.model.linear import LinearWeights
-from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Posterior, TopicSet, Traces, match_topics
+from supertopic.model.new_words import OWN_WORDS, TOPIC_WORDS
+from supertopic.model.posterior import (
+    Carryover,
+    LinearCarryover,
+    Phrases,
+    Posterior,
+    TopicSet,
+    Traces,
+    Usage,
+    match_topics,
+)
 from supertopic.model.reference import Reference
 from supertopic.model.responses.base import Response
 from supertopic.model.state import Statistics, WeightPriors
@@ -34,7 +46,8 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
     facts: dict[str, Any] = {
         "n_draws": posterior.n_draws, "best_chain": posterior.best_chain, "sampler": posterior.sampler,
         "seed": posterior.seed, "n_batches": posterior.n_batches,
-        "topic_names": posterior.topic_names, "held_out": posterior.held_out, "timings": posterior.traces.timings,
+        "history": [entry.row() for entry in posterior.history], "topic_names": posterior.topic_names,
+        "held_out": posterior.held_out, "timings": posterior.traces.timings,
         "n_sets": len(posterior.topics), "terms": [term.name for term in posterior.terms],
         "penalties": {name: known.penalty for name, known in posterior.carryover.linear.items()}, "response": {},
     }  # fmt: skip
@@ -87,6 +100,8 @@ def write_carryover(carryover: Carryover) -> Tensors:
     for term, known in carryover.linear.items():
         arrays = {"documents": known.documents, "theta": known.theta, "precision": known.precision}
         tensors |= {f"carryover.{term}.{name}": array for name, array in arrays.items() if array is not None}
+    for name, usage in carryover.usage.items():
+        tensors |= {f"carryover.usage.{name}": usage.documents, f"carryover.first.{name}": np.array([usage.first])}
     for name, grids in carryover.grids.items():
         tensors |= {f"carryover.grids.{name}.{i}": grid for i, grid in enumerate(grids)}
     return tensors
@@ -94,7 +109,7 @@ def write_carryover(carryover: Carryover) -> Tensors:
 
 def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) -> Posterior:
     """The posterior of a file whose contents may be anything; `response` has its parameters, but is not fitted."""
-    expect(facts.keys() <= {*FACTS, "response"}, f"the facts {sorted(facts)}")
+    expect(facts.keys() <= {*FACTS, "response", "history"}, f"the facts {sorted(facts)}")
     for name, kind in FACTS.items():
         value = facts[name]
         expect(isinstance(value, kind) or (kind is float and isinstance(value, int)), f"{name} = {value!r}")
@@ -147,9 +162,15 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
         facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
         read_phrases(tensors, n_words), facts["held_out"], training_scale=tensors["training_scale"],
         carryover=carryover, held_out_predictions=read_held_out(tensors, response, n_columns),
-        reference=read_reference(tensors, sum(n_topics)),
+        reference=read_reference(tensors, sum(n_topics)), history=read_history(facts.get("history", [])),
     )  # fmt: skip
     return read_reported(posterior, tensors)
+
+
+def read_history(rows: Any) -> tuple[Batch, ...]:
+    """The history of a model; files of older versions have none."""
+    expect(isinstance(rows, list) and len(rows) <= MOST_BATCHES, "the history")
+    return tuple(Batch.from_row(row) for row in rows)
 
 
 def read_reference(tensors: Tensors, n_topics: int) -> Reference | None:
@@ -273,6 +294,8 @@ def read_carryover(
     n_chains = len(topics[0].word_topic)
     shapes: dict[str, tuple[int, ...]] = {"sums": (5, n_columns), "level": (n_columns,), "level_shift": (3, n_columns)}
     shapes["words.documents"] = (n_direct + 1,)
+    for name, n in ((TOPIC_WORDS, topics[0].word_topic.shape[1]), (OWN_WORDS, n_direct)):
+        shapes |= {f"usage.{name}": (n,), f"first.{name}": (1,)}
     for term in terms:
         shapes |= dict.fromkeys((f"{term.name}.theta", f"{term.name}.precision"), term.theta.shape[1:])
     weights = []
@@ -317,8 +340,20 @@ def read_carryover(
         tuple(weights) if len(weights) == len(topics) else (), tensors["carryover.sums"],
         tensors.get("carryover.level"), tensors.get("carryover.level_shift"), tensors["carryover.scale"],
         tensors.get("carryover.scale_shift", np.zeros(0)), linear,
-        {kind: [parts[i] for i in range(3)] for kind, parts in grids.items()},
+        {kind: [parts[i] for i in range(3)] for kind, parts in grids.items()}, read_usage(tensors),
     )  # fmt: skip
+
+
+def read_usage(tensors: Tensors) -> dict[str, Usage]:
+    """How often words come, of vocabularies that have grown; their shapes are right."""
+    found = {}
+    for name in (TOPIC_WORDS, OWN_WORDS):
+        if f"carryover.usage.{name}" in tensors:
+            documents, first = tensors[f"carryover.usage.{name}"], tensors[f"carryover.first.{name}"]
+            expect(documents.dtype.kind == "f" and (documents >= 0).all(), "how often words come")
+            expect(first.dtype.kind in "iu" and 0 < first[0] <= MOST_NAMES, "the size of the first vocabulary")
+            found[name] = Usage(documents, int(first[0]))
+    return found
 
 
 def pack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:

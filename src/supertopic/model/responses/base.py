@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from supertopic.corpus.source import Target
+from supertopic.model.responses.columns import LaterBatches
 from supertopic.model.responses.display import Display
 from supertopic.model.state import Quadratic
 
@@ -51,7 +52,7 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Response(Display):
+class Response(LaterBatches, Display):
     """The part of the model that differs from response to response.
 
     A subclass of `ClassResponse` or `NumberResponse` says how lam is drawn, what kappa is, and its `log_density`.
@@ -397,4 +398,3 @@ class Response(Display):
 
     def check_fitted(self, n_columns: int) -> None:
         """Raise a ValueError if what a file says of a fitted response cannot be right."""
-        return None

@@ -13,6 +13,8 @@ from sklearn.utils.validation import column_or_1d
 from supertopic.corpus.source import Target, make_target
 from supertopic.model.responses.averages import average, draw_interval
 from supertopic.model.responses.base import Encoded, Response
+from supertopic.model.responses.columns import NewColumns
+from supertopic.model.responses.unknown import find_unknown, join_classes
 from supertopic.model.responses.values import MOST, check_columns, is_unknown, plain_value, without_na
 
 MANY = 8  # classes that a message names
@@ -37,6 +39,7 @@ class ClassResponse(Response):
     multilabel: bool = field(default=False, kw_only=True)
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel")
+    grows: ClassVar[bool] = True
     score_name: ClassVar[str] = "accuracy"
     effect_on: ClassVar[str] = "score"
     seed_spread: ClassVar[float] = 0.1
@@ -71,6 +74,27 @@ class ClassResponse(Response):
     @property
     def answers(self) -> list[Any]:
         return self.classes.tolist()
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether exactly one column of a document is 1; its probability is then in proportion to its odds."""
+        return False
+
+    def unknown_classes(self, y: Any, classes: Any = None) -> list[Any]:
+        return find_unknown(self.classes, y, classes, self.multilabel, self.missing_label)
+
+    def with_new_classes(self, new: list[Any]) -> tuple[Self, NewColumns]:
+        """New classes come after those that there were, so that columns and the order of sticks stay."""
+        if not self.grows:
+            return super().with_new_classes(new)
+        response = replace(self, classes=join_classes(self.classes, new))
+        source, sign = np.full(response.n_columns, -1), np.ones(response.n_columns)
+        if not self.binary:
+            source[: self.n_columns] = np.arange(self.n_columns)
+        else:  # one column, which is for the second class and against the first
+            source[: 1 if response.sticks else 2], sign[0] = 0, -1.0
+        share = 0.5 if self.binary and response.exclusive else 1.0
+        return response, NewColumns(source, sign, share, not response.sticks, self.exclusive)
 
     def column_parts(self, n_columns: int) -> list[slice]:
         if self.multiclass != "separate":
@@ -110,7 +134,10 @@ class ClassResponse(Response):
         if not known.any() and fixed is None:
             raise ValueError("Every label in y is unknown (or has weight 0); at least some must be known.")
         if fitted and (self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes))):
-            raise ValueError(f"y has shape {y.shape}, which is not what earlier batches had.")
+            raise ValueError(
+                f"y has shape {y.shape}, which is not what earlier batches had: {self.kind} of {len(self.classes)} "
+                "names. New labels need add_classes=True."
+            )
         if y.ndim == 2:
             labels = self.classes if fitted else label_names(y, names, classes)
             response, columns, weights = self._encode_labels(y, known, unknown, weight, labels)
@@ -147,12 +174,13 @@ class ClassResponse(Response):
         seen, stray = y[known].astype(labels.dtype), np.setdiff1d(labels, classes)
         if len(stray):
             raise ValueError(
-                f"y has the class {plain_value(stray[0])!r}, which was not there at first; the first partial_fit takes "
-                "all of them as classes=."
+                f"y has the class {plain_value(stray[0])!r}, which was not there at first; add_classes=True adds it, "
+                "or the first partial_fit takes all of them as classes=."
             )
         if fixed is None and len(np.unique(seen)) < 2:
             raise ValueError(f"y has one class only ({classes[0]}); a classifier needs at least two.")
-        index[known] = np.searchsorted(classes, seen)
+        order = np.argsort(classes, kind="stable")  # classes of later batches come last
+        index[known] = order[np.searchsorted(classes, seen, sorter=order)]
         weight = known * weight
         if self.class_weight is not None and len(seen):
             weights = compute_class_weight(self.class_weight, classes=np.unique(seen), y=seen)

@@ -55,6 +55,7 @@ class CrowdLogistic(Logistic):
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel", "raters", "n_answers", "base")
     title: ClassVar[str] = "supervised latent Dirichlet allocation with a logistic response and several raters"
     references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013", "dawid1979", "rodrigues2017")
+    grows: ClassVar[bool] = False
     several_raters: ClassVar[bool] = True
     burn_in: ClassVar[int] = 40  # weights and true classes settle together
     rescaled: ClassVar[bool] = False

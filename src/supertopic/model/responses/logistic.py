@@ -20,7 +20,6 @@ class Logistic(LogisticColumns, ProbabilityResponse):
 
     @property
     def exclusive(self) -> bool:
-        """Whether exactly one column of a document is 1; its probability is then in proportion to its odds."""
         return not self.multilabel and not self.sticks and len(self.classes) > 2
 
     def mean(self, omega: np.ndarray) -> np.ndarray:

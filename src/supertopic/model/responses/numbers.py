@@ -94,6 +94,9 @@ class NumberResponse(Response):
             sums[[0, 2]] -= away * sums[[1, 3]]
         return response, np.where(weight > 0, (y - response.centre) / response.unit, 0.0), sums
 
+    def in_own_units(self, truth: np.ndarray, encoded_by: Any) -> np.ndarray:
+        return (encoded_by.offset_in_units(truth) - self.centre) / self.unit
+
     def base_mean(self, sums: np.ndarray, half: np.ndarray) -> np.ndarray:
         return (sums[0] / np.where(sums[1] > 0, sums[1], 1.0)).round(12)  # y has been centred: what is left is rounding
 

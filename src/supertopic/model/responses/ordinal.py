@@ -28,6 +28,7 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
     order: Any = field(default=None, kw_only=True)  # the classes, the lowest first, as a user gave them
 
     learned: ClassVar[tuple[str, ...]] = ("classes", "multilabel", "base", "anchor")
+    grows: ClassVar[bool] = False
     coins: ClassVar[int] = CUMULATIVE
     effect_on: ClassVar[str] = "expected grade"
     title: ClassVar[str] = (
