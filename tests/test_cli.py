@@ -81,13 +81,13 @@ def test_report(command, tmp_path):
     more = "--text", "text", "--label", "label"
     command("fit", data, *more, "-o", model, *FAST, "--test-size", "0.25", "--report", page)
     assert "that the model has not learned from" in page.read_text(encoding="utf-8")
-    assert "Logistic regression on tf-idf" in page.read_text(encoding="utf-8")
+    assert "logistic regression on words and pairs" in page.read_text(encoding="utf-8")
     command("fit", data, *more, "-o", model, *FAST, "--report", page)
     assert "these figures are too good" in page.read_text(encoding="utf-8")
     command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B")
     assert "A &amp; B" in (tmp_path / "other.html").read_text(encoding="utf-8")
     command("report", model, data, "--text", "text", "-o", page)
-    assert "How well it predicts" not in page.read_text(encoding="utf-8")
+    assert "Where it is wrong" not in page.read_text(encoding="utf-8")
     assert "has no column 'nothing'" in command("report", model, data, "--text", "nothing", "-o", page, code=1)
 
 
@@ -663,7 +663,7 @@ def test_ordered_classes(command, reviews, tmp_path):
     assert found["test_accuracy"] > found["base_rate_accuracy"] and found["interval"][0] < found["test_accuracy"]
     assert [row["class"] for row in found["test_classes"]] == found["classes"]
     shown = page.read_text(encoding="utf-8")
-    assert "Logistic regression on tf-idf" in shown and "score of higher classes" in shown
+    assert "logistic regression on words and pairs" in shown and "score of higher classes" in shown
     assert (
         "happens to the expected grade" in shown and f"score is {found['test_ranked_probability_score']:.3f}" in shown
     )

@@ -94,7 +94,8 @@ def demo(
     topics = describe_topics(ours.posterior_, ours.vocabulary_)
     if report:
         title = "Which subpackage of SciPy does a docstring belong to?"
-        write_page(ours, test, y_test, report, {}, title=title, test=True)
+        rival = {"name": "Linear SVM on words and pairs", "accuracy": results[-1]["accuracy"]}
+        write_page(ours, test, y_test, report, {}, title=title, test=True, rival=rival, name="subpackage")
     if as_json:
         print(json.dumps({"results": results, "topics": topics}))
         return
@@ -108,7 +109,8 @@ def demo(
 def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
     event: opt.Event = None, gold: opt.Gold = None, test: opt.Test = False, covariate: opt.KnownCovariate = None,
-    exposure: opt.Exposure = None, groups: opt.Groups = None, id: opt.Id = None, title: opt.Title = "",
+    exposure: opt.Exposure = None, groups: opt.Groups = None, by: opt.ReportBy = None, id: opt.Id = None,
+    title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
     check_outputs([output], [data, model])
@@ -118,7 +120,9 @@ def report(
     if label:
         y = known_y(estimator, table, Asked(label, event=event, gold=gold))
     title = title or f"{model.stem}: {data.stem}"
-    write_page(estimator, table.texts(text), y, output, beside, title=title, test=test, rows=row_names(table, id))
+    cells = {column: table[column] for column in by or []}
+    facts = {"title": title, "test": test, "name": label or "", "by": cells or None, "rows": row_names(table, id)}
+    write_page(estimator, table.texts(text), y, output, beside, **facts)
 
 
 def topics(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import f1_score, log_loss, precision_recall_fscore_support, r2_score
 from sklearn.pipeline import make_pipeline
 
@@ -115,6 +115,20 @@ def resampled(figure: Callable[[np.ndarray], float], n: int) -> list[float]:
     return np.nanquantile([figure(rng.integers(0, n, n)) for _ in range(RESAMPLES)], [0.05, 0.95]).tolist()
 
 
+def words_and_pairs() -> TfidfVectorizer:
+    """tf-idf of words and pairs of words."""
+    return TfidfVectorizer(sublinear_tf=True, min_df=2, ngram_range=(1, 2))
+
+
+def predict_ridge(texts: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, Any] | None:
+    """Predictions of a ridge regression on tf-idf for the test documents, one number for each."""
+    train = train[~np.isnan(y[train])]
+    if not len(train) or not len(test):
+        return None
+    model = make_pipeline(words_and_pairs(), RidgeCV(np.logspace(-1, 2, 7))).fit(texts[train], y[train])
+    return {"name": "Ridge regression on words and pairs", "predicted": model.predict(texts[test])}
+
+
 def evaluate_logistic(texts: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, Any] | None:
     """Figures of logistic regression on tf-idf, fitted and tested on the same documents."""
     known = np.array([value is not None for value in y.tolist()])
@@ -122,11 +136,11 @@ def evaluate_logistic(texts: np.ndarray, y: np.ndarray, train: np.ndarray, test:
     labels = np.array([str(value) for value in y.tolist()])
     if len(set(labels[train])) < 2 or not len(test):
         return None
-    model = make_pipeline(TfidfVectorizer(sublinear_tf=True, min_df=2), LogisticRegression(C=10.0, max_iter=1000))
+    model = make_pipeline(words_and_pairs(), LogisticRegression(C=10.0, max_iter=1000))
     model.fit(texts[train], labels[train])
     p, some = model.predict_proba(texts[test]), np.isin(labels[test], model.classes_)
     return {
-        "name": "Logistic regression on tf-idf, of the same documents",
+        "name": "Logistic regression on words and pairs",
         "accuracy": float((model.classes_[p.argmax(axis=1)] == labels[test]).mean()),
         "log_loss": float(log_loss(labels[test][some], p[some], labels=model.classes_)),
     }

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from supertopic.command import options as opt
 from supertopic.command.cells import Column, as_number, as_whole
-from supertopic.command.evaluate import evaluate_logistic
+from supertopic.command.evaluate import evaluate_logistic, predict_ridge
 from supertopic.command.kinds import KINDS, Asked, ResponseKind, make_model, read_response, response_columns
 from supertopic.command.look import look
 from supertopic.command.models import formula_columns, make_vectorizer, make_word_vectorizer, read_priors
@@ -54,7 +54,8 @@ def fit(
     discount: opt.PriorDiscount = 1.0, held_out: opt.HeldOut = "auto", test_size: opt.TestSize = 0.0,
     seed: opt.Seed = 0, id: opt.Id = None,
     jobs: opt.Jobs = -1, device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads",
-    folder: opt.Folder = None, report: opt.Report = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
+    folder: opt.Folder = None, report: opt.Report = None, by: opt.ReportBy = None, strict: opt.Strict = False,
+    as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Learn topics from texts and what is known about each, and write one model file.
 
@@ -69,12 +70,14 @@ def fit(
             "--test-size and --report are for one table; with many files leave files out of the pattern, and give "
             "these to supertopic predict or report."
         )
+    if by and not report:
+        raise ValueError("--by is about the page; give --report FILE, too.")
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     columns = covariate or ([] if formula is None else formula_columns(formula))
     unknown = ["NA"] if missing is None else missing
     asked = Asked(label, separator, unknown, str(loss), str(multiclass), balanced, exposure, order, event, gold)
-    names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups, id)), *columns]
+    names = [*response_columns(response, asked), *filter(None, (weight, exposure, groups, id)), *columns, *(by or [])]
     source = context.with_resource(open_texts(data, text, names, vectorizer, engine, jobs, folder))
     column = read_response(source.cells, response, asked)
     beside = read_numbers(source.cells, weight, exposure, {name: name for name in columns}, groups=groups)
@@ -99,7 +102,7 @@ def fit(
         facts |= documents.evaluate(model)
     save_somewhere(model, output)
     if report:
-        documents.write_page(model, report, data.stem)
+        documents.write_page(model, report, data.stem, label, by or [])
     show(model, model.vocabulary_, {"model": str(output)} | facts, as_json)
 
 
@@ -127,7 +130,7 @@ class Documents(NamedTuple):
         y = self.column.y
         return self.kind.evaluate(model, X, y[self.test], y[known], self.known_beside(self.test))
 
-    def write_page(self, model: Supervised, path: Path, title: str) -> None:
+    def write_page(self, model: Supervised, path: Path, title: str, name: str, by: list[str]) -> None:
         """The page of the test documents, or of all documents if there are none."""
         tested, rival, texts = len(self.test) > 0, None, self.source.texts
         rows = self.test if tested else self.train
@@ -136,7 +139,11 @@ class Documents(NamedTuple):
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
             y = np.where(np.isin(y, classes), y, None)
-        facts = {"title": title, "test": tested, "rival": rival, "rows": [self.names[row] for row in rows]}
+        elif tested and self.column.response in ("rating", "count"):
+            rival = predict_ridge(texts, np.asarray(self.column.target, float), self.train, self.test)
+        cells = {column: np.array(self.source.cells(column), dtype=object)[rows] for column in by}
+        facts = {"title": title, "test": tested, "rival": rival, "name": name, "by": cells or None}
+        facts["rows"] = [self.names[row] for row in rows]
         write_page(model, texts[rows], y, path, self.known_beside(rows), **facts)
 
 

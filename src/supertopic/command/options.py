@@ -126,6 +126,9 @@ PageFile = Annotated[Path, Option("--output", "-o", help="Where to write the pag
 Report = Annotated[
     Path | None, Option(help="Write a page here, about the test documents if any.", callback=check_place)
 ]
+ReportBy = Annotated[
+    list[str] | None, Option("--by", help="For the page: a column of groups or dates; may be repeated.")
+]
 CardFile = Annotated[
     Path | None, Option("--output", "-o", help="Write the card here instead of the screen.", callback=check_place)
 ]

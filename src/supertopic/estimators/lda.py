@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.docs import documented, documented_fit
+from supertopic.estimators.report import report
 from supertopic.inference.completion import complete
 from supertopic.inference.fit import Checkpointing
 from supertopic.model.responses import NoResponse
@@ -73,6 +74,8 @@ class LDA(TopicModel):
         """
         checkpointing = Checkpointing(checkpoint, checkpoint_every)
         return self._update(X, None, feature_names, discount, new_words, checkpointing=checkpointing)
+
+    report = report
 
     def evaluate(self, X: ArrayLike, y: Any = None) -> Evaluation:
         """The negative log probability of a token in each document, by document completion, and the perplexity."""

@@ -2,14 +2,12 @@
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supertopic.corpus.writing import whole_text
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.check_labels import check_labels
@@ -20,7 +18,8 @@ from supertopic.estimators.encoding import response_of
 from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.growing import STAYS, Growing
 from supertopic.estimators.placebo import placebo
-from supertopic.estimators.texts import check_vectorizer, read_texts
+from supertopic.estimators.report import report
+from supertopic.estimators.texts import check_vectorizer
 from supertopic.estimators.validation import (
     check_level,
     group_columns,
@@ -40,9 +39,6 @@ from supertopic.report.diagnose import Diagnosis, diagnose_response
 from supertopic.report.evaluate import Evaluation, known_responses
 from supertopic.report.explain import Explanation, explain_document
 from supertopic.report.topics import topic_labels, vocabulary_of
-
-if TYPE_CHECKING:
-    from supertopic.report.page import Page
 
 MOST_HELD_OUT = 0.5  # of the documents
 PRIORITIES = ("prediction", "topics")
@@ -211,6 +207,7 @@ class Supervised(TopicModel):
     placebo = placebo
     effects_on = effects_on
     interactions = interactions
+    report = report
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> Evaluation:
         """How well the responses of documents are predicted.
@@ -259,57 +256,6 @@ class Supervised(TopicModel):
         documents = self._new(X, **beside)
         truth = None if y is None else documents.posterior.response.truth(y, documents.counts.shape[0])
         return diagnose_response(documents.posterior, documents, truth)
-
-    def report(
-        self, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
-        vectorizer: Any = None, title: str = "", test: bool = False, rival: dict[str, Any] | None = None,
-        rows: Sequence[Any] | None = None, **beside: Any,
-    ) -> "Page":  # fmt: skip
-        """One page, in one file, that shows the fit, its topics, how well it predicts, and why.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            Documents to evaluate and to explain, of which some are shown.
-        y : array-like, optional
-            Their responses; without them nothing is evaluated.
-        path : path, optional
-            Where the page is written.
-        vectorizer : CountVectorizer, optional
-            The fitted vectorizer of a model that was fitted to counts.
-        title : str
-            The heading.
-        test : bool
-            Whether these are test documents, which the model has not learned from.
-        rival : dict, optional
-            Figures of another model on the same documents: {"name": ..., "accuracy": ..., "log_loss": ...}.
-        rows : sequence, optional
-            What each document is called on the page, such as its id; by default its number, from 0.
-        **beside
-            covariates, exposure, features and groups of the documents.
-
-        Returns
-        -------
-        Page
-            The page, a string of HTML; a notebook shows it as a link.
-        """
-        from supertopic.report.page import Page, make_page
-
-        posterior, texts = self._fitted(), read_texts(texts)
-        own = vectorizer or getattr(self, "vectorizer_", None)
-        if own is None:
-            raise ValueError("report shows texts: vectorizer is the fitted one that made the counts of the fit.")
-        documents, names = self._new(vectorizer.transform(texts) if vectorizer else texts, **beside), None
-        if vectorizer or posterior.vocabulary is None:
-            names = own.get_feature_names_out()
-        title = title or f"{type(self).__name__} on {len(texts):,} documents"
-        truth = None if y is None else posterior.response.truth(y, len(texts))
-        kind, names = type(self).__name__, vocabulary_of(posterior, names)
-        page = make_page(documents, texts, truth, names, title, kind, test, rival, rows)
-        if path is not None:
-            with whole_text(path) as file:
-                file.write(page)
-        return Page(page, path)
 
     # weights
 

@@ -189,8 +189,14 @@ def name_splits(document: NewDocuments, names: np.ndarray, splits: dict[str, tup
     return NamedSplit(list(place), np.array(times, dtype=int), parts)
 
 
-def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str], level: float) -> Explanation:
-    """The explanation of one document; names (V,) are those of words, labels those of topics."""
+def explain_document(
+    document: NewDocuments, names: np.ndarray, labels: list[str], level: float,
+    shown: tuple[list[str], np.ndarray] | None = None,
+) -> Explanation:  # fmt: skip
+    """The explanation of one document; names (V,) are those of words, labels those of topics.
+
+    `shown` are the columns to explain, each as a sum of columns of omega, by default those of the response.
+    """
     posterior = document.posterior
     response = posterior.response
     parts = {term: term.parts(document) for term in posterior.terms}
@@ -201,18 +207,18 @@ def explain_document(document: NewDocuments, names: np.ndarray, labels: list[str
         others[label] = others.get(label, 0.0) + draws  # a covariate may have the name of a term
     omega = sum(split.sum(axis=1) for split in by_word.values()) + sum(others.values())
     expected = response.expected(omega[:, None], document.pairs.over(posterior.scale))
-    columns, combine = response.explained()  # (n_shown, R)
+    columns, combine = shown or response.explained()  # (n_shown, R)
     signs = combine * np.broadcast_to(response.unit, (combine.shape[1],))
     centre = response.offset_in_units(np.zeros(combine.shape[1])) @ combine.T  # a rating's mean is in its intercept
     total = sum(by_word.values()) @ signs.T  # (n, n_words, n_shown)
     lower, upper = draw_interval(total, level) if len(words) else (total.mean(axis=0),) * 2
-    shown = {label: (draws @ signs.T).mean(axis=0) for label, draws in others.items()}
-    shown[Intercept.name] = shown[Intercept.name] + centre
+    beside = {label: (draws @ signs.T).mean(axis=0) for label, draws in others.items()}
+    beside[Intercept.name] = beside[Intercept.name] + centre
     by_topic, shares = parts_by_topic(document)
     low, high = draw_interval(expected, level)
     return Explanation(
         columns, words, counts, {name: (split @ signs.T).mean(axis=0) for name, split in by_word.items()},
-        lower, upper, shown, centre + (omega @ signs.T).mean(axis=0),
+        lower, upper, beside, centre + (omega @ signs.T).mean(axis=0),
         expected[:, 0].mean(axis=0), (low[0], high[0]), response.answers, by_topic @ signs.T,
         shares, labels,
     )  # fmt: skip

@@ -1,0 +1,143 @@
+"""Shares of topics by class, by group or over time, in the documents of a page."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, datetime
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from supertopic.report.evaluate import Z90
+from supertopic.report.page_documents import Shown
+from supertopic.report.page_numbers import few
+
+MOST_LEVELS = 12  # groups that are shown by themselves; the others are put together
+MOST_PERIODS = 30
+BINS = 6  # of a number
+OTHERS, UNKNOWN = "others", -1
+
+
+class Grouping(NamedTuple):
+    """Which group each document is in."""
+
+    name: str
+    kind: str  # "group", "number" or "time"
+    levels: list[str]
+    place: np.ndarray  # (n_docs,): -1 where it is unknown
+
+
+def read_by(by: Any, n_docs: int) -> list[Grouping]:
+    """Groupings from a column, from a data frame or a dict of columns."""
+    if by is None:
+        return []
+    if hasattr(by, "columns"):
+        columns = {str(name): by[name] for name in by.columns}
+    elif isinstance(by, dict):
+        columns = {str(name): values for name, values in by.items()}
+    else:
+        columns = {str(getattr(by, "name", None) or "group"): by}
+    found = []
+    for name, values in columns.items():
+        cells = list(values)
+        if len(cells) != n_docs:
+            raise ValueError(
+                f"There are {n_docs} texts, but by has {len(cells)} values of {name!r}; give one for each."
+            )
+        found.append(group(name, cells))
+    return found
+
+
+def group(name: str, cells: list[Any]) -> Grouping:
+    """The groups of a column: dates become periods, many different numbers become ranges."""
+    known = [None if is_missing(cell) else cell for cell in cells]
+    values = [value for value in known if value is not None]
+    if not values:
+        raise ValueError(f"by has no known value of {name!r}.")
+    dates = [as_date(value) for value in known]
+    if sum(day is not None for day in dates) == len(values):
+        return Grouping(name, "time", *periods(dates))
+    numbers = all(isinstance(value, Real) and not isinstance(value, bool | np.bool_) for value in values)
+    if numbers and len(set(values)) > MOST_LEVELS:
+        return Grouping(name, "number", *ranges(np.array([np.nan if v is None else float(v) for v in known])))
+    texts = [None if value is None else str(value) for value in known]
+    sizes = Counter(text for text in texts if text is not None)
+    if numbers:
+        levels = [str(value) for value in sorted(set(values))]
+    else:
+        levels = [text for text, _ in sizes.most_common(MOST_LEVELS)]
+        levels += [OTHERS] if len(sizes) > MOST_LEVELS else []
+    place = {level: i for i, level in enumerate(levels)}
+    last = len(levels) - 1
+    return Grouping(name, "group", levels, np.array([UNKNOWN if t is None else place.get(t, last) for t in texts]))
+
+
+def is_missing(cell: Any) -> bool:
+    return cell is None or bool(cell != cell) or (isinstance(cell, str) and not cell.strip())
+
+
+def as_date(cell: Any) -> date | None:
+    """A date or a time, also one that is written as 2024-05-31; None for anything else."""
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[D]").item()
+    if isinstance(cell, datetime):
+        return cell.date()
+    if isinstance(cell, date):
+        return cell
+    if isinstance(cell, str) and len(cell) >= 10:
+        try:
+            return date.fromisoformat(cell[:10])
+        except ValueError:
+            return None
+    return None
+
+
+def periods(days: list[date | None]) -> tuple[list[str], np.ndarray]:
+    """Months, quarters or years: the shortest of which there are not too many. Empty ones in between are kept."""
+    known = [day for day in days if day is not None]
+    first, last = min(known), max(known)
+    months = 12 * (last.year - first.year) + last.month - first.month + 1
+    step = next(
+        (step for step in (1, 3, 12) if -(-months // step) <= MOST_PERIODS), 12 * -(-months // (12 * MOST_PERIODS))
+    )
+    start = 12 * first.year + (first.month - 1) // min(step, 12) * min(step, 12)
+    index = [UNKNOWN if day is None else (12 * day.year + day.month - 1 - start) // step for day in days]
+    names = []
+    for i in range(max(index) + 1):
+        year, month = divmod(start + i * step, 12)
+        names.append(
+            f"{year}-{month + 1:02d}" if step == 1 else f"{year} Q{month // 3 + 1}" if step == 3 else str(year)
+        )
+    return names, np.array(index)
+
+
+def ranges(values: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Ranges with about as many documents each."""
+    edges = np.unique(np.nanquantile(values, np.linspace(0, 1, BINS + 1)))
+    index = np.clip(np.searchsorted(edges, values, "right") - 1, 0, max(len(edges) - 2, 0))
+    names = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)] or [f"{edges[0]:.3g}"]
+    return names, np.where(np.isnan(values), UNKNOWN, index)
+
+
+def describe_groups(shown: Shown, by: Iterable[Grouping]) -> list[dict[str, Any]]:
+    """The mean share of each topic in each group with the half of its 90 % interval, and how well it is predicted."""
+    groupings = [grouping._replace(place=grouping.place[shown.rows]) for grouping in by]
+    classes = shown.classes()
+    if classes is not None:
+        third = shown.response.labels is None
+        name = f"{shown.response.kind}{', in thirds' if third else ''}"
+        groupings.insert(0, Grouping(name, "class", classes[1], classes[0]))
+    known, wrong, found = shown.known, shown.wrong(), []
+    for name, kind, levels, index in groupings:
+        rows = []
+        for i, level in enumerate(levels):
+            own = np.flatnonzero(index == i)
+            part, n = shown.shares[own], len(own)
+            mean = part.mean(axis=0) if n else np.full(shown.shares.shape[1], np.nan)
+            half = Z90 * part.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(mean), np.nan)
+            right = float(1.0 - wrong[own][known[own]].mean()) if known[own].any() else None
+            row = {"name": level, "documents": n, "share": few(mean), "half": few(half, 2)}
+            rows.append(row | {"right": None if right is None else few(right)})
+        found.append({"name": name, "kind": kind, "levels": rows})
+    return found

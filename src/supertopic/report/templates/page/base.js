@@ -1,0 +1,129 @@
+// Data, small helpers, and the state that all sections share: class, topic, word, document, and a cell of a table.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = id => document.getElementById(id), topics = data.topics, targets = data.targets, classes = data.classes;
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(e, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") for (const [event, f] of Object.entries(value)) e.addEventListener(event, f);
+    else if (name === "style") for (const [key, v] of Object.entries(value)) e.style.setProperty(key, v);
+    else e.setAttribute(name, value === true ? "" : value);
+  }
+  e.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  return e;
+}
+const el = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+const draw = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+
+// numbers
+const minus = text => text.replace("-", "−").replace("e-", "e−");
+const called = d => d.id ?? String(d.row);
+const number = x => x === null || x === undefined ? "–" : minus(Math.abs(x) >= 1e5 || (x && Math.abs(x) < 1e-3) ? x.toExponential(1) : String(+x.toPrecision(3)));
+const signed = (x, digits = 2) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(digits);
+const percent = p => p === null ? "–" : p > 0 && p < 0.001 ? "<0.1 %" : p < 1 && p > 0.999 ? ">99.9 %" : +(100 * p).toFixed(1) + " %";
+const whole = p => p === null || !Number.isFinite(p) ? "–" : p > 0 && p < 0.01 ? "<1 %" : p < 1 && p > 0.99 ? ">99 %" : Math.round(100 * p) + " %";
+function effectText(x) { // in the unit of the targets
+  if (targets.unit !== "points") return x === 0 ? "0" : (x < 0 ? "−" : "+") + String(+Math.abs(x).toPrecision(2)).replace("e-", "e−");
+  return x === 0 ? "0" : (x < 0 ? "−" : "+") + (Math.abs(x) < 0.1 ? "<0.1" : Math.abs(x).toFixed(1));
+}
+const range = (a, b, text) => text(a) === text(b) ? "about " + text(a) : text(a) + " to " + text(b);
+const cut = (text, n) => text.length <= n ? text : text.slice(0, n - 1) + "…";
+const plural = (n, what) => n.toLocaleString("en") + " " + what + (n === 1 ? "" : "s");
+
+// topics and targets
+const single = targets.names.length === 1, binary = single && classes.length === 2;
+const several = data.kind === "labels", choices = classes.length ? classes : targets.names;
+const targetOf = c => single ? 0 : Math.min(c, Math.max(targets.names.length - 1, 0));
+const name = k => topics[k].name;
+const brief = k => cut(name(k).split(", ").slice(0, 2).join(", "), 30);
+function effect(k, c = focusClass()) { // [mean, lower, upper]; of the first of two classes it is the other way round
+  const t = targetOf(c), [m, lo, hi] = (topics[k].effect || [[], [], []]).map(row => row[t]);
+  return m === undefined ? null : binary && c === 0 ? [-m, -hi, -lo] : [m, lo, hi];
+}
+const isSure = row => !!row && targets.intervals && (row[1] > 0 || row[2] < 0);
+const inMost = k => data.chains === 1 || 2 * topics[k].chains > data.chains;
+function pullText(k) {
+  const t = topics[k].pull;
+  if (t === null) return "";
+  const m = topics[k].effect[0][t];
+  if (binary) return "→ " + classes[m > 0 ? 1 : 0];
+  return single ? (m > 0 ? "↑ " : "↓ ") + targets.names[t] : "→ " + targets.names[t];
+}
+
+// state
+const state = {class: null, topic: null, word: "", doc: null, beside: null, cell: null};
+const views = []; // [keys, draw]
+const when = (keys, f) => views.push([keys, f]);
+const focusClass = () => state.class ?? (binary ? 1 : data.start);
+const firstTopic = () => topics.map((_, k) => k).sort((a, b) => importance(b) - importance(a))[0] ?? 0;
+const importance = k => { const row = targets.names.length ? effect(k) : null; return row ? (isSure(row) ? 1e6 : 0) + Math.abs(row[0]) : topics[k].share; };
+const focusTopic = () => state.topic ?? firstTopic();
+function show(keys) { for (const [wanted, f] of views) if (wanted.some(key => keys.includes(key))) f(); }
+function set(changes, push = true) {
+  const keys = Object.keys(changes).filter(key => state[key] !== changes[key]);
+  if (!keys.length) return;
+  Object.assign(state, changes);
+  const address = "#" + Object.entries(state).filter(([, v]) => v !== null && v !== "").map(([k, v]) => `${k}=${encodeURIComponent(v)}`).join("&");
+  try { history[push ? "pushState" : "replaceState"](null, "", address); } catch { /* a page inside a page has no address */ }
+  show(keys);
+}
+const toggle = (key, value, empty = null) => set({[key]: state[key] === value ? empty : value});
+function readAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1)), whole = (key, n) => {
+    const value = asked.get(key);
+    return value !== null && /^\d+$/.test(value) && +value < n ? +value : null; };
+  const row = key => { const i = data.documents.findIndex(d => String(d.row) === asked.get(key)); return i < 0 ? null : data.documents[i].row; };
+  const cell = /^\d+,-?\d+$/.test(asked.get("cell") ?? "") ? asked.get("cell") : null;
+  return {class: whole("class", choices.length), topic: whole("topic", topics.length), word: asked.get("word") ?? "", doc: row("doc"), beside: row("beside"), cell};
+}
+
+// what is filtered, in words
+when(["class", "topic", "word", "cell", "names"], () => {
+  const chip = (key, text, empty = null) => el("button", {class: "chip", "aria-label": `remove the filter ${text}`, on: {click: () => set({[key]: empty})}}, text, el("b", {"aria-hidden": "true"}, " ×"));
+  const chips = [];
+  if (state.class !== null) chips.push(chip("class", cut(choices[state.class], 40)));
+  if (state.topic !== null) chips.push(chip("topic", `topic ${state.topic} ${brief(state.topic)}`));
+  if (state.word) chips.push(chip("word", `“${cut(state.word, 40)}”`, ""));
+  if (state.cell !== null) chips.push(chip("cell", cellText(state.cell)));
+  if (chips.length > 1) chips.push(el("button", {class: "chip all", on: {click: () => set({class: null, topic: null, word: "", cell: null})}}, "remove all"));
+  $("filters").replaceChildren(...(chips.length ? ["Selected: ", ...chips] : []));
+});
+const cellText = cell => { const [is, said] = cell.split(",").map(Number); return several ? `${choices[is] ?? ""}: ${["missed", "false alarm"][said] ?? ""}` : `is ${choices[is] ?? "?"}, said ${said < 0 ? "nothing" : choices[said] ?? "?"}`; };
+
+// files
+function download(text, file, kind) {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob([text], {type: kind}));
+  a.download = file;
+  a.click();
+  URL.revokeObjectURL(a.href);
+}
+const tables = {
+  topics: () => topics.map((t, k) => ({topic: k, name: t.name, words: t.best.join(", "), share: t.share, exclusivity: t.exclusivity, chains: t.chains})),
+  effects: () => topics.flatMap((t, k) => targets.names.map((column, r) => ({topic: k, name: t.name, column, effect: t.effect[0][r], lower: t.effect[1][r], upper: t.effect[2][r],
+    ...(t.weight ? {weight: t.weight[0][r], weight_lower: t.weight[1][r], weight_upper: t.weight[2][r]} : {})}))),
+  documents: () => data.documents.flatMap(d => d.views ? d.views.flatMap(v => v.words.map(([w, a, b]) => ({document: called(d), of: v.of, against: v.against ?? "", word: data.words[w], through_topics: a, direct: b})))
+    : d.topics.map(([k, share]) => ({document: called(d), topic: k, name: name(k), share}))),
+  groups: () => data.groups.flatMap(g => g.levels.flatMap(level => level.share.map((share, k) => ({by: g.name, group: level.name, documents: level.documents, topic: k, name: name(k), share: share ?? "", half_width: level.half[k] ?? ""})))),
+};
+// a spreadsheet would run text that begins like a formula
+const safe = v => typeof v !== "number" && /^[=+\-@\t\r＝＋－＠]/.test(String(v)) ? "'" + v : String(v);
+const csvCell = v => /[",\r\n]/.test(safe(v)) ? `"${safe(v).replaceAll('"', '""')}"` : safe(v);
+const csv = rows => [Object.keys(rows[0] || {}), ...rows.map(row => Object.values(row))].map(row => row.map(csvCell).join(",")).join("\n") + "\n";
+document.addEventListener("click", event => {
+  const button = event.target.closest("[data-csv]");
+  if (button) download(csv(tables[button.dataset.csv]()), button.dataset.csv + ".csv", "text/csv");
+});
+function savePage() { // with the names that were given, and without what scripts have drawn
+  const copy = document.documentElement.cloneNode(true);
+  for (const live of copy.querySelectorAll(".live")) live.replaceChildren();
+  copy.querySelector("#data").textContent = JSON.stringify(data).replaceAll("<", "\\u003c");
+  for (const select of copy.querySelectorAll("#class, #grouping")) select.replaceChildren();
+  download("<!doctype html>\n" + copy.outerHTML, (document.title || "report").replace(/\W+/g, "-") + ".html", "text/html");
+}
+function rename(k, text) {
+  topics[k].name = text.trim() || topics[k].best.slice(0, 3).join(", ") || `topic ${k}`;
+  show(["names"]);
+}

@@ -1,0 +1,97 @@
+// The reader: a list of documents with filters, and what adds up to the prediction of one or two of them.
+
+const documents = data.documents;
+const hasWord = (d, word) => !word || d.text.toLowerCase().includes(word.toLowerCase());
+function filtered() {
+  const which = document.querySelector("input[name=which]:checked")?.value ?? "all", asked = $("search").value.trim(), [is, said] = state.cell === null ? [] : state.cell.split(",").map(Number);
+  return documents.filter(d => (which === "all" || d[which]) && hasWord(d, asked) && hasWord(d, state.word)
+    && (state.class === null || !classes.length || classOf(d).includes(state.class)) && (state.topic === null || d.topics.some(([k]) => k === state.topic))
+    && (state.cell === null || several || (d.is === is && d.true !== null && documentSaid(d) === said)));
+}
+const classOf = d => several ? classes.map((_, j) => j).filter(j => d.said[j] === 1 || (d.true ?? "").split(", ").includes(classes[j])) : [d.said, d.is];
+const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => d.said[j] === 1).join(", ") || "no label" : classes.length ? classes[d.said] : number(d.predicted[0][1]);
+const current = () => { const list = filtered(); return list.find(d => d.row === state.doc) ?? list[0] ?? null; };
+function drawReader() {
+  const list = filtered(), now = current();
+  $("no-document").textContent = list.length ? `${plural(list.length, "document")}` : "No document of this page is like that. Remove a filter.";
+  $("documents").replaceChildren(...list.map(d => el("li", {}, el("button", {class: "entry", "aria-current": d === now ? "true" : null, on: {click: () => set({doc: d.row})}},
+    el("span", {class: "head"}, el("small", {}, called(d)), " ", el("b", {}, cut(answer(d), 40)), d.true !== null && d.true !== undefined && (d.wrong ? el("span", {class: "wrong"}, ` ✗ is ${cut(d.true, 40)}`) : classes.length ? el("span", {class: "right"}, " ✓") : el("span", {class: "soft"}, ` is ${d.true}`)), d.other?.[1] && el("span", {class: "soft"}, ` other model: ${cut(d.other[0], 30)}`)), el("span", {class: "start"}, cut(d.text.trim(), 90) || "(empty)")))));
+  const second = documents.find(d => d.row === state.beside);
+  $("panes").className = "live" + (second ? " two" : "");
+  $("panes").replaceChildren(...(now ? [pane(now, false)] : []), ...(second ? [pane(second, true)] : []));
+  const chosen = $("documents").querySelector("[aria-current]");
+  if (chosen) $("documents").scrollTop = chosen.offsetTop - $("documents").offsetTop - 60;
+}
+function move(by) {
+  const list = filtered(), i = list.indexOf(current()), next = list[i + by];
+  if (next) set({doc: next.row}, false);
+}
+const viewOf = {}; // which view of a document is shown
+function pane(d, second) {
+  const view = d.views?.[Math.min(viewOf[d.row] ?? 0, d.views.length - 1)], title = el("h3", {}, `Document ${called(d)}`);
+  const buttons = el("div", {class: "tools"}, second ? el("button", {on: {click: () => set({beside: null})}}, "close") : state.beside === d.row ? null : el("button", {on: {click: () => set({beside: d.row})}}, "keep it beside"));
+  const parts = [el("div", {class: "tools"}, title, buttons)];
+  if (d.predicted) parts.push(el("p", {class: "verdict"}, verdict(d)));
+  if (d.views?.length > 1) parts.push(el("div", {class: "chips", role: "group", "aria-label": "What is explained"}, d.views.map((v, i) => el("button", {class: "chip", "aria-pressed": String(v === view), on: {click: () => { viewOf[d.row] = i; drawReader(); }}}, v.of + (v.against ? ` against ${v.against}` : "")))));
+  parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "towards"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, "away from"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
+    : state.topic !== null || topics.length ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "words"), ` of topic ${brief(focusTopic())}`) : null);
+  parts.push(el("div", {class: "text", tabindex: 0, role: "region", "aria-label": `text of document ${called(d)}`}, view ? explained(d.text, view) : topics.length ? marked(d.text, strengthOf(focusTopic())) : d.text));
+  if (view) parts.push(figure(`What adds up to the ${classes.length ? "score" : "prediction"} for ${view.of}${view.against ? ` against ${view.against}` : ""}`, waterfall(view)), el("p", {class: "sum soft"}, sumText(view)));
+  parts.push(el("p", {}, "Topics: ", d.topics.length ? d.topics.map(([k, share]) => el("button", {class: "chip", "aria-pressed": String(state.topic === k), on: {click: () => toggle("topic", k)}}, `${k} ${brief(k)} ${percent(share)}`)) : "none of any size"));
+  return el("article", {}, ...parts.flat());
+}
+function verdict(d) {
+  const chance = classes.length && found?.probabilities !== false && data.kind !== "time", text = v => chance ? percent(v) : number(v);
+  const said = d.predicted.map(([what, v, a, b]) => `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what : "predicted"} ${text(v)}` + (a !== b ? ` (${range(a, b, text)})` : "")).join(", ");
+  return [said, d.true === null || d.true === undefined ? "" : el("b", {class: d.wrong ? "wrong" : "right"}, ` ${d.wrong ? "✗" : "✓"} it is ${d.true}`), d.other ? ` · the other model says ${d.other[0]}` : ""];
+}
+function explained(text, view) {
+  const adds = new Map(view.words.map(([w, a, b]) => [data.words[w], a + b])), most = Math.max(1e-9, ...[...adds.values()].map(Math.abs));
+  const parts = text.split(/([\p{L}\p{N}_]+|[!?])/u), word = i => (parts[i] ?? "").toLowerCase(), pair = i => (adds.get(`${word(i)} ${word(i + 2)}`) ?? 0) / 2;
+  return parts.map((part, i) => {
+    const own = adds.get(word(i)) ?? adds.get(part), value = (own ?? 0) + (i % 2 ? pair(i) + pair(i - 2) : 0);
+    if (!part || i % 2 === 0 || (own === undefined && !value)) return part;
+    return el("mark", {class: value < 0 ? "less" : "", title: signed(value), "data-word": word(i), style: {"--part": Math.round(8 + 47 * Math.min(Math.abs(value) / most, 1)) + "%"}}, part);
+  });
+}
+const MOST_BARS = 12;
+function barsOf(view) { // [name, through topics, directly, lower, upper]
+  const shown = view.words.slice(0, MOST_BARS), left = view.words.slice(MOST_BARS), others = left.length + view.rest[0];
+  const rest = left.reduce((s, [, a, b]) => [s[0] + a, s[1] + b], [view.rest[1], view.rest[2]]);
+  return [["base rate", 0, view.constant], ...view.beside.map(([what, v]) => [what, 0, v]), ...shown.map(([w, a, b], i) => [data.words[w], a, b, ...(view.spans[i] ?? [])]), ...(others ? [[plural(others, "other word"), rest[0], rest[1]]] : [])];
+}
+const sumText = view => { const total = barsOf(view).reduce((s, [, a, b]) => s + a + b, 0); return `For ${view.of}${view.against ? ` against ${view.against}` : ""}: ${barsOf(view).length} parts add up to ${number(total)}; the model's score is ${number(view.score)}.`; };
+function waterfall(view) {
+  const rows = barsOf(view), spans = []; let at = 0;
+  for (const [label, a, b, lo, hi] of rows) { spans.push({label, from: at, a, b, lo: lo === undefined ? null : at + lo, hi: hi === undefined ? null : at + hi, to: at + a + b}); at += a + b; }
+  const ends = spans.flatMap(s => [s.from, s.to, s.from + s.a, s.lo ?? s.to, s.hi ?? s.to]), low = Math.min(0, ...ends), high = Math.max(0, ...ends), pad = 0.03 * (high - low || 1), step = 20, left = 150, right = 560, bottom = step * (spans.length + 1) + 6;
+  const x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad || 1), svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 620 ${bottom + 40}`, "aria-label": `Bars that add up to ${number(at)}`});
+  for (const v of ticks(low - pad, high + pad, 6)) svg.append(draw("line", {class: v === 0 ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom}), draw("text", {x: x(v), y: bottom + 14, "text-anchor": "middle"}, number(v)));
+  spans.forEach((s, i) => {
+    const y = step * i + 4, kind = s.a + s.b < 0 ? "away" : "towards", base = i === 0 ? " base" : "";
+    svg.append(draw("text", {x: left - 8, y: y + 10, "text-anchor": "end"}, cut(s.label, 24)), draw("rect", {class: kind + base, x: Math.min(x(s.from), x(s.to)), width: Math.max(1, Math.abs(x(s.from) - x(s.to))), y, height: 12, rx: 1.5}));
+    if (s.a) svg.append(draw("rect", {class: "through " + (s.a < 0 ? "away" : "towards"), x: Math.min(x(s.from), x(s.from + s.a)), width: Math.max(0.5, Math.abs(x(s.a) - x(0))), y: y + 3, height: 6}));
+    if (s.lo !== null) svg.append(draw("line", {class: "whisker", x1: x(s.lo), x2: x(s.hi), y1: y + 6, y2: y + 6}));
+    svg.append(draw("text", {class: s.a + s.b < 0 ? "less" : "", x: Math.max(x(s.from), x(s.to), s.hi === null ? 0 : x(s.hi)) + 5, y: y + 10}, signed(s.a + s.b)));
+    if (i) svg.append(draw("line", {class: "link", x1: x(s.from), x2: x(s.from), y1: y - 8, y2: y}));
+  });
+  svg.append(draw("text", {class: "title", x: left - 8, y: step * spans.length + 14, "text-anchor": "end"}, "total"), draw("circle", {class: "mark", cx: x(at), cy: step * spans.length + 10, r: 4}), draw("text", {class: "title", x: x(at) + 8, y: step * spans.length + 14}, signed(at)),
+    draw("text", {class: "title", x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, (classes.length ? found?.probabilities === false ? "score" : "log-odds" : data.kind === "time" || data.kind === "count" ? "score" : targets.names[0] ?? "") + " · dark: through topics, light: words by themselves"));
+  return svg;
+}
+when(["class", "topic", "word", "doc", "beside", "cell", "names", "threshold"], drawReader);
+$("panes").addEventListener("click", event => { const mark = event.target.closest("mark[data-word]"); if (mark) toggle("word", mark.dataset.word, ""); });
+$("search").oninput = drawReader;
+for (const choice of document.querySelectorAll("input[name=which]")) choice.onchange = drawReader;
+$("before").onclick = () => move(-1);
+$("after").onclick = () => move(1);
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=radio]):not([type=range]), select, textarea")) return;
+  const by = {j: 1, k: -1}[event.key.toLowerCase()];
+  if (by) { event.preventDefault(); move(by); }
+});
+if ($("class")) {
+  $("class").append(el("option", {value: ""}, "all"), ...classes.map((c, i) => el("option", {value: i}, cut(c, 40))));
+  $("class").onchange = () => set({class: $("class").value === "" ? null : +$("class").value});
+  when(["class"], () => { $("class").value = state.class ?? ""; });
+}

@@ -1,0 +1,98 @@
+// What drives each class, the map of topics, their list, and the card of one.
+
+const MANY_PANELS = 12;
+let allPanels = false;
+function drawDrivers() {
+  const order = targets.names.map((_, t) => t), size = t => data.groups.find(g => g.kind === "class")?.levels[t]?.documents ?? 0;
+  if (classes.length > 2 && !single) order.sort((a, b) => size(b) - size(a));
+  if (state.class !== null && order.length > 1) order.sort((a, b) => (b === targetOf(state.class)) - (a === targetOf(state.class)));
+  const most = targets.names.length > 3 ? 5 : targets.names.length > 1 ? 8 : 14, shown = allPanels ? order : order.slice(0, MANY_PANELS);
+  const rowsOf = t => topics.map((topic, k) => [k, topic.effect.map(row => row[t])]).filter(([, row]) => !targets.intervals || isSure(row)).sort((a, b) => Math.abs(b[1][0]) - Math.abs(a[1][0])).slice(0, most);
+  const panels = shown.map(t => [t, rowsOf(t).sort((a, b) => b[1][0] - a[1][0])]);
+  const scale = scaleOf(panels.flatMap(([, rows]) => rows.map(([, row]) => row)));
+  $("panels").replaceChildren(...panels.map(([t, rows]) => el("div", {class: "panel" + (state.class !== null && t === targetOf(state.class) && !single ? " on" : "")},
+    el("h3", {}, classes.length > 2 && !single ? el("button", {class: "plain", "aria-pressed": String(state.class === t), on: {click: () => toggle("class", t)}}, targets.names[t])
+      : binary ? `← ${classes[0]} | ${classes[1]} →` : data.kind === "grade" ? "← lower | higher →" : targets.names[t],
+    el("small", {}, targets.unit === "points" ? ` ${percent(targets.before[t])} at the base rate` : ` ${number(targets.before[t])} at the base rate`)),
+    rows.length ? rows.map(([k, row]) => trackRow(brief(k), row, scale, {"data-topic": k, "aria-pressed": String(state.topic === k), on: {click: () => set(single || classes.length <= 2 ? {topic: k} : {topic: k, class: t})}}, topics[k].best.join(", ")))
+      : el("p", {class: "soft"}, "No topic has a clear effect."),
+    rows.length > 0 && el("div", {class: "row foot"}, el("span", {class: "label"}), axis(scale), el("span", {class: "value"}, targets.unit === "points" ? "points" : targets.unit)))));
+  if (order.length > MANY_PANELS) $("panels").append(el("button", {class: "wide", on: {click: () => { allPanels = !allPanels; drawDrivers(); }}}, allPanels ? "show fewer" : `show all ${order.length}`));
+}
+if (targets.names.length) when(["class", "topic", "names"], drawDrivers);
+
+const matching = () => { const asked = [$("find").value.trim().toLowerCase(), state.word.toLowerCase()].filter(Boolean);
+  return topics.map((_, k) => k).filter(k => asked.every(text => name(k).toLowerCase().includes(text) || topics[k].best.some(w => w.toLowerCase().includes(text)) || topics[k].words.some(w => w[0].toLowerCase() === text))); };
+const hue = k => { const row = targets.names.length ? state.class === null && !single && topics[k].pull !== null ? effect(k, topics[k].pull) : effect(k) : null;
+  if (!row) return "plain"; return (row[0] > 0 ? "towards" : "away") + (isSure(row) && inMost(k) && (state.class !== null || single || topics[k].pull !== null) ? "" : " unsure"); };
+function drawMap() {
+  const svg = $("map"), x = k => 22 + 616 * topics[k].at[0], y = k => 20 + 400 * topics[k].at[1], r = k => 400 * topics[k].radius, kept = new Set(matching());
+  const boxes = topics.map((_, k) => [x(k) - r(k), y(k) - r(k), x(k) + r(k), y(k) + r(k)]), hits = b => boxes.some(o => b[0] < o[2] && b[2] > o[0] && b[1] < o[3] && b[3] > o[1]);
+  const order = topics.map((_, k) => k).sort((a, b) => topics[b].share - topics[a].share), labels = [];
+  for (const k of [...(state.topic === null ? [] : [state.topic]), ...order]) {
+    if (labels.some(l => l.k === k) || labels.length >= 26) continue;
+    const text = cut(brief(k), 24), w = 6.1 * text.length + 4, gap = r(k) + 3;
+    const places = [[x(k) + gap, y(k) + 4], [x(k) - gap - w, y(k) + 4], [x(k) - w / 2, y(k) + gap + 10], [x(k) - w / 2, y(k) - gap - 2]];
+    const at = places.find(([a, b]) => a > 2 && a + w < 658 && b > 12 && b < 436 && !hits([a, b - 10, a + w, b + 3]));
+    if (at) { boxes.push([at[0], at[1] - 10, at[0] + w, at[1] + 3]); labels.push({k, text, at}); }
+  }
+  svg.replaceChildren(...order.map(k => draw("circle", {class: hue(k) + (k === focusTopic() ? " on" : "") + (kept.has(k) ? "" : " faint"), cx: x(k), cy: y(k), r: r(k), "data-topic": k, on: {click: () => toggle("topic", k)}}, draw("title", {}, `${k} ${name(k)} ${pullText(k)}`))),
+    ...labels.map(({k, text, at}) => draw("text", {x: at[0], y: at[1], class: (k === focusTopic() ? "on" : "") + (kept.has(k) ? "" : " faint")}, text)));
+}
+function drawList() {
+  const by = $("sort").value, kept = matching(), key = {effect: k => -(effect(k)?.[0] ?? 0), share: k => -topics[k].share, topic: k => k}[by];
+  kept.sort((a, b) => key(a) - key(b));
+  const scale = targets.names.length ? scaleOf(topics.map((_, k) => effect(k))) : null, on = single || !choices.length ? targets.names[0] : choices[focusClass()];
+  $("no-topic").textContent = kept.length ? "" : "No topic has that word or name.";
+  $("list").replaceChildren(el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "topic"), el("th", {scope: "col", class: "desk"}, "words"), scale && el("th", {scope: "col"}, `effect on ${cut(binary ? classes[focusClass()] : on, 18)}`), scale && el("th", {scope: "col", class: "desk"}, "pulls"), el("th", {scope: "col", class: "number"}, "share"))),
+    el("tbody", {}, kept.map(k => el("tr", {"data-topic": k, class: k === focusTopic() ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.topic === k), on: {click: () => toggle("topic", k)}}, el("small", {}, k + " "), brief(k))),
+      el("td", {class: "words desk"}, topics[k].best.slice(0, 6).join(", ")), scale && el("td", {class: "effect"}, track(effect(k), scale), el("span", {class: "value"}, effectText(effect(k)[0]))),
+      scale && el("td", {class: "desk"}, pullText(k)), el("td", {class: "number"}, percent(topics[k].share))))));
+}
+when(["class", "topic", "word", "names"], drawMap);
+when(["class", "topic", "word", "names"], drawList);
+
+let frex = 0.5, allEffects = false;
+function bestWords(k, n) { // from frequent (0) to exclusive (1)
+  const score = w => 1 / ((1 - frex) / Math.max(w[3], 1e-3) + frex / Math.max(w[4], 1e-3));
+  return [...topics[k].words].sort((a, b) => score(b) - score(a)).slice(0, n);
+}
+function wordBars(k) {
+  const rows = bestWords(k, 12), most = Math.max(...rows.flatMap(w => [w[1], w[2]]), 1e-12);
+  return bars(rows.map(w => [w[0], w[1], () => toggle("word", w[0], ""), `${percent(w[1])} of the topic, ${percent(w[2])} of the corpus`, w[2]]), most, percent);
+}
+function marked(text, strength) { // a text with the words of a topic marked
+  return text.split(/([\p{L}\p{N}_]+)/u).map((part, i) => { const value = i % 2 ? strength.get(part.toLowerCase()) : undefined;
+    return value ? el("mark", {style: {"--part": Math.round(15 + 40 * value) + "%"}}, part) : part; });
+}
+const strengthOf = k => new Map(topics[k].words.map(w => [w[0].toLowerCase(), w[4]]));
+function drawCard() {
+  const k = focusTopic(), t = topics[k];
+  if (!t) return;
+  const box = el("input", {id: "name", value: t.name, "aria-label": `name of topic ${k}`, maxlength: 120, on: {change: event => rename(k, event.target.value), keydown: event => { if (event.key === "Enter") event.target.blur(); }}});
+  const slider = el("input", {type: "range", id: "frex", min: 0, max: 1, step: 0.1, value: frex, "aria-label": "from frequent to exclusive words"}), words = el("div", {}, wordBars(k));
+  slider.oninput = () => { frex = +slider.value; words.replaceChildren(wordBars(k)); };
+  const facts = [`${percent(t.share)} of all words`, data.chains > 1 ? `in ${t.chains} of ${data.chains} chains` : "", pullText(k)].filter(Boolean).join(" · ");
+  const parts = [el("div", {class: "name"}, el("small", {}, `topic ${k}`), box), el("p", {class: "soft"}, facts),
+    el("h3", {}, "Words"), el("div", {class: "slider"}, "frequent", slider, "exclusive"), el("p", {class: "keys soft"}, el("i", {class: "first"}), "in the topic ", el("i", {class: "second"}), "in the corpus"), words];
+  if (t.effect) {
+    const rows = targets.names.map((_, r) => [r, t.effect.map(row => row[r])]);
+    if (!single) rows.sort((a, b) => Math.abs(b[1][0]) - Math.abs(a[1][0]));
+    const shown = allEffects ? rows : rows.slice(0, 8), scale = scaleOf(rows.map(row => row[1]));
+    parts.push(el("h3", {}, targets.unit === "points" ? "Effect in points" : "Effect" + (targets.unit ? ` in ${targets.unit}` : "")), el("div", {class: "effects"}, shown.map(([r, row]) => trackRow(targets.names[r], row, scale, {class: "row" + (isSure(row) ? "" : " dim"), on: {click: () => { if (!single && classes.length) toggle("class", r); }}}))),
+      el("div", {class: "row foot"}, el("span", {class: "label"}), axis(scale), el("span", {class: "value"}, targets.unit)));
+    if (rows.length > 8) parts.push(el("button", {on: {click: () => { allEffects = !allEffects; drawCard(); }}}, allEffects ? "fewer" : `all ${rows.length}`));
+    if (contradicts(k).length) parts.push(el("p", {class: "soft"}, `Its weight and its effect on ${contradicts(k).map(r => targets.names[r]).join(", ")} have different signs: the weight is about this class alone, and the effect also contains that the topic changes the probabilities of the other classes.`));
+  }
+  for (const group of data.groups) { const rows = group.levels.filter(level => level.documents), most = Math.max(...rows.map(level => level.share[k]), 1e-9);
+    if (rows.length) parts.push(el("h3", {}, `Share by ${group.name}`), bars(rows.slice(0, 12).map(level => [level.name, level.share[k], null, plural(level.documents, "document")]), most, percent)); }
+  parts.push(el("h3", {}, "Near it"), el("div", {class: "chips"}, t.near.map(([j, alike]) => el("button", {class: "chip", title: `likeness ${alike}`, on: {click: () => set({topic: j})}}, `${j} ${brief(j)}`))));
+  $("typical").replaceChildren(el("h3", {}, `Documents that are typical of “${cut(t.name, 60)}”`), ...t.typical.map(([row, text, share]) => el("p", {class: "typical"}, el("small", {}, percent(share)), " ", marked(text, strengthOf(k)), " ",
+    data.documents.some(d => d.row === row) && el("button", {class: "plain link", on: {click: () => { set({doc: row, topic: k}); $("reader").scrollIntoView(); }}}, `read ${row}`))));
+  $("card").replaceChildren(...parts.flat());
+}
+function contradicts(k) { // targets for which weight and effect are both sure, with different signs
+  if (!topics[k].weight) return [];
+  return targets.names.map((_, r) => r).filter(r => { const a = topics[k].effect.map(row => row[r]), b = topics[k].weight.map(row => row[r]); return isSure(a) && isSure(b) && a[0] * b[0] < 0; });
+}
+when(["class", "topic", "names"], drawCard);
