@@ -260,7 +260,7 @@ def test_the_page_names_rows(command, place, tmp_path):
     for more, names in ((["--id", "id"], ["t0", "t7"]), ([], ["1", "8"])):
         command("report", folder / "m", few, "--text", "text", *more, "-o", page)
         shown = page.read_text(encoding="utf-8")
-        assert all(f'"number": "{name}"' in shown for name in names) and '"number": "0"' not in shown
+        assert all(f'"id":"{name}"' in shown for name in names) and '"id":"0"' not in shown
 
 
 def test_narrow_topics_have_no_interval(command, place, monkeypatch):
