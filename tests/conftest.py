@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import corpora
-from supertopic.inference import beside, reported, voices
+from supertopic.inference import beside, contributions, reported
 from supertopic.model.responses import Response
 from supertopic.model.responses.thresholds import ThresholdResponse
 
@@ -35,7 +35,7 @@ def interrupts():
 def short_regressions(monkeypatch):
     """Fits with few draws of weights, few penalties and few resamples: for tests that do not depend on how many."""
     monkeypatch.setattr(reported, "LEAST_DRAWS", 6)
-    monkeypatch.setattr(voices, "RESAMPLES", 5)
+    monkeypatch.setattr(contributions, "RESAMPLES", 5)
     monkeypatch.setattr(beside, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
     monkeypatch.setattr(beside, "FIRST", 2)
     for kind in (Response, ThresholdResponse):

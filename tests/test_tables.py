@@ -199,7 +199,7 @@ def test_the_foot_has_the_measures_of_fit(models):
     facts, held_out = dict(model.summary_table().facts), model.held_out_
     assert facts["Documents that were cross-fitted"] == str(held_out["cross_fitted"])
     assert facts["Held-out loss"].startswith(f"{held_out['loss']:.3g} (base rate and covariates: ")
-    assert facts["Held-out accuracy"].startswith(f"{held_out['voices']['value']:.3f} ")
+    assert facts["Held-out accuracy"].startswith(f"{held_out['contributions']['value']:.3f} ")
     assert facts["Chains"] == "2, 6 draws each" and facts["Seed"] == "0" and facts["Topics"] == "K = 4"
     assert dict(models("separate").summary_table().facts)["Topics"] == "K = 4 for each of 3 classes"
     crossed = replace(model.posterior_, held_out=held_out | {"cross_fitted": 200})
@@ -415,7 +415,8 @@ def test_the_text_has_the_numbers_of_the_fit(models, name):
         "K = 4 topics", "to 200 documents", "vocabulary of 500 words", "2 independent chains", "6 draws of each chain",
         "burn-in of 20 iterations", "collapsed Gibbs sampling", "alpha = 0.1", "beta = 0.01", "The seed was 0.",
         f"supertopic {__version__}", f"regression on {held_out['cross_fitted']} documents", f"{held_out['loss']:.3g}",
-        f"{held_out['base_loss']:.3g}", f"{held_out['voices']['value']:.3f}", "2 covariates beside the topics: age and",
+        f"{held_out['base_loss']:.3g}", f"{held_out['contributions']['value']:.3f}",
+        "2 covariates beside the topics: age and",
         "the base rate with covariates", f"{len(model.posterior_.words.dictionary.word):,} words, by ridge regression",
         "Egami, Fong, Grimmer, Roberts and Stewart 2022", "Bischof and Airoldi 2012",
     ):  # fmt: skip
@@ -424,7 +425,7 @@ def test_the_text_has_the_numbers_of_the_fit(models, name):
     for wrong in ("No documents were held out", "too short", "batches", "features", "pairs of words", "pseudo-counts"):
         assert wrong not in text
     assert ("ordinary likelihood" in text) == (name not in ("hinge", "counts"))
-    assert not re.search(r"\b(None|nan|voices|inf)\b", text) and "  " not in text and ".." not in text
+    assert not re.search(r"\b(None|nan|contributions|inf)\b", text) and "  " not in text and ".." not in text
 
 
 def changed(corpus, parameters=None, fit=None, y=None):

@@ -18,6 +18,7 @@ from supertopic.datasets import make_corpus
 from supertopic.inference import beside
 from supertopic.inference.beside import Folds, Part, Past, Problem, Seen, count_documents, learn_beside, make_dictionary
 from supertopic.inference.blocks import DenseBlock, SparseBlock, make_block
+from supertopic.inference.contributions import describe_contributions, shapley, variance_shares
 from supertopic.inference.ridge import Ridge
 from supertopic.inference.shrinkage import (
     COVARIATES,
@@ -29,7 +30,6 @@ from supertopic.inference.shrinkage import (
     estimate_spread,
     pair_grid,
 )
-from supertopic.inference.voices import describe_voices, shapley, variance_shares
 from supertopic.model.linear import WordWeights, times
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.pool import Pool
@@ -336,7 +336,7 @@ def test_the_spread_is_judged_by_held_out_documents():
     assert found[0] < 0.06 and found[1] > 0.9
 
 
-def test_voices_are_shares():
+def test_contributions_are_shares():
     rng = np.random.default_rng(0)
     value = {subset: rng.random() for n in range(4) for subset in itertools.combinations("abc", n)}
     gains = shapley(("a", "b", "c"), value)
@@ -351,14 +351,14 @@ def test_voices_are_shares():
     assert variance_shares([parts[0], 5.0 + np.arange(40)[:, None] * np.ones(3)])[1] == pytest.approx(0.0, abs=1e-12)
     columns = np.eye(3)[rng.integers(0, 3, 40)]
     response = Logistic(1.0, classes=np.array(["a", "b", "c"]))
-    found = describe_voices(response, make_target(columns, np.ones((40, 3))), {"x": 9 * columns, "y": parts[0]})
+    found = describe_contributions(response, make_target(columns, np.ones((40, 3))), {"x": 9 * columns, "y": parts[0]})
     assert found["value"] == 1.0 and found["terms"]["x"]["gain"] + found["terms"]["y"]["gain"] == pytest.approx(
         1.0 - found["base_value"]
     )
     assert found["terms"]["x"]["share"] > 0.8 and found["score"] == "accuracy"
     for own in found["terms"].values():
         assert own["gain_interval"][0] <= own["gain"] <= own["gain_interval"][1]
-    assert describe_voices(response, make_target(columns[:1], np.ones((1, 3))), {"x": columns[:1]}) == {}
+    assert describe_contributions(response, make_target(columns[:1], np.ones((1, 3))), {"x": columns[:1]}) == {}
 
 
 def test_words_find_what_topics_miss(verdicts):
@@ -376,9 +376,9 @@ def test_words_find_what_topics_miss(verdicts):
     found = both.held_out_
     assert found["loss"] < found["topics_loss"] < found["base_loss"]
     assert found["without_topics_loss"] < found["base_loss"] and "topics_loss" not in alone.held_out_
-    voices = found["voices"]["terms"]
-    assert voices.keys() == {"topics", "words"} and voices["words"]["share_interval"][0] > 0
-    assert alone.held_out_["voices"]["terms"]["topics"]["share"] == pytest.approx(1.0)
+    contributions = found["contributions"]["terms"]
+    assert contributions.keys() == {"topics", "words"} and contributions["words"]["share_interval"][0] > 0
+    assert alone.held_out_["contributions"]["terms"]["topics"]["share"] == pytest.approx(1.0)
     with pytest.raises(AttributeError, match="words=False"):
         alone.word_coef_  # noqa: B018
     with pytest.raises(AttributeError, match="words=False"):
@@ -391,7 +391,7 @@ def test_topics_first(verdicts):
     first, both = (SLDAClassifier(4, priority=p, **RUN).fit(X[:800], y[:800]) for p in ("topics", "prediction"))
     alone = SLDAClassifier(4, words=False, **RUN).fit(X[:800], y[:800])
     np.testing.assert_allclose(first.prediction_draws_.mean(), alone.prediction_draws_.mean(), rtol=0.2)
-    share = [m.held_out_["voices"]["terms"]["topics"]["share"] for m in (first, both)]
+    share = [m.held_out_["contributions"]["terms"]["topics"]["share"] for m in (first, both)]
     assert share[0] > share[1] + 0.1
     loss, least = (-np.log(m.predict_proba(X[800:])[np.arange(400), y[800:]]).mean() for m in (first, alone))
     assert loss < least - 0.02
@@ -480,7 +480,7 @@ def test_features_that_know_and_features_that_do_not(verdicts, tmp_path):
         losses[name] = -np.log(p[np.arange(400), y[800:]]).mean()
     assert losses["knows"] < losses["none"] - 0.01 and losses["random"] < losses["none"] + 0.002
     model = models["knows"]
-    assert model.held_out_["voices"]["terms"]["features"]["share_interval"][0] > 0.05
+    assert model.held_out_["contributions"]["terms"]["features"]["share_interval"][0] > 0.05
     found = model.explain(X[800:801], features=knows[800:801])
     total = found.total.sum(axis=0) + sum(found.others.values())
     np.testing.assert_allclose(total, found.omega)

@@ -10,7 +10,7 @@ from rich.table import Table
 from supertopic.command.steps import out
 from supertopic.model.posterior import Posterior
 from supertopic.report.raters import rater_frame
-from supertopic.report.summary import describe_covariates, missed_words, voice_sentences
+from supertopic.report.summary import contribution_sentences, describe_covariates, missed_words
 
 NARROW = 100  # columns of a terminal below which intervals of topics are left out
 CLEAR = 1.645  # standard errors between the losses of predictions and of the base rate
@@ -160,7 +160,7 @@ def held_out_lines(posterior: Posterior) -> list[str]:
         f"not seen their responses. On {found['documents']:,} documents that no topic has seen the loss of predictions "
         f"is {found['loss']:.4g}, that of the base rate {found['base_loss']:.4g} (difference +- {found['se']:.2g})."
     ]
-    sentences = voice_sentences(posterior)
+    sentences = contribution_sentences(posterior)
     if sentences:
         lines.append("What predicts these documents, with 90 % intervals:")
     return lines + [f"  {sentence}" for sentence in sentences]

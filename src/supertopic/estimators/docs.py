@@ -129,8 +129,8 @@ held_out_ : dict
     The number of held-out documents, the loss of the predictions and of the base rate on them, the standard error of
     the difference, the shrinkage factor of the weights, and the probability that topics explain nothing
     (`p_no_effect`), for each column. With words or features also the loss of topics alone (`topics_loss`) and of all
-    other terms (`without_topics_loss`). `voices` has, for each term, its share of the variance of omega, and what it
-    adds to the accuracy or R2 (Shapley's value), with 90 % intervals.
+    other terms (`without_topics_loss`). `contributions` has, for each term, its share of the variance of omega, and
+    what it adds to the accuracy or R2 (Shapley's value), with 90 % intervals.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same for covariates, for a unit of each.
 group_names_ : ndarray of shape (n_groups,)

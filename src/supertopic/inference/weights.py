@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supertopic.corpus.source import Target, select_target
+from supertopic.inference.contributions import describe_contributions
 from supertopic.inference.factors import DrawnFactors
 from supertopic.inference.held_out import describe_held_out
 from supertopic.inference.held_out_predictions import Final, predict_held_out
@@ -24,7 +25,6 @@ from supertopic.inference.linear import Linear, fit_linear
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
 from supertopic.inference.scores import score_predictions
 from supertopic.inference.shrinkage import USUAL, Shrinkage, estimate_shrinkage
-from supertopic.inference.voices import describe_voices
 from supertopic.kernels.draws import make_key
 from supertopic.model.groups import GroupWeights, variances_of
 from supertopic.model.held_out import HeldOutPredictions
@@ -119,7 +119,8 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     n_held_out = int(split.mask.sum())
     if shrinkage and alone and evidence and n_held_out:
         described = describe_held_out(shrinkage, alone, n_held_out, made.response)
-        described["voices"] = describe_voices(of_mean, evidence.target, voice_parts(evidence, factors, linear))
+        parts = contribution_parts(evidence, factors, linear)
+        described["contributions"] = describe_contributions(of_mean, evidence.target, parts)
     of_linear = linear.carryover() if linear else {}
     grids = summed_grids(made, alone, linear)
     carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=grids, scale_shift=matched)
@@ -154,7 +155,7 @@ def match_own(
     return before + response.match_scale(select_target(seen, some), omega + level, response.scale + before, n_past)
 
 
-def voice_parts(evidence: Evidence, factors: "DrawnFactors", linear: Linear | None) -> dict[str, np.ndarray]:
+def contribution_parts(evidence: Evidence, factors: "DrawnFactors", linear: Linear | None) -> dict[str, np.ndarray]:
     """What each term adds to omega of held-out documents, (n, R) each, in the mean of the draws."""
     topics, beside = (np.concatenate(parts) for parts in zip(*evidence.draws, strict=True))
     parts = {TopicWeights.name: topics.mean(axis=0) * factors.topics.mean(axis=(0, 1))}

@@ -15,7 +15,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.report.diagnose import diagnose_response
 from supertopic.report.formats import MARKDOWN, plain
 from supertopic.report.methods import bibtex, methods_text
-from supertopic.report.summary import voice_sentences
+from supertopic.report.summary import contribution_sentences
 from supertopic.report.tables import measures, summary_table
 
 
@@ -65,7 +65,7 @@ def limits(posterior: Posterior) -> list[str]:
 
 def used_terms(posterior: Posterior) -> list[str]:
     """How much topics, words and other terms contribute to predictions, as a list."""
-    sentences = voice_sentences(posterior)
+    sentences = contribution_sentences(posterior)
     return (
         ["What predicts held-out documents:\n\n" + "\n".join(f"- {marked(s)}" for s in sentences)] if sentences else []
     )

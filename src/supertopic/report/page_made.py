@@ -11,7 +11,7 @@ from supertopic.model.posterior import Posterior, Traces
 from supertopic.report.diagnose import diagnose_response, diagnose_topics
 from supertopic.report.history import describe_changes
 from supertopic.report.page_numbers import few
-from supertopic.report.summary import voice_sentences
+from supertopic.report.summary import contribution_sentences
 
 MOST_POINTS = 200  # of a trace
 
@@ -53,7 +53,7 @@ def facts(posterior: Posterior, model: str, n_docs: int, n_evaluated: int) -> di
             f"{held_out['loss']:.4g} on {held_out['documents']:,} documents that no topic has seen; that of the base "
             f"rate is {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
         )
-    sentences = voice_sentences(posterior)
+    sentences = contribution_sentences(posterior)
     if sentences:
         found["What predicts held-out documents"] = "; ".join(sentences)
     return found

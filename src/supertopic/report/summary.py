@@ -145,9 +145,9 @@ def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[d
     return rows
 
 
-def voice_sentences(posterior: Posterior) -> list[str]:
+def contribution_sentences(posterior: Posterior) -> list[str]:
     """How much topics, words and other terms contribute to predictions of held-out documents, a sentence each."""
-    found = posterior.held_out.get("voices")
+    found = posterior.held_out.get("contributions")
     if not found:
         return []
     points, sentences = found["score"] == "accuracy", []

@@ -216,7 +216,7 @@ class Score(NamedTuple):
 
 def held_out_score(posterior: Posterior) -> Score | None:
     """The score on held-out documents, if there are any."""
-    found = posterior.held_out.get("voices") or {}
+    found = posterior.held_out.get("contributions") or {}
     return Score(found["score"], found["value"], found["base_value"]) if found else None
 
 

@@ -17,7 +17,7 @@ RESAMPLES, MOST_DOCUMENTS = 200, 2000
 INTERVAL = 0.05, 0.95
 
 
-def describe_voices(response: Response, target: Target, parts: dict[str, np.ndarray]) -> dict[str, Any]:
+def describe_contributions(response: Response, target: Target, parts: dict[str, np.ndarray]) -> dict[str, Any]:
     """For each term its part of the score's variance and of the accuracy; `parts` are (n_docs, R) of omega.
 
     Documents with a response that is unknown in part are left out; the dict is empty if fewer than two are left.
