@@ -988,7 +988,7 @@ GROWING = [  # new classes and words, histories
     m("model/responses/columns", "two columns have the whole of one", "* (self.share if share else 1.0)", "* 1.0",
       "growing:keep"),
     m("model/responses/columns", "a new column has the sum of the others", "found[..., ~self.new].mean(axis=-1, keepdims=True)",
-      "found[..., ~self.new].sum(axis=-1, keepdims=True)", "growing:population"),
+      "found[..., ~self.new].sum(axis=-1, keepdims=True)", "growing:columns_follow"),
     m("model/new_classes", "the variance between columns is a half", "/ n / len(away[part])", "/ (n + 1) / len(away[part])",
       "growing:population"),
     m("model/new_classes", "the prior's centre without the usual prior", "centre * (firm + 1.0 / nu2)", "centre * firm",

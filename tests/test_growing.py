@@ -30,6 +30,7 @@ from supertopic.model import history, new_words
 from supertopic.model.history import MOST, Batch, Changes, Figures, appended
 from supertopic.model.new_words import grow_vocabulary
 from supertopic.model.posterior import Usage
+from supertopic.model.responses.columns import NewColumns
 
 RUN = {"n_topics": 3, "n_chains": 2, "n_draws": 4, "burn_in": 8, "random_state": 0, "n_jobs": 1, "predict_sweeps": 10}
 SHORT = RUN | {"n_draws": 3, "burn_in": 4, "predict_sweeps": 6}
@@ -131,6 +132,26 @@ def test_the_prior_of_a_new_class_is_that_of_the_population():
         np.testing.assert_allclose(variance, min(old.var(axis=1, ddof=1).mean(), NU2_PREDICTION), rtol=1e-8)
     sums = more.posterior_.carryover.sums
     np.testing.assert_allclose(sums[:, 3], [0.0, 80.0, 0.0, 0.0, 80.0])  # no document had it
+
+
+def test_columns_follow_from_those_before():
+    values = np.array([[1.0, 4.0], [3.0, 5.0]], np.float32)
+    more = NewColumns(np.array([0, 1, -1]), np.ones(3), 1.0, typical=True, exclusive=True)
+    np.testing.assert_array_equal(more.of(values), [[1.0, 4.0, 2.5], [3.0, 5.0, 4.0]])
+    np.testing.assert_array_equal(more.of(values, 0), [[1.0, 4.0], [3.0, 5.0], [2.0, 4.5]])
+    np.testing.assert_array_equal(more.of(values, new=np.array([7.0, 8.0, 9.0]))[:, 2], [9.0, 9.0])
+    assert more.of(values).dtype == np.float32
+    one, grids = np.array([[2.0], [-6.0]]), {"alone": [np.array([[1.0], [2.0]])]}
+    three = NewColumns(np.array([0, 0, -1]), np.array([-1.0, 1.0, 1.0]), 0.5, typical=True, exclusive=False)
+    np.testing.assert_array_equal(three.of(one), [[-2.0, 2.0, 0.0], [6.0, -6.0, 0.0]])
+    np.testing.assert_array_equal(three.of(one, share=True), [[-1.0, 1.0, 0.0], [3.0, -3.0, 0.0]])
+    np.testing.assert_array_equal(three.of(one, sign=False, new=0.0), [[2.0, 2.0, 0.0], [-6.0, -6.0, 0.0]])
+    np.testing.assert_array_equal(three.of_variance(np.array([[4.0]])), [[2.0, 2.0, 2.0]])  # of a difference: 4
+    assert more.of_grids(grids) is grids and three.of_grids(grids) == {}  # another factor fits where weights are halved
+    labels = more._replace(source=np.array([0, -1]), sign=np.ones(2), exclusive=False)
+    np.testing.assert_array_equal(labels.of_grids(grids)["alone"][0], [[1.0, 0.0], [2.0, 0.0]])
+    stick = labels._replace(typical=False)
+    np.testing.assert_array_equal(stick.of(one), [[2.0, 0.0], [-6.0, 0.0]])
 
 
 def test_two_classes_become_columns_by_their_sign():
