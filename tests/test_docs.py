@@ -21,6 +21,7 @@ from sklearn.utils import Bunch
 import supertopic
 import supertopic.baselines
 import supertopic.datasets
+import supertopic.light
 from supertopic.command.cli import app
 
 ROOT = Path(__file__).parents[1]

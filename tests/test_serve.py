@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 
 import numpy as np
@@ -436,6 +436,12 @@ def test_raw_bytes_and_a_graceful_end(models):
                 except ConnectionError:
                     continue
             assert not answer or answer.split()[1] < b"500", answer
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw, suppress(ConnectionError):
+            raw.sendall(b"GET /health HTTP/1.1\r\n")
+            for i in range(1000):
+                raw.sendall(f"X-{i}: {'a' * 1000}\r\n".encode())
+            assert not raw.recv(1000)  # closed, long before the end
+            raise AssertionError("a head of a megabyte was read")
         found = []
         asking = threading.Thread(target=lambda: found.append(ask(port, {"texts": TEXTS * 8})))
         asking.start()

@@ -10,7 +10,7 @@ from supertopic.serve.limits import Limits
 from supertopic.serve.server import Settings, read_token
 from supertopic.serve.server import serve as start_server
 
-NEEDED = ("starlette", "uvicorn")
+NEEDED = ("starlette", "uvicorn", "httptools")
 USUAL = Limits()
 
 
@@ -27,7 +27,7 @@ def serve(
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise ImportError(f"serve needs {' and '.join(missing)}: pip install 'supertopic[serve]'.")
+        raise ImportError(f"serve needs {', '.join(missing)}: pip install 'supertopic[serve]'.")
     if not model.is_file():
         raise FileNotFoundError(f"There is no model {model}.")
     limits = Limits(max_body, max_texts, max_letters, timeout, queue)

@@ -242,7 +242,17 @@ class Predictor:
         return np.concatenate(factor[:, self.draw])[:, None] * mean
 
     def transform(self, X: Any) -> np.ndarray:
-        """The share of each topic in each document, as `transform` of the estimator returns it."""
+        """The share of each topic in each document, as `transform` of the estimator returns it.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+            Texts, or word counts.
+
+        Returns
+        -------
+        ndarray of shape (n_docs, n_topics)
+        """
         counts = self.count(X)[0]
         lengths = np.maximum(counts.sum(axis=1), 1).astype(float)
         order, has = self.order, self.has
@@ -282,11 +292,34 @@ class Predictor:
         return tokens / tokens.sum() / len(self.sets)
 
     def predict(self, X: Any, **beside: Any) -> np.ndarray:
-        """The predictions, as `predict` of the estimator returns them."""
+        """The predictions, as `predict` of the estimator returns them.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
+            Texts, or word counts if the model was fitted to counts.
+        **beside
+            `covariates` (an array of numbers), `exposure`, `features` and `groups`, as the model was fitted.
+
+        Returns
+        -------
+        ndarray
+            Classes, 0 and 1 for each label, or numbers; of times the medians.
+        """
         return self.response.predicted(self.expected(X, **beside))
 
     def predict_proba(self, X: Any, **beside: Any) -> np.ndarray:
-        """The probability of each class or label, as `predict_proba` of the estimator returns it."""
+        """The probability of each class or label, as `predict_proba` of the estimator returns it.
+
+        Parameters
+        ----------
+        X, **beside
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_docs, n_classes)
+        """
         if not self.response.has_probabilities:
             raise AttributeError(f"A {self.kind} has no probabilities.")
         return self.expected(X, **beside)

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from supertopic import __version__
 from supertopic.serve.asked import parse_body, read_asked, read_one
@@ -31,6 +32,7 @@ from supertopic.serve.reload import ModelFile
 
 log = logging.getLogger("supertopic.serve")
 LARGE = 2**18  # bytes
+MOST_HEAD, HEAD_SECONDS = 2**16, 10.0  # of a request: bytes, and how long they may take
 OPEN = ("/", "/health")  # paths without data, for which no token is asked
 HEADERS = [
     (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"), (b"cache-control", b"no-store"),
@@ -245,11 +247,41 @@ def make_app(service: Service, hosts: frozenset[str] | None) -> ASGIApp:
     return Guard(app, service, hosts, frozenset(path for path, _, _ in paths))
 
 
+class BoundedHeads(HttpToolsProtocol):
+    """A connection ends if the head of a request is too long, or does not come."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.in_head, self.size = True, 0
+        self.timer = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if not self.in_head:  # another request on the same connection
+            self.in_head, self.size = True, 0
+            self.timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def on_headers_complete(self) -> None:
+        self.in_head = False
+        self.timer.cancel()
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self.size += len(data) if self.in_head else 0
+        if self.size > MOST_HEAD and self.in_head:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.timer.cancel()
+        super().connection_lost(exc)
+
+
 def run(app: ASGIApp, listening: socket.socket, limits: Limits) -> None:
     """Serve until SIGTERM or SIGINT; what has been asked by then is answered."""
     config = uvicorn.Config(
-        app, log_config=None, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
-        ws="none", backlog=2048, timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 1,
+        app, http=BoundedHeads, ws="none", log_config=None, log_level="warning", access_log=False, server_header=False,
+        proxy_headers=False, backlog=2048, timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 1,
     )  # fmt: skip
     usual = {number: signal.signal(number, lambda number, frame: None) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
