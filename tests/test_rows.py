@@ -126,7 +126,8 @@ def test_explain_rows_of_a_table(command, place):
     for each in more:
         assert each["mean_names"][int(np.argmax(each["mean"]))] != teams[each["row"]]
     shown = command(*given, "--where", "wrong", "--label", "team", "--id", "id", "-n", 1)
-    assert f"row {more[0]['row']}, known: {teams[more[0]['row']]}" in shown
+    truth = teams[more[0]["row"]]
+    assert f"row {more[0]['row']}, known: {truth}" in shown and f"over {truth}" in shown and f"above {truth}" in shown
     assert len(json.loads(command(*given, "--where", "unsure", "--json"))) == 3
     assert json.loads(command(*given, "--where", "unsure", "-n", 0, "--json")) == []
     for arguments, message in (

@@ -268,3 +268,52 @@ def test_a_fit_that_a_container_cannot_hold_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "free_in_group", lambda group: 100.0)
     with pytest.raises(MemoryError, match="are free"):
         SLDAClassifier(2, random_state=0).fit(np.eye(8, dtype=int), [0, 1] * 4)
+
+
+EVIL_CELL = f"=goal {EVIL} match"
+
+
+@pytest.fixture
+def evil(place, tmp_path):
+    """A table whose ids, texts and labels do harm where they are obeyed."""
+    with open(tmp_path / "evil.csv", "w", newline="", encoding="utf-8") as file:
+        rows = [(f"=id{i}{EVIL}", EVIL_CELL, ("=sport", "politics\x1b[2J")[i % 2]) for i in range(4)]
+        csv.writer(file).writerows([("id", "text", "label"), *rows])
+    return place / "m", tmp_path / "evil.csv", "--text", "text"
+
+
+def test_rows_and_names_are_not_obeyed(evil, tmp_path, monkeypatch, capsys):
+    from supertopic.command.cli import main
+
+    def shown(*arguments):
+        monkeypatch.setattr(sys, "argv", ["supertopic", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        return capsys.readouterr().out
+
+    known = [*evil, "--label", "label", "--id", "id"]
+    table = shown("surprising", *known)
+    assert "goal" in table and "id3" in table and "\x1b" not in table
+    cells = [cell for row in csv.reader(io.StringIO(shown("surprising", *known, "--csv"))) for cell in row]
+    assert "'=id3" in " ".join(cells) and not any(cell[:1] in "=+@" for cell in cells if cell)
+    assert "\x1b" not in shown("explain", *known, "--where", "surprising")
+    assert "\x1b" not in shown("check", evil[1], "--text", "text", "--label", "label")
+    (tmp_path / "m").write_bytes(Path(evil[0]).read_bytes())
+    shown("name", tmp_path / "m", f"0={EVIL}")
+    assert "\x1b" not in supertopic.load(tmp_path / "m").topic_name(0)
+
+
+@posix
+def test_a_model_behind_a_link_is_not_renamed(place, tmp_path, command):
+    (tmp_path / "link").symlink_to(place / "m")
+    assert "give the name of a plain file" in command("name", tmp_path / "link", "0=x")
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_sheet_is_its_file(place, tmp_path, command):
+    path = tmp_path / "d.xlsx"
+    path.write_bytes(b"PK")
+    given = [f"{path}::First", "--text", "text", "--label", "label"]
+    assert "which the command reads" in command("fit", *given, "-o", path)
+    assert "Cannot read" in command("fit", *given, "-o", tmp_path / "m")

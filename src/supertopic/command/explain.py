@@ -62,7 +62,7 @@ def explain(
             known = "" if truth is None else f", known: {truth}"
             gap = "\n" if place else ""
             out.print(f"{gap}[bold]row {escape(name)}[/bold]{escape(known)}", highlight=False)
-        show_explanation(estimator, own, each)
+        show_explanation(estimator, own, each, truth)
 
 
 def given_beside(

@@ -104,11 +104,12 @@ def show(found: Found, as_csv: bool, as_json: bool) -> None:
 def grid_of(names: list[str], rows: list[list[str]]) -> Grid:
     """A table whose last column, a text, has what the others leave of the width."""
     grid = Grid(*names, box=SIMPLE_HEAD, pad_edge=False)
-    widths = [max(map(len, cells)) for cells in zip(names, *rows, strict=True)][:-1]
-    left = max(LEAST_WIDTH, out.width - sum(min(width, MOST_WIDTH) for width in widths) - 3 * len(widths) - 2)
+    most = [out.width // 3 if name == "row" else MOST_WIDTH for name in names[:-1]]
+    widths = [max(map(cell_len, cells)) for cells in zip(names, *rows, strict=True)][:-1]
+    left = out.width - sum(map(min, widths, most)) - 3 * len(widths) - 2
     for *cells, text in rows:
-        cells = [cut(cell, MOST_WIDTH) for cell in cells]
-        grid.add_row(*map(escape, cells), escape(cut(text, left)))
+        cells = list(map(cut, cells, most))
+        grid.add_row(*map(escape, cells), escape(cut(text, max(left, LEAST_WIDTH))))
     return grid
 
 

@@ -25,11 +25,11 @@ FAINT = 0.05  # the part of the largest contribution below which a word is not m
 MOST_ANSWERS, MOST_TOPICS = 5, 3
 
 
-def show_explanation(model: Supervised, text: str, found: Explanation) -> None:
-    """Print why a text gets its prediction."""
+def show_explanation(model: Supervised, text: str, found: Explanation, known: str | None = None) -> None:
+    """Print why a text gets its prediction, compared with the second class, or with the known one if it is another."""
     if not found.words:
         out.print("The text has no word that the model knows; this is the prediction of an empty text.")
-    second = runner_up(model, found)
+    second = runner_up(model, found, known)
     out.print(escape(predicted(found, second)), highlight=False)
     out.print(explanation_table(found, second), highlight=False)
     line = topics_line(found)
@@ -39,12 +39,15 @@ def show_explanation(model: Supervised, text: str, found: Explanation) -> None:
         out.print(mark_words(model, text, found), highlight=False)
 
 
-def runner_up(model: Supervised, found: Explanation) -> int | None:
-    """The column of the second best class, if there are three classes or more."""
+def runner_up(model: Supervised, found: Explanation, known: str | None) -> int | None:
+    """The column to compare with, if there are three classes or more: that of the known class, or the second best."""
     response = model.posterior_.response
     exclusive = isinstance(response, ClassResponse) and not response.multilabel
     if not exclusive or len(found.columns) < 3 or len(found.columns) != len(found.mean):
         return None
+    names = list(map(str, found.columns))
+    if known in names and names.index(known) != found.column:
+        return names.index(known)
     return int(np.argsort(-np.asarray(found.mean), kind="stable")[1])
 
 
