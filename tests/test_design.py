@@ -31,6 +31,7 @@ from supertopic.model.design import Design, make_design
 from supertopic.model.priors import chain_priors
 from supertopic.storage.container import read_file, write_file
 
+pytestmark = pytest.mark.usefixtures("short_regressions")
 RUN = {"burn_in": 5, "n_draws": 4, "n_chains": 2, "predict_sweeps": 6, "random_state": 0}
 N = 150
 rng = np.random.default_rng(3)

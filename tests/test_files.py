@@ -23,6 +23,7 @@ CORPUS = make_corpus(n_docs=300, n_topics=3, n_words=400, random_state=0)
 NAMES = np.array([f"w{i:03d}" for i in range(400)])
 TEXTS = [" ".join(NAMES[row.indices].repeat(row.data)) for row in (CORPUS.X[[i]].tocsr() for i in range(300))]
 CLASSES = [["a", "b", "c"][k] for k in CORPUS.doc_topic.argmax(axis=1)]
+pytestmark = pytest.mark.usefixtures("short_regressions")
 RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 6, "n_draws": 4, "random_state": 0}
 
 

@@ -29,6 +29,7 @@ from supertopic.model.posterior import Phrases
 from supertopic.storage.container import read_file, write_file
 from supertopic.storage.model_file import read_posterior, write_posterior
 
+pytestmark = pytest.mark.usefixtures("short_regressions")
 TEXTS = ["goal match team win", "vote law senate party", "atom star orbit planet", "naïve café 星 goal"] * 6
 LABELS = np.array(["sport", "politics", "space", "spört"] * 6)
 FILES = Path(__file__).parent / "files"

@@ -59,7 +59,10 @@ KINDS = {
 }
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # chains are short here
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # chains are short here
+    pytest.mark.usefixtures("short_regressions"),
+]
 
 
 @pytest.fixture(scope="module")
