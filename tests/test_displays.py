@@ -131,6 +131,25 @@ def test_the_axis_of_ratings_shows_the_changes(corpus):
     assert empty.labels == ["intercept"] and empty.total == pytest.approx(model.predict(np.zeros((1, V), int))[0])
 
 
+def test_covariates_and_groups_are_rows(corpus):
+    X, y, _ = corpus
+    z, group = pandas.DataFrame({"age": np.arange(N) % 9}), np.resize(["p", "q", "r"], N)
+    model = SLDAClassifier(2, multiclass="separate", words=False, **QUICK).fit(X, y, covariates=z, groups=group)
+    display = ExplanationDisplay.from_estimator(model, X[:1], covariates=z[:1], groups=group[:1])
+    assert display.labels[:3] == ["intercept", "age", "group p"]
+    found = model.explain(X[:1], covariates=z[:1], groups=group[:1])
+    assert display.total == pytest.approx(found.omega[found.column])
+    weights = HeatmapDisplay.from_estimator(model, values="weight")
+    assert (weights.sure.sum(axis=1) <= 1).all()  # a topic has weights for its own class alone
+    plain = LDA(3, **QUICK).fit(X)
+    for call, message in [
+        (lambda: ExplanationDisplay.from_estimator(plain, X[:1]), "about a response, which a LDA does not have"),
+        (lambda: ConfusionDisplay.from_estimator(plain, X, y), "about classes, which a LDA does not predict"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
 def test_effects_are_those_of_the_table(three):
     model, _, _ = three
     frame = model.effect_frame(0.2)
@@ -226,6 +245,8 @@ def test_confusion_counts_documents(three, corpus):
         np.sum(kinds == 0),
         np.sum(kinds > 0),
     ]
+    with pytest.raises(ValueError, match="No class in y is one that the model knows"):
+        ConfusionDisplay.from_estimator(model, texts, ["worse"] * N)
     with pytest.raises(ValueError, match="several labels: pass label=, one of spam, urgent"):
         ConfusionDisplay.from_estimator(several, X, labels)
 

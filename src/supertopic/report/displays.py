@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.model.terms import Intercept
 from supertopic.report.explain import Explanation
 from supertopic.report.plots import MOST_TOPICS, POINTS, column_place, plain_unit, topic_rows, unit_of_weights
 from supertopic.report.style import (
@@ -62,6 +63,8 @@ class ExplanationDisplay(Display):
     ) -> "ExplanationDisplay":  # fmt: skip
         """The waterfall of one document: its text, or its counts. `column` is by default what is predicted."""
         check_is_fitted(model, "posterior_")
+        if not model.posterior_.supervised:
+            raise ValueError(f"An explanation is about a response, which a {type(model).__name__} does not have.")
         found = model.explain(X, feature_names, level=level, **beside)
         unit = unit_of_weights(model.posterior_)
         return cls.from_explanation(found, column=column, n_words=n_words, unit=unit, ax=ax, figsize=figsize)
@@ -76,7 +79,8 @@ class ExplanationDisplay(Display):
         total = explanation.total[:, place]
         order = np.argsort(-np.abs(total), kind="stable")
         shown, rest = order[:n_words], order[n_words:]
-        others = [(str(name), float(value[place])) for name, value in explanation.others.items()]
+        beside = sorted(explanation.others.items(), key=lambda row: row[0] != Intercept.name)  # it comes first
+        others = [(str(name), float(value[place])) for name, value in beside]
         through, direct = explanation.through_topics[:, place], explanation.direct[:, place]
         labels = [name for name, _ in others] + [
             explanation.words[i] + (f" {TIMES}{explanation.times[i]}" if explanation.times[i] > 1 else "")

@@ -119,7 +119,9 @@ class ConfusionDisplay(Display):
         cls, model: Any, X: Any, y: Any, *, label: Any = None, ax: Any = None, figsize: Any = None, **beside: Any
     ) -> "ConfusionDisplay":
         """Documents with a known class. Of several labels, `label` says which one it is about."""
-        check_is_fitted(model, "classes_")
+        check_is_fitted(model, "posterior_")
+        if not hasattr(model, "classes_"):
+            raise ValueError(f"Confusion is about classes, which a {type(model).__name__} does not predict.")
         predicted, truth, classes = model.predict(X, **beside), np.asarray(without_na(y)), model.classes_
         if model.multilabel_:
             names = [str(name) for name in classes]
@@ -131,6 +133,9 @@ class ConfusionDisplay(Display):
             shown = [f"not {names[place]}", names[place]]
         else:
             known, shown = ~is_unknown(truth, getattr(model, "missing_label", None)), None
+            known &= np.isin(truth.astype(object), classes.astype(object))
+        if not known.any():
+            raise ValueError("No class in y is one that the model knows.")
         return cls.from_predictions(
             truth[known], np.asarray(predicted)[known], labels=classes, names=shown, ax=ax, figsize=figsize
         )
