@@ -21,10 +21,7 @@ from supertopic.datasets import make_corpus
 from supertopic.inference import memory
 from supertopic.sampling.pool import one_blas_thread
 
-pytestmark = [
-    pytest.mark.usefixtures("short_regressions"),
-    pytest.mark.filterwarnings("ignore:n_topics=.* is too many"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:n_topics=.* is too many")
 QUICK = {"burn_in": 3, "n_draws": 2, "predict_sweeps": 4, "random_state": 0}
 
 

@@ -32,11 +32,16 @@ def sampler(request, monkeypatch):
     return name
 
 
-def run(engine, response, priors, key, n_iterations, known=None):
-    """Some iterations of Algorithm 1 from the shards' own z and lam; returns the last eta and response, and z."""
+def run(engine, response, priors, key, n_iterations, known=None, path=None):
+    """Some iterations of Algorithm 1 from the shards' own z and lam; returns the last eta and response, and z.
+
+    `path` gets eta and the response of each iteration.
+    """
     statistics = engine.statistics()
     for i in range(n_iterations):
         eta, statistics, response = iterate(engine, statistics, known, response, priors, make_key(key, i))
+        if path is not None:
+            path.append((eta, response))
     followed = engine.counts.word_topic.copy()
     engine.count()
     assert (engine.counts.word_topic == followed).all()  # counts are conserved
@@ -53,7 +58,7 @@ def compare(counts, p, drawn, grid, etas):
     assert stats.chisquare(observed, expected).pvalue > ALARM
     for power in (1, 2) if drawn.size else ():
         truth = np.einsum("s,srg,gk->rk", p, etas, grid**power)
-        values = drawn**power
+        values = drawn**power if drawn.ndim == 3 else (drawn**power).mean(axis=1)  # of all steps of a run
         score = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)) + 1e-9)
         assert np.abs(score).max() < ERRORS
 
@@ -158,9 +163,10 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
             omega = np.hstack([naive.zbars(states[s], n_topics), target.covariates]) @ eta.T + target.offset
             lam = begin.draw(target, omega, make_key(replicate, 1), 0)
         put(engine, plan, source, flat(DOCS, states[s])[1], begin, lam, eta)
-        eta, end, z = run(engine, begin, priors, make_key(replicate, 2), 3, known)
-        scale = point(end.scale) if len(end.scale) else np.ones(len(eta))
-        drawn.append(np.hstack([eta, scale[:, None]]))
+        path = []
+        _, _, z = run(engine, begin, priors, make_key(replicate, 2), 3, known, path)
+        scales = [point(end.scale) if len(end.scale) else np.ones(len(eta)) for eta, end in path]
+        drawn.append([np.hstack([eta, scale[:, None]]) for (eta, _), scale in zip(path, scales, strict=True)])
         counts[index[tuple(z.tolist())]] += 1
     compare(counts, p, np.array(drawn), grid, etas)
 
@@ -222,24 +228,25 @@ def test_geweke(sampler, kind):
             scale * mild.mean() if len(scale) else scale,
         ])  # fmt: skip
 
-    prior, posterior = [], []
-    for _ in range(1500):
+    moved = []
+    for replicate in range(2000):
         eta, scale = rng.normal(0, np.sqrt(nu2), (2, n_topics)), new_scale(rng)
         z = [list(rng.choice(n_topics, n, p=rng.dirichlet(alpha))) for n in lengths]
         omega = naive.zbars(z, n_topics) @ eta.T
         docs, y, response = new_words(z), new_y(rng, omega, scale), model.with_scale(scale)
-        prior.append(summary(docs, z, eta, response, y))
-        # from this exact joint draw, a few rounds of (Gibbs, new data) must lead to another one
+        # from this exact joint draw, every one of a few rounds of (Gibbs, new data) must lead to another one
+        start, steps = summary(docs, z, eta, response, y), []
         for i in range(3):
             target = make_target(y, np.ones_like(y))
             plan, source = plan_of(docs, N_WORDS, response, target, priors, sampler)
-            lam = response.draw_lam(target, omega, make_key(len(prior), 1, i), 0)
+            lam = response.draw_lam(target, omega, make_key(replicate, 1, i), 0)
             engine = engine_of(plan, source, flat(docs, z)[1], response, lam, eta)
-            eta, response, flat_z = run(engine, response, priors, make_key(len(prior), 2, i), 1)
+            eta, response, flat_z = run(engine, response, priors, make_key(replicate, 2, i), 1)
             z = [list(map(int, t)) for t in np.split(flat_z, np.cumsum(lengths)[:-1])]
             omega = naive.zbars(z, n_topics) @ eta.T
             docs, y = new_words(z), new_y(rng, omega, response.scale)
-        posterior.append(summary(docs, z, eta, response, y))
-    prior, posterior = np.array(prior), np.array(posterior)
-    score = (prior.mean(0) - posterior.mean(0)) / np.sqrt((prior.var(0) + posterior.var(0)) / len(prior))
+            steps.append(summary(docs, z, eta, response, y))
+        moved.append(np.mean(steps, axis=0) - start)
+    moved = np.array(moved)
+    score = moved.mean(axis=0) / (moved.std(axis=0) / np.sqrt(len(moved)) + 1e-12)
     assert np.abs(score).max() < ERRORS
