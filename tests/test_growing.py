@@ -218,6 +218,23 @@ def test_new_labels():
         copy.copy(frame).partial_fit(more.X, np.zeros((100, 5)), add_classes=True)
 
 
+@pytest.mark.filterwarnings("ignore:New classes", "ignore:Found no relation")
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_tables_and_pages_of_a_model_with_a_new_class(labels, known):
+    start, more = Corpus(60), Corpus(60, "abcd", seed=1)
+    y, y_more = (start.labels, more.labels) if labels else (start.y, more.y)
+    model = SLDAClassifier(**RUN).fit(start.X, y)
+    model.partial_fit(more.X, y_more if known else None, classes=list("abcd"), add_classes=True)
+    y_more = y_more.to_numpy() if labels else y_more
+    assert "</html>" in model.report(more.X, y_more)
+    assert set(model.effect_frame()["column"]) == set(model.coefficient_frame()["column"]) == set("abcd")
+    assert model.methods_text() and model.card("Tickets") and model.missed_words() is not None
+    assert np.isfinite(model.evaluate(more.X, y_more).losses).all() and model.diagnose(more.X, y_more)
+    assert {"p(a)", "p(d)"} <= model.predict_table(more.X).keys()
+    assert len(model.surprising(more.X, y_more, 3)) == len(model.unsure(more.X, 3)) == 3
+
+
 def test_numbers_as_classes_stay_numbers():
     corpus = Corpus(60)
     y = np.array([{"a": 5, "b": 7, "c": 9}[c] for c in corpus.y])
