@@ -25,6 +25,7 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.estimators import base
 from supertopic.inference.scores import calibration_error
 from supertopic.model import history, new_words
 from supertopic.model.history import MOST, Batch, Changes, Figures, appended
@@ -377,6 +378,25 @@ def test_a_failed_update_leaves_the_vocabulary():
     with pytest.raises(ValueError, match="was not there at first"):
         model.partial_fit(more.X, more.y)
     assert model.__dict__ == before and model.predict(more.X) is not None
+
+
+def test_a_prediction_during_an_update_uses_one_model(monkeypatch):
+    """Another thread puts a model with more words in place while texts are counted."""
+    start, more = Corpus(60, "ab"), Corpus(60, "abc", seed=1)
+    model = SLDAClassifier(**RUN).fit(start.X, start.y)
+    larger = copy.copy(model).partial_fit(more.X, np.where(more.y == "c", "a", more.y))
+    calls, read_new = [], base.read_new
+
+    def read_slowly(estimator, *rest):
+        if not calls:
+            estimator.__dict__.update(larger.__dict__)
+        calls.append(read_new(estimator, *rest))
+        return calls[-1]
+
+    monkeypatch.setattr(base, "read_new", read_slowly)
+    found = model.predict_proba(more.X)
+    assert len(calls) == 2
+    np.testing.assert_array_equal(found, larger.predict_proba(more.X))
 
 
 # histories
