@@ -455,21 +455,21 @@ def test_histories_of_numbers(kind):
 
 
 def test_histories_of_other_responses():
-    corpus = Corpus(80)
+    corpus, few = Corpus(80), SHORT | {"n_chains": 1, "words": False}
     answers = np.column_stack([corpus.y, corpus.y]).astype(object)
-    model = SLDACrowdClassifier(**RUN).fit(corpus.X[:50], answers[:50]).partial_fit(corpus.X[50:], answers[50:])
+    model = SLDACrowdClassifier(**few).fit(corpus.X[:50], answers[:50]).partial_fit(corpus.X[50:], answers[50:])
     figures = model.posterior_.history[-1].figures
     assert figures.scored == 30 and figures.score > 0.5 and figures.calibration is None
     grades = np.array([{"a": 1, "b": 2, "c": 3}[c] for c in corpus.y])
-    ordinal = SLDAOrdinalClassifier(**RUN).fit(corpus.X[:50], grades[:50]).partial_fit(corpus.X[50:], grades[50:])
+    ordinal = SLDAOrdinalClassifier(**few).fit(corpus.X[:50], grades[:50]).partial_fit(corpus.X[50:], grades[50:])
     figures = ordinal.posterior_.history[-1].figures
     assert figures.score > 0.5 and figures.calibration < 0.5 and figures.loss < figures.base_loss
     times = np.column_stack([1.0 + grades, np.arange(80) % 3 > 0])
-    survival = SLDASurvivalRegressor(**RUN).fit(corpus.X[:50], times[:50]).partial_fit(corpus.X[50:], times[50:])
+    survival = SLDASurvivalRegressor(**few).fit(corpus.X[:50], times[:50]).partial_fit(corpus.X[50:], times[50:])
     figures = survival.posterior_.history[-1].figures
     assert figures.scored == 30 and figures.score > 0.5 and figures.calibration is None
     ratings = np.column_stack([grades, grades]).astype(float)
-    crowd = SLDACrowdRegressor(**RUN).fit(corpus.X[:50], ratings[:50]).partial_fit(corpus.X[50:], ratings[50:])
+    crowd = SLDACrowdRegressor(**few).fit(corpus.X[:50], ratings[:50]).partial_fit(corpus.X[50:], ratings[50:])
     assert crowd.posterior_.history[-1].figures.score > 0.5
     lda = LDA(**RUN).fit(corpus.X[:50])
     perplexity = lda.evaluate(corpus.X[50:]).score
