@@ -6,6 +6,7 @@ Results are added to batches.json.
 """
 
 import argparse
+import itertools
 import time
 import warnings
 from collections.abc import Callable
@@ -93,13 +94,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     names = given.corpora or list(CORPORA)
-    rows = [row for name in names for s in range(given.seeds) for row in one_run(name, s, given.topics, given.jobs)]
+    rows = []
+    for name, seed in itertools.product(names, range(given.seeds)):
+        found = one_run(name, seed, given.topics, given.jobs)
+        history.append(given.out, {"command": "batches", "rows": found})
+        rows += found
     for name in names:
         for way in dict.fromkeys(row["way"] for row in rows):
             own = [row for row in rows if (row["corpus"], row["way"]) == (name, way)]
             means = (f"{key} {np.mean([row[key] for row in own]):.3f}" for key in ("accuracy", "log_loss", "seconds"))
             print(f"{name:12} {way:40}", *means, sep="  ")
-    history.append(given.out, {"command": "batches", "rows": rows})
 
 
 if __name__ == "__main__":

@@ -997,7 +997,7 @@ GROWING = [  # new classes and words, histories
       "growing:population"),
     m("model/new_classes", "documents of the first class become those of the second",
       "np.where(columns.sign < 0, exposure - given,", "np.where(columns.sign < 0, given,", "growing:sign"),
-    m("model/new_classes", "the order of topics of the set before", "+ (new.start - old.start)", "+ 0", "growing:keep"),
+    m("model/new_classes", "the order of topics of the set before", "+ (new.start - old.start)", "+ 0", "growing:pairs_separate"),
     m("model/responses/classes", "classes of later batches by the place of sorted ones",
       "index[known] = order[np.searchsorted(classes, seen, sorter=order)]",
       "index[known] = np.searchsorted(classes, seen, sorter=order)", "growing:numbers_as_classes"),

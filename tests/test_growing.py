@@ -25,6 +25,7 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.estimators import base
 from supertopic.inference.scores import calibration_error
 from supertopic.model import history, new_words
 from supertopic.model.history import MOST, Batch, Changes, Figures, appended
@@ -218,6 +219,23 @@ def test_new_labels():
         copy.copy(frame).partial_fit(more.X, np.zeros((100, 5)), add_classes=True)
 
 
+@pytest.mark.filterwarnings("ignore:New classes", "ignore:Found no relation")
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+def test_tables_and_pages_of_a_model_with_a_new_class(labels, known):
+    start, more = Corpus(60), Corpus(60, "abcd", seed=1)
+    y, y_more = (start.labels, more.labels) if labels else (start.y, more.y)
+    model = SLDAClassifier(**RUN).fit(start.X, y)
+    model.partial_fit(more.X, y_more if known else None, classes=list("abcd"), add_classes=True)
+    y_more = y_more.to_numpy() if labels else y_more
+    assert "</html>" in model.report(more.X, y_more)
+    assert set(model.effect_frame()["column"]) == set(model.coefficient_frame()["column"]) == set("abcd")
+    assert model.methods_text() and model.card("Tickets") and model.missed_words() is not None
+    assert np.isfinite(model.evaluate(more.X, y_more).losses).all() and model.diagnose(more.X, y_more)
+    assert {"p(a)", "p(d)"} <= model.predict_table(more.X).keys()
+    assert len(model.surprising(more.X, y_more, 3)) == len(model.unsure(more.X, 3)) == 3
+
+
 def test_numbers_as_classes_stay_numbers():
     corpus = Corpus(60)
     y = np.array([{"a": 5, "b": 7, "c": 9}[c] for c in corpus.y])
@@ -362,6 +380,25 @@ def test_a_failed_update_leaves_the_vocabulary():
     assert model.__dict__ == before and model.predict(more.X) is not None
 
 
+def test_a_prediction_during_an_update_uses_one_model(monkeypatch):
+    """Another thread puts a model with more words in place while texts are counted."""
+    start, more = Corpus(60, "ab"), Corpus(60, "abc", seed=1)
+    model = SLDAClassifier(**RUN).fit(start.X, start.y)
+    larger = copy.copy(model).partial_fit(more.X, np.where(more.y == "c", "a", more.y))
+    calls, read_new = [], base.read_new
+
+    def read_slowly(estimator, *rest):
+        if not calls:
+            estimator.__dict__.update(larger.__dict__)
+        calls.append(read_new(estimator, *rest))
+        return calls[-1]
+
+    monkeypatch.setattr(base, "read_new", read_slowly)
+    found = model.predict_proba(more.X)
+    assert len(calls) == 2
+    np.testing.assert_array_equal(found, larger.predict_proba(more.X))
+
+
 # histories
 
 
@@ -418,21 +455,21 @@ def test_histories_of_numbers(kind):
 
 
 def test_histories_of_other_responses():
-    corpus = Corpus(80)
+    corpus, few = Corpus(80), SHORT | {"n_chains": 1, "words": False}
     answers = np.column_stack([corpus.y, corpus.y]).astype(object)
-    model = SLDACrowdClassifier(**RUN).fit(corpus.X[:50], answers[:50]).partial_fit(corpus.X[50:], answers[50:])
+    model = SLDACrowdClassifier(**few).fit(corpus.X[:50], answers[:50]).partial_fit(corpus.X[50:], answers[50:])
     figures = model.posterior_.history[-1].figures
     assert figures.scored == 30 and figures.score > 0.5 and figures.calibration is None
     grades = np.array([{"a": 1, "b": 2, "c": 3}[c] for c in corpus.y])
-    ordinal = SLDAOrdinalClassifier(**RUN).fit(corpus.X[:50], grades[:50]).partial_fit(corpus.X[50:], grades[50:])
+    ordinal = SLDAOrdinalClassifier(**few).fit(corpus.X[:50], grades[:50]).partial_fit(corpus.X[50:], grades[50:])
     figures = ordinal.posterior_.history[-1].figures
     assert figures.score > 0.5 and figures.calibration < 0.5 and figures.loss < figures.base_loss
     times = np.column_stack([1.0 + grades, np.arange(80) % 3 > 0])
-    survival = SLDASurvivalRegressor(**RUN).fit(corpus.X[:50], times[:50]).partial_fit(corpus.X[50:], times[50:])
+    survival = SLDASurvivalRegressor(**few).fit(corpus.X[:50], times[:50]).partial_fit(corpus.X[50:], times[50:])
     figures = survival.posterior_.history[-1].figures
     assert figures.scored == 30 and figures.score > 0.5 and figures.calibration is None
     ratings = np.column_stack([grades, grades]).astype(float)
-    crowd = SLDACrowdRegressor(**RUN).fit(corpus.X[:50], ratings[:50]).partial_fit(corpus.X[50:], ratings[50:])
+    crowd = SLDACrowdRegressor(**few).fit(corpus.X[:50], ratings[:50]).partial_fit(corpus.X[50:], ratings[50:])
     assert crowd.posterior_.history[-1].figures.score > 0.5
     lda = LDA(**RUN).fit(corpus.X[:50])
     perplexity = lda.evaluate(corpus.X[50:]).score

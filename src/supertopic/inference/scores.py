@@ -32,6 +32,11 @@ def score_predictions(response: Response, found: HeldOutPredictions, base_loss: 
     return Figures(n, response.score_name, known(score), loss, base, name, calibration)
 
 
+def evenly(rows: np.ndarray) -> np.ndarray:
+    """Those that are scored: all, or evenly spaced ones."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_SCORED)).astype(int)]
+
+
 def known(value: float) -> float | None:
     """A figure, None if it does not exist."""
     return float(value) if np.isfinite(value) else None
@@ -73,8 +78,7 @@ class Unlearned:
         """How well the responses are predicted."""
         target = encoded.target
         documents, posterior = self.documents, self.documents.posterior
-        rows = np.flatnonzero(posterior.response.wholly_known(target))
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_SCORED)).astype(int)]
+        rows = evenly(np.flatnonzero(posterior.response.wholly_known(target)))
         response = posterior.response.plain()
         if not len(rows):
             return Figures(0, response.score_name)
@@ -89,7 +93,8 @@ class Unlearned:
     def perplexity(self) -> Figures:
         """How well half of the words of each document are predicted by the other half."""
         documents = self.documents
-        logs, tokens = complete(documents.posterior, documents.counts, documents.settings)
+        rows = evenly(np.arange(documents.counts.shape[0]))
+        logs, tokens = complete(documents.posterior, documents.counts[rows], documents.settings)
         some = tokens > 0
         if not some.any():
             return Figures(0, "perplexity")
