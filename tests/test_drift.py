@@ -15,6 +15,7 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.estimators.drift import as_answers
 from supertopic.model.reference import Reference
 from supertopic.report import drift as d
 from supertopic.report.drift import Answers, Drift, Row, compare_documents, compare_means, compare_rows
@@ -132,6 +133,8 @@ def test_changed_responses_are_noticed(fitted):
     assert d.LOSS in fitted.drift(texts, other).alarms
     found = fitted.drift(texts, np.full(60, "sport"))
     assert d.CALIBRATION in found.alarms and found[d.CALIBRATION].value > 0.2
+    answers = as_answers(fitted.posterior_.response, fitted.posterior_.held_out_predictions, np.zeros(0, bool))
+    np.testing.assert_allclose(answers.excess.sum(axis=1), 0.0, atol=1e-5)  # both are probabilities
 
 
 def test_new_classes_are_noticed(fitted):

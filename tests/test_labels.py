@@ -218,14 +218,27 @@ def test_flipped_labels_are_found_with_the_words_against_them():
     assert len(model.check_labels(texts, given).frame) == round(estimate["wrong"])
 
 
-def test_no_label_speaks_for_itself():
-    gains = []
-    for seed in range(3):
-        X = np.random.default_rng(seed).poisson(1.0, (150, 30))
-        y = np.random.default_rng(seed + 10).integers(0, 2, 150)
-        p = SLDAClassifier(**QUICK | {"words": True}, random_state=0).check_labels(X, y, n=0).probabilities
-        gains.append(np.log(2) + np.log(p[np.arange(150), y]).mean())
-    assert np.mean(gains) < 0.03
+def test_no_label_speaks_for_itself(monkeypatch):
+    texts, y = make_texts(60, 4)
+    texts = [f"{text} number{i}" for i, text in enumerate(texts)]
+    fitted, predicted = [], []
+    fit, predict_proba = SLDAClassifier.fit, SLDAClassifier.predict_proba
+
+    def spy_fit(self, X, y, **more):
+        fitted.append(set(X))
+        return fit(self, X, y, **more)
+
+    def spy_predict(self, X, **more):
+        predicted.append(set(X))
+        return predict_proba(self, X, **more)
+
+    monkeypatch.setattr(SLDAClassifier, "fit", spy_fit)
+    monkeypatch.setattr(SLDAClassifier, "predict_proba", spy_predict)
+    SLDAClassifier(**QUICK, random_state=0).check_labels(texts, y, n=0, n_folds=4)
+    assert len(fitted) == len(predicted) == 4
+    for known, new in zip(fitted, predicted, strict=True):
+        assert not known & new and known | new == set(texts)
+    assert sum(map(len, predicted)) == 60
 
 
 def test_labels_are_checked_one_by_one():

@@ -2,7 +2,8 @@
 
 A label is that of the document's true class with probability 1 - rate, else that of any other class. Predictions that
 were learned from such labels are less sure than they should be; the true class has probabilities in proportion to
-p**power. Rate and power have a posterior on a grid, given how probable the given labels are.
+exp(-power * distance**shape), where the distance is that of log p to the best class. With shape 1 this is p**power.
+Rate, power and shape have a posterior on a grid, given how probable the given labels are.
 """
 
 from collections.abc import Sequence
@@ -10,12 +11,13 @@ from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import softmax
 
 from supertopic.model.responses.base import TINY
 
-POWERS = np.geomspace(0.4, 6.0, 28)
-MOST_RATE, N_RATES = 0.45, 181  # of wrong labels; beyond, the labels of two classes say the opposite
+LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.4, 6.0, 20)]
+MOST_RATE, N_RATES = 0.45, 61  # of wrong labels; beyond, the labels of two classes say the opposite
+LEAST_MASS = 1e-6  # of a cell of the grid
 DRAWS = 4000  # of the number of wrong labels
 SHOWN = 10  # rows that are printed
 
@@ -34,23 +36,38 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
 
     p (n, L) are the predicted probabilities and given (n,) the numbers of the labels.
     """
-    n, n_classes = p.shape
+    (n, n_classes), rows = p.shape, np.arange(len(p))
+    behind = np.log(np.maximum(p, TINY))
+    behind = behind.max(axis=1, keepdims=True) - behind
+
+    def truth(link: tuple[float, float]) -> np.ndarray:
+        """The probabilities of the true classes, (n, L)."""
+        return softmax(-link[0] * behind ** link[1], axis=1)
+
+    def parts(own: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The probability of the given label, (n, n_rates), and the part of it that is an error."""
+        wrong = (1.0 - own)[:, None] * (rates / (n_classes - 1.0))  # the true class is another one
+        return np.maximum(own[:, None] * (1.0 - rates) + wrong, TINY), wrong
+
+    owns = [truth(link)[rows, given] for link in LINKS]
     rates = np.linspace(0.0, MOST_RATE, N_RATES)
-    q = np.exp([log_softmax(power * np.log(np.maximum(p, TINY)), axis=1) for power in POWERS])  # (power, n, L)
-    own = np.clip(q[:, np.arange(n), given], TINY, 1.0)
-    # P(given) = (1 - rate) q + rate (1 - q) / (L - 1): the true class, or one of the others
-    right = own[..., None] * (1.0 - rates)
-    wrong = (1.0 - own)[..., None] * (rates / (n_classes - 1.0))
-    logs = np.log(np.maximum(right + wrong, TINY)).sum(axis=1)  # (power, rate)
-    mass = np.exp(logs - logs.max())
-    mass /= mass.sum()
-    of_each = wrong / np.maximum(right + wrong, TINY)  # (power, n, rate)
-    p_wrong = np.einsum("ar,air->i", mass, of_each)
-    kept = np.average(q, axis=0, weights=mass.sum(axis=1))
-    kept[np.arange(n), given] = 0.0
+    for _ in range(2):  # the second grid is where the first one has mass
+        logs = np.array([np.log(parts(own, rates)[0]).sum(axis=0) for own in owns])  # (link, rate)
+        mass = np.exp(logs - logs.max())
+        mass /= mass.sum()
+        there = np.flatnonzero(mass.sum(axis=0) > LEAST_MASS)
+        step = rates[1] - rates[0]
+        used, rates = rates, np.linspace(max(rates[there[0]] - step, 0.0), rates[there[-1]] + step, N_RATES)
+    p_wrong, kept, mean, variance = np.zeros(n), np.zeros(p.shape), np.zeros(mass.shape), np.zeros(mass.shape)
+    for i in np.flatnonzero(mass.sum(axis=1) > LEAST_MASS):
+        whole, wrong = parts(owns[i], used)
+        of_each = wrong / whole
+        p_wrong += of_each @ mass[i]
+        kept += mass[i].sum() * truth(LINKS[i])
+        mean[i], variance[i] = of_each.sum(axis=0), (of_each * (1.0 - of_each)).sum(axis=0)
+    kept[rows, given] = 0.0
     kept *= (p_wrong / np.maximum(kept.sum(axis=1), TINY))[:, None]
-    kept[np.arange(n), given] = 1.0 - p_wrong
-    mean, variance = of_each.sum(axis=1), (of_each * (1.0 - of_each)).sum(axis=1)  # (power, rate)
+    kept[rows, given] = 1.0 - p_wrong
     rng = np.random.default_rng(0)
     cell = rng.choice(mass.size, DRAWS, p=mass.ravel())
     number = mean.ravel()[cell] + np.sqrt(variance.ravel()[cell]) * rng.standard_normal(DRAWS)
