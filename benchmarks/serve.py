@@ -1,9 +1,9 @@
 """A server under load: `python -m benchmarks.serve [load] [growth] [malformed] [reload]`.
 
-A model with V = 20,000, K = 20 and 4 chains is fitted in short, since only its size counts here. `supertopic serve` runs
-in a process of its own. A second process on the same machine sends requests over loopback, a text of 100 tokens each.
-Each figure is taken several times, because other programs may use the processors, too: serve.json has all trials, beside
-the processor time of a request, which hardly depends on others.
+A model with V = 20,000, K = 20 and 4 chains is fitted in short, since only its size counts here. `supertopic serve`
+runs in a process of its own. A second process on the same machine sends requests over loopback, a text of 100 tokens
+each. Each figure is taken several times, because other programs may use the processors, too: serve.json has all
+trials, beside the processor time of a request, which hardly depends on others.
 """
 
 import argparse
