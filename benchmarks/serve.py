@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -138,6 +139,7 @@ class Server:
         command = [sys.executable, "-m", "supertopic", "serve", str(model), "--port", "0", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "500"})
         line = self.process.stderr.readline()
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()  # a full pipe would stop the server
         self.port = int(re.search(r"127\.0\.0\.1:(\d+)", line)[1])
         self.get("/health")
 
