@@ -13,11 +13,12 @@ from sklearn.pipeline import make_pipeline
 
 from supertopic import LDA, SLDAClassifier, SLDARegressor, load, save
 from supertopic.datasets import make_corpus
+from supertopic.inference.predict import frozen_topics
 from supertopic.kernels.draws import content_streams, make_key
 from supertopic.kernels.lanes import pad
 from supertopic.light import load_predictor, sampler
 from supertopic.light.words import WordCounter
-from supertopic.model.state import fixed_topics
+from supertopic.model.state import MappedTopics, fixed_topics
 from supertopic.sampling.new_documents import PREDICT, draw_omegas, run_sweeps
 from supertopic.storage.container import read_file
 
@@ -181,7 +182,11 @@ def test_arrays_stay_in_the_file(models, tmp_path):
         counts = mapped.posterior_.topics[0].word_topic
         assert not counts.flags.writeable and plain.posterior_.topics[0].word_topic is not counts
         np.testing.assert_array_equal(mapped.transform(ASKED), plain.transform(ASKED))
+        assert isinstance(frozen_topics(mapped.posterior_.topics[0], 0, "cpu"), MappedTopics)  # no copy is made
         if name == "class":
+            own, wanted = mapped.explain(ASKED[0]), plain.explain(ASKED[0])
+            np.testing.assert_array_equal(own.total, wanted.total)
+            np.testing.assert_array_equal(mapped.predict_proba([""]), plain.predict_proba([""]))
             np.testing.assert_array_equal(mapped.predict_proba(ASKED), plain.predict_proba(ASKED))
             mapped.partial_fit(TEXTS[:30], NAMES[:30])  # writes to none of them
             save(mapped, tmp_path / "again")

@@ -15,7 +15,7 @@ from supertopic.kernels.draws import content_streams, make_key
 from supertopic.model.linear import Matrix
 from supertopic.model.posterior import Posterior, TopicSet
 from supertopic.model.responses.averages import average
-from supertopic.model.state import Topics, mean_topics
+from supertopic.model.state import map_topics, mean_topics
 from supertopic.model.terms import DrawPairs
 from supertopic.sampling.new_documents import (
     CHUNK_NUMBERS,
@@ -27,6 +27,7 @@ from supertopic.sampling.new_documents import (
     draw_topics,
     freeze,
     infer_shares,
+    on_cpu,
 )
 from supertopic.sampling.pool import each
 
@@ -50,8 +51,11 @@ def frozen_topics(topics: TopicSet, chain: int, device: str) -> FrozenTopics:
     with freezing:
         known = frozen.setdefault(topics, {})
         if (chain, device) not in known:
-            means = mean_topics(topics.word_topic[chain], topics.n_draws, topics.priors(chain))
-            known[chain, device] = freeze(means, device)
+            counts, priors = topics.word_topic[chain], topics.priors(chain)
+            if device == "cpu" and not counts.flags.writeable:  # a file that is mapped, of which processes share a copy
+                known[chain, device] = map_topics(counts, topics.n_draws, priors)
+            else:
+                known[chain, device] = freeze(mean_topics(counts, topics.n_draws, priors), device)
         return known[chain, device]
 
 
@@ -104,10 +108,9 @@ class SampledDocuments:
         return draw_omegas(self.tokens, topics, self.settings.n_sweeps, np.ascontiguousarray(eta), key)
 
     def token_topics(self, place: int, chain: int) -> np.ndarray:
-        topics = frozen_topics(self.posterior.topics[place], chain, "cpu")
-        assert isinstance(topics, Topics)
+        tokens, topics = on_cpu(self.tokens, frozen_topics(self.posterior.topics[place], chain, "cpu"))
         streams = content_streams(self.tokens, predict_key(self.posterior, place, chain))
-        return draw_topics(self.tokens, topics, streams, self.settings.n_sweeps)
+        return draw_topics(tokens, topics, streams, self.settings.n_sweeps)
 
 
 @dataclass(frozen=True, eq=False)

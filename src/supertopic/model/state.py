@@ -122,6 +122,25 @@ def mean_topics(word_topic: np.ndarray, n_draws: int, priors: Priors) -> Topics:
     return fixed_topics(counts / counts.sum(axis=0), priors.alpha)
 
 
+class MappedTopics(NamedTuple):
+    """Fixed topics whose counts stay in a file: only the rows of words that documents have are made."""
+
+    word_topic: np.ndarray  # (V, K): counts, summed over the draws
+    n_draws: int
+    priors: Priors
+    mass: np.ndarray  # (K,): the sums of counts / n_draws + beta
+
+    def of_words(self, words: np.ndarray) -> Topics:
+        """The topics for a vocabulary of some words alone, the same numbers as those of `mean_topics`."""
+        counts = self.word_topic[words] / self.n_draws + self.priors.beta
+        return fixed_topics(counts / self.mass, self.priors.alpha)
+
+
+def map_topics(word_topic: np.ndarray, n_draws: int, priors: Priors) -> MappedTopics:
+    """Fixed topics from counts (V, K) that stay where they are."""
+    return MappedTopics(word_topic, n_draws, priors, (word_topic / n_draws + priors.beta).sum(axis=0))
+
+
 def padded_topics(phi: np.ndarray, alpha: np.ndarray) -> Topics:
     """Fixed topics, from a phi that is flat and padded already."""
     wide = pad(alpha.astype(np.float32))

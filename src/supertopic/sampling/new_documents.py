@@ -11,7 +11,7 @@ from supertopic.kernels.counts import start_z
 from supertopic.kernels.draws import GOLDEN, content_streams
 from supertopic.kernels.moments import drawn_omegas
 from supertopic.kernels.sweep import sweep
-from supertopic.model.state import Quadratic, Topics, make_weights
+from supertopic.model.state import MappedTopics, Quadratic, Topics, make_weights
 
 if TYPE_CHECKING:
     from supertopic.sampling.cuda_documents import DeviceTopics
@@ -20,7 +20,7 @@ PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
 CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # of documents that a thread has in memory at a time
 DEVICE_NUMBERS = 2**26  # of documents that a GPU has in memory at a time
 SETTLE = 10  # sweeps of training documents under topics from pseudo-counts
-FrozenTopics: TypeAlias = "Topics | DeviceTopics"  # fixed topics, where they are read
+FrozenTopics: TypeAlias = "Topics | MappedTopics | DeviceTopics"  # fixed topics, where they are read
 
 
 def on_device() -> ModuleType:
@@ -33,6 +33,15 @@ def on_device() -> ModuleType:
 def freeze(topics: Topics, device: str) -> FrozenTopics:
     """The topics on the device where they will be read."""
     return topics if device == "cpu" else on_device().freeze(topics)
+
+
+def on_cpu(tokens: Tokens, topics: FrozenTopics) -> tuple[Tokens, Topics]:
+    """Tokens and topics as the kernels read them; of mapped topics, those of the tokens' words, renumbered."""
+    if isinstance(topics, MappedTopics):
+        words, place = np.unique(tokens.word, return_inverse=True)
+        return Tokens(place.astype(np.int32), tokens.doc_start), topics.of_words(words)
+    assert isinstance(topics, Topics)
+    return tokens, topics
 
 
 def count_topics(tokens: Tokens, topics: Topics, streams: np.ndarray, n_sweeps: int) -> np.ndarray:
@@ -85,9 +94,10 @@ def draw_omegas(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, eta: np.nda
     There are as many pairs as sweeps in the second half or draws of eta, whichever are more. Where the topics are on a
     GPU, the work is done there.
     """
-    if not isinstance(topics, Topics):
+    if not isinstance(topics, Topics | MappedTopics):
         return on_device().draw_omegas(tokens, topics, n_sweeps, eta, key)
     streams = content_streams(tokens, key)
+    tokens, topics = on_cpu(tokens, topics)
     n_draws, lengths = n_sweeps - n_sweeps // 2, np.maximum(np.diff(tokens.doc_start), 1).astype(float)
     n_pairs, numbers = max(n_draws, len(eta)), n_draws * len(lengths) * len(topics.alpha)
     omega = np.empty((n_pairs, len(lengths), eta.shape[1]))
@@ -103,14 +113,15 @@ def infer_shares(tokens: Tokens, topics: FrozenTopics, n_sweeps: int, key: np.ui
     A document's random numbers depend on its words alone: it gets the same answer alone, in any batch and order.
     A document without words gets 0.
     """
-    if not isinstance(topics, Topics):
+    if not isinstance(topics, Topics | MappedTopics):
         return on_device().infer_shares(tokens, topics, n_sweeps, key)
-    n_counted = n_sweeps - n_sweeps // 2
-    shares = np.empty((len(tokens.doc_start) - 1, len(topics.mass)))
+    streams, n_counted = content_streams(tokens, key), n_sweeps - n_sweeps // 2
+    tokens, own = on_cpu(tokens, topics)
+    shares = np.empty((len(tokens.doc_start) - 1, len(own.mass)))
 
     def work(docs: slice) -> None:
         part = take(tokens, docs)
-        counts = count_topics(part, topics, content_streams(part, key), n_sweeps)
+        counts = count_topics(part, own, streams[docs], n_sweeps)
         shares[docs] = counts.astype(float) / (np.maximum(np.diff(part.doc_start), 1) * n_counted)[:, None]
 
     chunks = cut(tokens.doc_start, max(1, len(tokens.word) // CHUNK_TOKENS, n_threads))

@@ -280,7 +280,7 @@ class BoundedHeads(HttpToolsProtocol):
 def run(app: ASGIApp, listening: socket.socket, limits: Limits) -> None:
     """Serve until SIGTERM or SIGINT; what has been asked by then is answered."""
     config = uvicorn.Config(
-        app, http=BoundedHeads, ws="none", log_config=None, log_level="warning", access_log=False, server_header=False,
+        app, http=BoundedHeads, ws="none", log_config=None, log_level="error", access_log=False, server_header=False,
         proxy_headers=False, backlog=2048, timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 1,
     )  # fmt: skip
     usual = {number: signal.signal(number, lambda number, frame: None) for number in (signal.SIGTERM, signal.SIGINT)}
