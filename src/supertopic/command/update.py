@@ -8,7 +8,7 @@ from supertopic.command.look import look
 from supertopic.command.models import read_beside
 from supertopic.command.predict import count_empty
 from supertopic.command.show import show_facts
-from supertopic.command.steps import Table, check_outputs, err, load, plain_warnings, save_somewhere
+from supertopic.command.steps import Table, check_outputs, err, load, plain_warnings, row_names, save_somewhere
 
 
 def update(
@@ -16,7 +16,7 @@ def update(
     discount: opt.Discount = 1.0, weight: opt.Weight = None, exposure: opt.Exposure = None,
     covariate: opt.KnownCovariate = None, groups: opt.Groups = None, skip_unknown_classes: opt.SkipUnknown = False,
     event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1,
-    strict: opt.Strict = False, as_json: opt.AsJson = False,
+    id: opt.Id = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
 
@@ -33,7 +33,7 @@ def update(
             response, table.__getitem__, Asked(label, separator, event=event, gold=gold), skip_unknown_classes
         )
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
-    texts, findings = look(table.texts(text), None, False, strict, english=False, quiet=as_json)
+    texts, findings = look(table.texts(text), None, False, strict, False, as_json, row_names(table, id))
     with plain_warnings():
         estimator.partial_fit(texts, y, discount=discount, **beside)
     save_somewhere(estimator, output)
