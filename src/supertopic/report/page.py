@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from html import escape
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,8 @@ def make_page(
     """
     from jinja2 import Environment, PackageLoader
 
+    if rows is not None and len(rows) != len(texts):
+        raise ValueError(f"rows has {len(rows):,} names, but there are {len(texts):,} texts.")
     posterior = documents.posterior
     data = {
         "title": title,
@@ -92,7 +95,7 @@ def make_page(
         "covariates": describe_covariates(posterior),
         "missed": missed_words(posterior, names, 12) if posterior.words else [],
         "evaluation": None if truth is None else evaluate(documents, truth, test, rival),
-        "documents": explain_some(documents, texts, truth, names, rows or range(len(texts))),
+        "documents": explain_some(documents, texts, truth, names, range(len(texts)) if rows is None else rows),
         "numbers": posterior.response.labels is None and not posterior.response.has_probabilities,
         "effect_on": posterior.response.effect_on,
     }
@@ -189,6 +192,11 @@ def short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def row_name(row: Any) -> int | str:
+    """What a document is called, as JSON knows it."""
+    return int(row) if isinstance(row, Integral) else str(row)
+
+
 def explain_some(
     documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray, rows: Sequence[Any]
 ) -> list[dict[str, Any]]:
@@ -207,7 +215,7 @@ def explain_some(
         column = explained.column
         of_topics = explained.topics[:, column]
         found.append({
-            "number": rows[i], "text": short(texts[i], MOST_LETTERS), "surprising": place < len(chosen),
+            "number": row_name(rows[i]), "text": short(texts[i], MOST_LETTERS), "surprising": place < len(chosen),
             "true": None if truth is None else documents.posterior.response.as_text(truth[i]),
             "column": str(explained.columns[column]),
             "predicted": [[str(name), float(value), float(a), float(b)] for name, value, a, b in sorted(
