@@ -158,6 +158,7 @@ def test_a_package_is_imported_in_one_room(package, only):
     [
         ("narwhals", "corpus.frames"),
         ("formulaic", "model.formula"),
+        ("python_calamine", "corpus.spreadsheets"),
         ("starlette", "serve.http"),
         ("uvicorn", "serve.http"),
     ],

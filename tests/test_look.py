@@ -194,6 +194,7 @@ def test_check(command, tmp_path):
     data = write(tmp_path / "d.csv", [*ROWS, ("one more text here", "rare")])
     shown = command("check", data, "--text", "text", "--label", "label").out
     assert "documents: 25" in shown and "sport" in shown and "'rare' (1)" in shown and "Duplicates: 20" in shown
+    assert "(rows sport, politics" in command("check", data, "--text", "text", "--id", "label").out
     told = json.loads(command("check", data, "--text", "text", "--label", "label", "--json").out)
     assert told["classes"] == {"sport": 12, "politics": 12, "rare": 1} and len(told["findings"]) == 2
     assert "problems" in command("check", data, "--text", "text", "--strict", code=1).err

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import sys
 
 import numpy as np
@@ -262,6 +263,11 @@ def test_the_page_names_rows(command, place, tmp_path):
         command("report", folder / "m", few, "--text", "text", *more, "-o", page)
         shown = page.read_text(encoding="utf-8")
         assert all(f'"id":"{name}"' in shown for name in names) and '"id":"0"' not in shown
+    model, texts = supertopic.load(folder / "m"), place[2][:3]
+    for rows in (np.array([7, 8, 9]), ["7", "8", "9"]):
+        assert set(re.findall(r'"id":"([^"]+)', model.report(texts, rows=rows))) == {"7", "8", "9"}
+    with pytest.raises(ValueError, match="name each of the 3 texts, got 2"):
+        model.report(texts, rows=["a", "b"])
 
 
 def test_narrow_topics_have_no_interval(command, place, monkeypatch):

@@ -10,7 +10,7 @@ from rich.table import Table as Rows
 from supertopic.command import options as opt
 from supertopic.command.kinds import KINDS, Asked, read_response
 from supertopic.command.look import known_labels, look
-from supertopic.command.steps import Table, out
+from supertopic.command.steps import Table, out, row_names
 
 MOST_CLASSES = 20  # that are shown
 
@@ -18,7 +18,7 @@ MOST_CLASSES = 20  # that are shown
 def check(
     data: opt.Data, text: opt.Text, label: opt.KnownLabel = None, response: opt.Response = opt.AUTO,
     order: opt.Grades = None, event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";",
-    missing: opt.Missing = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
+    missing: opt.Missing = None, id: opt.Id = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Look at a table before a fit: empty texts, duplicates, labels that differ by case, rare classes, and the like.
 
@@ -37,7 +37,7 @@ def check(
         if column.y.ndim == 1 and has_names:
             known = Counter(str(name) for name in known_labels(column) if name is not None)
             facts["classes"] = dict(known.most_common())
-    _, found = look(texts, column, has_names, strict, english=True, quiet=True)
+    _, found = look(texts, column, has_names, strict, english=True, quiet=True, names=row_names(table, id))
     if as_json:
         print(json.dumps(facts | {"findings": found}))
         return

@@ -9,7 +9,7 @@ from supertopic.command.cells import as_whole
 from supertopic.command.kinds import KINDS, Asked, make_model, read_response
 from supertopic.command.look import look
 from supertopic.command.models import make_vectorizer, make_word_vectorizer
-from supertopic.command.steps import Table, check_outputs, err, out, plain_warnings
+from supertopic.command.steps import Table, check_outputs, err, out, plain_warnings, row_names
 from supertopic.corpus.writing import whole_file
 from supertopic.estimators.choose import choose_topics
 
@@ -27,7 +27,8 @@ def choose(
     burn_in: opt.BurnIn = "20", draws: opt.Draws = 10, chains: opt.Chains = 2,
     stop_words: opt.StopWords = "english", min_df: opt.MinDf = 2, max_df: opt.MaxDf = 1.0, ngrams: opt.Ngrams = 1,
     word_ngrams: opt.WordNgrams = 2, token_pattern: opt.TokenPattern = opt.WORD, figure: opt.Figure = None,
-    seed: opt.Seed = 0, jobs: opt.Jobs = -1, strict: opt.Strict = False, as_json: opt.AsJson = False,
+    seed: opt.Seed = 0, jobs: opt.Jobs = -1, id: opt.Id = None, strict: opt.Strict = False,
+    as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Fit a few numbers of topics with short chains, and show which is enough.
 
@@ -41,9 +42,8 @@ def choose(
     table = Table(data)
     asked = Asked(label, separator, order=order, event=event, gold=gold)
     column = read_response(table.__getitem__, response, asked)
-    texts, findings = look(
-        table.texts(text), column, KINDS[column.response].has_names, strict, stop_words == "english", quiet=as_json
-    )
+    has_names, english = KINDS[column.response].has_names, stop_words == "english"
+    texts, findings = look(table.texts(text), column, has_names, strict, english, as_json, row_names(table, id))
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     options: dict[str, Any] = {"n_jobs": jobs, "words": direct, "verbose": err.is_terminal and not as_json}
     options["vectorizer"] = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)

@@ -12,7 +12,7 @@ from supertopic.command.look import look
 from supertopic.command.models import read_beside
 from supertopic.command.predict import count_empty
 from supertopic.command.show import show_facts
-from supertopic.command.steps import Table, check_outputs, err, load, out, plain_warnings, save_somewhere
+from supertopic.command.steps import Table, check_outputs, err, load, out, plain_warnings, row_names, save_somewhere
 from supertopic.report.history import describe_batch
 
 
@@ -21,8 +21,8 @@ def update(
     discount: opt.Discount = 1.0, weight: opt.Weight = None, exposure: opt.Exposure = None,
     covariate: opt.KnownCovariate = None, groups: opt.Groups = None, skip_unknown_classes: opt.SkipUnknown = False,
     add_classes: opt.AddClasses = False, no_new_words: opt.NoNewWords = False, event: opt.Event = None,
-    gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1, strict: opt.Strict = False,
-    as_json: opt.AsJson = False,
+    gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1, id: opt.Id = None,
+    strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
 
@@ -48,7 +48,7 @@ def update(
         asked = Asked(label, separator, event=event, gold=gold, add_classes=add_classes)
         y, n_strange = kind_of(response).known(response, table.__getitem__, asked, skip_unknown_classes)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
-    texts, findings = look(table.texts(text), None, False, strict, english=False, quiet=as_json)
+    texts, findings = look(table.texts(text), None, False, strict, False, as_json, row_names(table, id))
     line = drift_line(estimator, texts)  # before the model knows them
     with plain_warnings():
         estimator.partial_fit(texts, y, discount=discount, **more, **beside)
