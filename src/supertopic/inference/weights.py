@@ -119,8 +119,8 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     n_held_out = int(split.mask.sum())
     if shrinkage and alone and evidence and n_held_out:
         described = describe_held_out(shrinkage, alone, n_held_out, made.response)
-        parts = contribution_parts(evidence, factors, linear)
-        described["contributions"] = describe_contributions(of_mean, evidence.target, parts)
+        by_term = contribution_parts(evidence, factors, linear)
+        described["contributions"] = describe_contributions(of_mean, evidence.target, by_term)
     of_linear = linear.carryover() if linear else {}
     grids = summed_grids(made, alone, linear)
     carryover = carry_over(made, scale, level_shift=shift, linear=of_linear, grids=grids, scale_shift=matched)
