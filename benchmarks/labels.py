@@ -101,11 +101,12 @@ def main() -> None:
     parser.add_argument("what", choices=["next", "wrong"])
     parser.add_argument("corpora", nargs="*")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     rows: list[dict] = []
-    for seed in range(given.seeds):
+    for seed in range(given.first, given.first + given.seeds):
         if given.what == "next":
             for name in given.corpora or ("20 Newsgroups", "IMDb", "Reuters"):
                 for how in ("next_to_label", "margin", "random"):
