@@ -1,4 +1,4 @@
-"""A server under load: `python -m benchmarks.serve [load] [growth] [malformed] [reload]`.
+"""A server under load: `python -m benchmarks.serve [load] [alone] [growth] [malformed] [reload]`.
 
 A model with V = 20,000, K = 20 and 4 chains is fitted in short, since only its size counts here. `supertopic serve`
 runs in a process of its own. A second process on the same machine sends requests over loopback, a text of 100 tokens
@@ -25,6 +25,7 @@ from urllib.request import urlopen
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
+from benchmarks import corpora
 from supertopic import SLDAClassifier, save
 from supertopic.datasets import make_corpus
 
@@ -300,9 +301,29 @@ def reload(model: Path, requests: list[bytes]) -> dict:
     return found
 
 
+def alone() -> dict:
+    """Milliseconds of `predict_proba` of one document of 20 Newsgroups: K = 40, 8 chains, 20 classes with words."""
+    corpus, rng = corpora.newsgroups(), np.random.default_rng(0)
+    rows = np.sort(rng.choice(corpus.X.shape[0], 2500, replace=False))
+    model = SLDAClassifier(40, n_chains=8, burn_in=5, n_jobs=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(corpus.X[rows], corpus.y[rows]).n_jobs = None
+    documents = [corpus.X_test[[i]] for i in rng.choice(corpus.X_test.shape[0], 100, replace=False)]
+    tokens, medians = float(np.median([document.sum() for document in documents])), []
+    for _ in range(TRIALS + 1):  # topics are frozen in the first
+        taken = []
+        for document in documents:
+            began = time.perf_counter()
+            model.predict_proba(document)
+            taken.append(time.perf_counter() - began)
+        medians.append(percentile(taken, 50))
+    return {"words": corpus.X.shape[1], "median_tokens": tokens, "median_ms": medians[1:]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("parts", nargs="*", default=["load", "growth", "malformed", "reload"])
+    parser.add_argument("parts", nargs="*", default=["load", "alone", "growth", "malformed", "reload"])
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--model", type=Path, help="where the model is kept between runs")
     given = parser.parse_args()
@@ -317,7 +338,9 @@ def main() -> None:
         found["what"] = {"words": N_WORDS, "topics": N_TOPICS, "chains": N_CHAINS, "tokens": LENGTH,
                          "connections": CONNECTIONS, "cores": os.cpu_count()}  # fmt: skip
         for part in given.parts:
-            if part == "reload":
+            if part == "alone":
+                found[part] = alone()
+            elif part == "reload":
                 found[part] = reload(path, requests)
             else:
                 server = Server(path, *(["--timeout", "2"] if part == "malformed" else []))
