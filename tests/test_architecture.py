@@ -152,7 +152,9 @@ def test_a_package_is_imported_in_one_room(package, only):
     assert only <= users <= only | {"baselines"}
 
 
-@pytest.mark.parametrize(("package", "only"), [("narwhals", "corpus.frames"), ("formulaic", "model.formula")])
+@pytest.mark.parametrize(
+    ("package", "only"), [("narwhals", "corpus.frames"), ("formulaic", "model.formula"), ("matplotlib", "report.style")]
+)
 def test_a_package_is_imported_in_one_file(package, only):
     assert {module_of(path) for path in FILES if any(n.split(".")[0] == package for n in imports(path))} == {only}
 
