@@ -159,6 +159,7 @@ def test_a_package_is_imported_in_one_room(package, only):
         ("narwhals", "corpus.frames"),
         ("formulaic", "model.formula"),
         ("python_calamine", "corpus.spreadsheets"),
+        ("matplotlib", "report.style"),
         ("starlette", "serve.http"),
         ("uvicorn", "serve.http"),
     ],

@@ -231,7 +231,8 @@ def test_every_response(name, corpus):
     kind, make, beside = responses()[name]
     beside, y = dict(beside), make(score)
     parameters = {"multiclass": beside.pop("multiclass")} if "multiclass" in beside else {}
-    model = kind(4, **parameters, **QUICK).fit(X, y, feature_names=WORDS, **beside)
+    quick = QUICK | {"n_chains": 1, "n_draws": 3, "burn_in": 6}
+    model = kind(4, **parameters, **quick).fit(X, y, feature_names=WORDS, **beside)
     known = {key: value for key, value in beside.items() if key in ("covariates", "exposure", "features", "groups")}
     before = model.predict(X, **known)
     merged = model.merge_topics([1, 3], X, y, burn_in=2, **beside)
@@ -252,6 +253,24 @@ def test_every_response(name, corpus):
         assert merged.covariate_names_.tolist() == model.covariate_names_.tolist()
     assert merged.posterior_.n_topics == 3 and banned.posterior_.n_topics == 4
     assert np.array_equal(before, model.predict(X, **known))
+
+
+def test_a_long_table_a_formula_and_unknown_responses(corpus):
+    X, _, score, _ = corpus
+    names = [f"d{i}" for i in range(N)]
+    frame = pandas.DataFrame(X, columns=WORDS, index=names)
+    rows = [(names[i], rater, "ab"[int(score[i] > 0)]) for i in range(N) for rater in ("Ann", "Bob")]
+    long = pandas.DataFrame(rows, columns=["document", "rater", "answer"])
+    crowd = SLDACrowdClassifier(3, words=False, **QUICK).fit(frame, long)
+    assert crowd.ban_words([WORDS[3]], frame, long, burn_in=1).revision_.documents > 0
+    Z = pandas.DataFrame({"score": score, "age": np.arange(N) % 7})
+    rated = SLDARegressor(3, formula="score ~ age", words=False, **QUICK).fit(X, covariates=Z)
+    merged = rated.merge_topics([0, 1], X, covariates=Z, burn_in=1)
+    assert merged.revision_.documents > 0 and merged.covariate_names_.tolist() == ["age"]
+    y = np.where(score > 0, "a", "b").astype(object)
+    y[::2] = None
+    some = SLDAClassifier(3, words=False, optimize_priors=True, **QUICK).fit(X, y)
+    assert np.isfinite(some.merge_topics([0, 1], X, y, burn_in=8).revision_.after)
 
 
 def test_plain_topics(corpus, capsys):

@@ -13,13 +13,13 @@ from supertopic.model.responses.values import is_unknown, without_na
 from supertopic.report.plots import POINTS, column_place, plain_unit, topic_rows, unit_of_weights
 from supertopic.report.style import (
     COLUMN,
-    DIVERGING,
     PAGE,
     ROW,
     SEQUENTIAL,
     Display,
     axes,
     column_height,
+    diverging,
     draw_cells,
     folded,
     interval_of,
@@ -74,15 +74,12 @@ class HeatmapDisplay(Display):
     @styled
     def plot(self, *, ax: Any = None, figsize: Any = None) -> "HeatmapDisplay":
         """Draw it, once more or elsewhere."""
-        from matplotlib.colors import LinearSegmentedColormap
-
         n_rows, n_columns = self.values.shape
         width = COLUMN if n_columns <= 4 else PAGE
         ax = axes(ax, figsize, width, ROW * n_rows + 1.1 + column_height(self.columns, width))
         shown = np.where(self.sure, self.values, np.nan)
         most = np.nanmax(np.abs(shown)) if self.sure.any() else 1.0
-        colours = LinearSegmentedColormap.from_list("orange-blue", DIVERGING).with_extremes(bad="white")
-        image = ax.imshow(shown, cmap=colours, vmin=-most, vmax=most, aspect="auto", interpolation="none")
+        image = ax.imshow(shown, cmap=diverging(), vmin=-most, vmax=most, aspect="auto", interpolation="none")
         digits = 0 if most >= 10 else 1 if most >= 1 else 2
         texts = [
             [signed(value, digits) if sure else "" for value, sure in zip(*row, strict=True)]

@@ -85,6 +85,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def diverging() -> Any:
+    """Colours from orange to blue; white at 0, and where there is nothing to show."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("orange-blue", DIVERGING).with_extremes(bad="white")
+
+
 def size_of(figsize: Any, width: float, height: float) -> tuple[float, float]:
     """Width and height in inches: as given, of one column, of a page, or as usual for a plot."""
     if figsize is None:
