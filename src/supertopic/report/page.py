@@ -102,6 +102,9 @@ def make_page(
     target_names = [what if name == "0" else name for name in targets.names]
     words: dict[str, int] = {}
     explained = describe_documents(shown, chosen, names, topic_labels(posterior, names), words)
+    if posterior.response.labels is None:  # a number without a name is called "0"
+        for view in (view for document in explained for view in document.get("views", [])):
+            view["of"] = what if view["of"] == "0" else view["of"]
     for topic in topics:
         for word in topic["words"]:
             words.setdefault(word[0], len(words))
