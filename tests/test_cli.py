@@ -84,8 +84,10 @@ def test_report(command, tmp_path):
     assert "logistic regression on words and pairs" in page.read_text(encoding="utf-8")
     command("fit", data, *more, "-o", model, *FAST, "--report", page)
     assert "these figures are too good" in page.read_text(encoding="utf-8")
-    command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B")
-    assert "A &amp; B" in (tmp_path / "other.html").read_text(encoding="utf-8")
+    command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B", "--by", "label")
+    other = (tmp_path / "other.html").read_text(encoding="utf-8")
+    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label of" in other
+    assert "give --report FILE, too" in command("fit", data, *more, "-o", model, *FAST, "--by", "label", code=1)
     command("report", model, data, "--text", "text", "-o", page)
     assert "Where it is wrong" not in page.read_text(encoding="utf-8")
     assert "has no column 'nothing'" in command("report", model, data, "--text", "nothing", "-o", page, code=1)

@@ -475,6 +475,33 @@ def as_number(text):
     return float(text.replace("\N{MINUS SIGN}", "-"))
 
 
+def test_hostile_names_and_texts(opened, browser):
+    names = ["</script><script>window.broken = 1</script>", "{{ 7 * 7 }}{% x %}", "=cmd|' /C calc'!A0" + "x" * 3000]
+    y = np.array(names)[CORPUS.doc_topic[:, :3].argmax(axis=1)]
+    texts = [text.replace("w01", "\u202e</title>\x00\U0001f600" + "a" * 5000) for text in TEXTS]
+    model = SLDAClassifier(**RUN).fit(texts, y).name_topics({0: "<img src=x onerror=alert(1)>" * 20, 1: "__proto__"})
+    page = model.report(texts, y, title="<b id=bold>" * 300, by={"constructor": ["<i>", "{{x}}"] * 120}, name="{{x}}")
+    assert "49" not in prose(page)[:3000] and "{{x}}" in prose(page)
+    for width in (1280, 390):
+        opened(page, width)
+        assert browser.execute_script("return window.broken") is None and not find(browser, "#bold")
+    browser.execute_script("document.querySelectorAll('#more, #list button, #cells td').forEach(e => e.click())")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_a_large_page_is_small_and_opens_quickly(opened, browser, monkeypatch):
+    monkeypatch.setattr(documents_module, "MOST_DOCUMENTS", 150)
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"word{w}" for w in rng.integers(0, 1500, 400)) for _ in range(240)]
+    y = np.array([f"a class with a name {i % 20}" for i in range(240)])
+    model = SLDAClassifier(100, n_chains=1, burn_in=1, n_draws=1, random_state=0, calibrate=False).fit(texts, y)
+    page = model.report(texts, y)
+    assert len(page.encode()) < 2_000_000 and len(data_of(page)["documents"]) == 150
+    opened(page)
+    assert browser.execute_script("return performance.getEntriesByType('navigation')[0].domInteractive") < 5000  # ms
+    assert len(find(browser, "#cells td")) == 2000
+
+
 def test_a_click_filters_the_page(opened, browser):
     data = data_of(page_of("three"))
     opened(page_of("three"))

@@ -108,6 +108,9 @@ def make_page(
     if rows is not None:
         for document in explained:
             document["id"] = str(rows[document["row"]])
+    if posterior.response.labels is None:  # a number without a name is called "0"
+        for view in (view for document in explained for view in document.get("views", [])):
+            view["of"] = what if view["of"] == "0" else view["of"]
     for topic in topics:
         for word in topic["words"]:
             words.setdefault(word[0], len(words))

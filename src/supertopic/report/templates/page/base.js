@@ -24,8 +24,10 @@ const number = x => x === null || x === undefined ? "–" : minus(Math.abs(x) >=
 const signed = (x, digits = 2) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(digits);
 const percent = p => p === null ? "–" : p > 0 && p < 0.001 ? "<0.1 %" : p < 1 && p > 0.999 ? ">99.9 %" : +(100 * p).toFixed(1) + " %";
 const whole = p => p === null || !Number.isFinite(p) ? "–" : p > 0 && p < 0.01 ? "<1 %" : p < 1 && p > 0.99 ? ">99 %" : Math.round(100 * p) + " %";
+const digitsFor = most => most > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(most)))) : 0;
+const effectDigits = digitsFor(Math.max(0, ...topics.flatMap(t => (t.effect?.[0] ?? []).map(Math.abs))));
 function effectText(x) { // in the unit of the targets
-  if (targets.unit !== "points") return x === 0 ? "0" : (x < 0 ? "−" : "+") + String(+Math.abs(x).toPrecision(2)).replace("e-", "e−");
+  if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits);
   return x === 0 ? "0" : (x < 0 ? "−" : "+") + (Math.abs(x) < 0.1 ? "<0.1" : Math.abs(x).toFixed(1));
 }
 const range = (a, b, text) => text(a) === text(b) ? "about " + text(a) : text(a) + " to " + text(b);

@@ -34,13 +34,13 @@ function drawClasses() {
   found.truth.forEach((is, i) => counts[is][said[i] < 0 ? L : said[i]]++);
   const asked = said.some(c => c < 0), columns = [...classes.keys(), ...(asked ? [L] : [])], answered = said.filter(c => c >= 0).length;
   const right = found.truth.filter((is, i) => is === said[i]).length, [is, to] = state.cell === null ? [null, null] : state.cell.split(",").map(Number);
-  const table = el("table", {class: "grid" + (L > 7 ? " many" : "")}, el("caption", {}, "True classes in rows, predicted ones in columns"), el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "is \\ said"), columns.map(j => el("th", {scope: "col"}, el("span", {}, j === L ? "nothing" : cut(classes[j], 24)))))),
+  const table = el("table", {class: "grid" + (isWide(classes, 50) ? " many" : "")}, el("caption", {}, "True classes in rows, predicted ones in columns"), el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "is \\ said"), columns.map(j => el("th", {scope: "col"}, el("span", {}, j === L ? "nothing" : cut(classes[j], 24)))))),
     el("tbody", {}, counts.map((row, i) => { const total = row.reduce((a, b) => a + b, 0) || 1;
       return el("tr", {class: state.class === i ? "on" : ""}, el("th", {scope: "row"}, cut(classes[i], 28)), columns.map(j => { const n = row[j], at = `${i},${j === L ? -1 : j}`;
         return el("td", {class: "cell " + (n ? i === j ? "towards" : "away" : "") + (state.cell === at ? " chosen" : ""), style: n ? {"--part": Math.round(10 + 45 * n / total) + "%"} : null, tabindex: -1, "aria-label": `is ${classes[i]}, said ${classes[j] ?? "nothing"}: ${n}`, on: {click: () => toggle("cell", at)}}, n || "·"); })); })));
   gridKeys(table);
   const sums = classes.map((_, i) => [counts[i][i], counts.reduce((s, row) => s + row[i], 0), counts[i].reduce((a, b) => a + b, 0)]);
-  const perClass = el("table", {}, el("caption", {}, "By class"), el("thead", {}, el("tr", {}, ["class", "documents", "precision", "recall", "F1"].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))),
+  const perClass = el("table", {}, el("caption", {}, "By class"), el("thead", {}, el("tr", {}, ["class", "docs", "precision", "recall", "F1"].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))),
     el("tbody", {}, sums.map(([good, called, own], i) => el("tr", {class: state.class === i ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.class === i), on: {click: () => toggle("class", i)}}, cut(classes[i], 32))), el("td", {class: "number"}, own.toLocaleString("en")), [ratio(good, called), ratio(good, own), f1(good, called, own)].map((v, j) => el("td", {class: "number"}, j < 2 ? whole(v) : v === null ? "–" : v.toFixed(2)))))));
   $("figures").textContent = (answered < said.length ? `${percent(answered / said.length)} get an answer, of which ` : "") + `${percent(ratio(right, answered))} are right.`;
   const cell = is === null ? el("p", {class: "soft"}, "Click a cell for its documents and the words that decided.") : cellDocuments(data.documents.filter(d => d.is === is && d.true !== null && documentSaid(d) === to), counts[is]?.[to < 0 ? L : to] ?? 0, `Documents: ${cellText(state.cell)}`);
@@ -92,7 +92,7 @@ function rivalNote() {
 const labelNow = j => { const label = found.labels[j], at = thresholds[j]; return at === undefined ? label.at : [label.counts[0][at], label.counts[1][at]]; };
 function drawLabels() {
   const j = focusClass(), label = found.labels[j], rows = found.labels.map((_, i) => i).sort((a, b) => found.labels[b].has - found.labels[a].has);
-  const table = el("table", {}, el("caption", {}, "By label"), el("thead", {}, el("tr", {}, ["label", "documents", "precision", "recall", "F1"].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))),
+  const table = el("table", {}, el("caption", {}, "By label"), el("thead", {}, el("tr", {}, ["label", "docs", "precision", "recall", "F1"].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))),
     el("tbody", {}, rows.map(i => { const [good, bad] = labelNow(i), own = found.labels[i].has; return el("tr", {class: i === j ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.class === i), on: {click: () => toggle("class", i)}}, cut(classes[i], 32))), el("td", {class: "number"}, own.toLocaleString("en")), el("td", {class: "number"}, whole(ratio(good, good + bad))), el("td", {class: "number"}, whole(ratio(good, own))), el("td", {class: "number"}, f1(good, good + bad, own)?.toFixed(2) ?? "–")); })));
   const sum = rows.reduce((s, i) => { const [good, bad] = labelNow(i); return [s[0] + good, s[1] + bad, s[2] + found.labels[i].has]; }, [0, 0, 0]);
   $("figures").textContent = `Over all labels: micro F1 ${(f1(sum[0], sum[0] + sum[1], sum[2]) ?? 0).toFixed(4)}, precision ${percent(ratio(sum[0], sum[0] + sum[1]))}, recall ${percent(ratio(sum[0], sum[2]))}; ${percent(found.right)} of single labels are right, and all labels of ${percent(found.all_right)} of the documents.`;
@@ -100,7 +100,7 @@ function drawLabels() {
   const at = thresholds[j] ?? label.thresholds.findIndex(t => t > (found.probabilities ? 0.5 : 0)), slider = $("threshold"), [good, bad] = labelNow(j);
   slider.value = at;
   $("threshold-of").textContent = `say ${cut(label.name, 30)} `;
-  $("chosen").textContent = `from ${label.thresholds[at < 0 ? 0 : at].toFixed(2)}: precision ${whole(ratio(good, good + bad))}, recall ${whole(ratio(good, label.has))}`;
+  $("chosen").textContent = `from ${(thresholds[j] === undefined ? (found.probabilities ? 0.5 : 0) : label.thresholds[at]).toFixed(2)}: precision ${whole(ratio(good, good + bad))}, recall ${whole(ratio(good, label.has))}`;
   const p = plot(`Precision and recall of ${label.name}`, {x: [0, 1], y: [0, 1], xTitle: "recall", yTitle: "precision", xText: whole, yText: whole});
   const points = label.counts[0].map((g, i) => [ratio(g, label.has) ?? 0, ratio(g, g + label.counts[1][i])]).filter(([, y]) => y !== null);
   p.line(points);

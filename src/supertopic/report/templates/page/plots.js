@@ -30,6 +30,8 @@ function bars(rows, most, text) { // [label, value, click, title]
     el("span", {class: "beam"}, el("i", {style: {width: 100 * Math.max(value ?? 0, 0) / (most || 1) + "%"}}), other !== undefined && el("i", {class: "second", style: {width: 100 * other / (most || 1) + "%"}})), el("span", {class: "value"}, text(value)))));
 }
 
+const isWide = (names, most) => names.length > 7 || names.reduce((s, n) => s + Math.max(n.length, 6), 0) > most; // headings are turned
+
 class Plot { // axes with ticks and titles; x and y are functions from numbers to places
   constructor(svg, {width = 340, height = 300, x, y, xTitle, yTitle, xText = number, yText = number, left = 52}) {
     Object.assign(this, {svg, width, height, left});

@@ -33,7 +33,7 @@ function pane(d, second) {
   const parts = [el("div", {class: "tools"}, title, buttons)];
   if (d.predicted) parts.push(el("p", {class: "verdict"}, verdict(d)));
   if (d.views?.length > 1) parts.push(el("div", {class: "chips", role: "group", "aria-label": "What is explained"}, d.views.map((v, i) => el("button", {class: "chip", "aria-pressed": String(v === view), on: {click: () => { viewOf[d.row] = i; drawReader(); }}}, v.of + (v.against ? ` against ${v.against}` : "")))));
-  parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "towards"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, "away from"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
+  parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, classes.length ? "towards" : "raises"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, classes.length ? "away from" : "lowers"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
     : state.topic !== null || topics.length ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "words"), ` of topic ${brief(focusTopic())}`) : null);
   parts.push(el("div", {class: "text", tabindex: 0, role: "region", "aria-label": `text of document ${called(d)}`}, view ? explained(d.text, view) : topics.length ? marked(d.text, strengthOf(focusTopic())) : d.text));
   if (view) parts.push(figure(`What adds up to the ${classes.length ? "score" : "prediction"} for ${view.of}${view.against ? ` against ${view.against}` : ""}`, waterfall(view)), el("p", {class: "sum soft"}, sumText(view)));
@@ -51,7 +51,7 @@ function explained(text, view) {
   return parts.map((part, i) => {
     const own = adds.get(word(i)) ?? adds.get(part), value = (own ?? 0) + (i % 2 ? pair(i) + pair(i - 2) : 0);
     if (!part || i % 2 === 0 || (own === undefined && !value)) return part;
-    return el("mark", {class: value < 0 ? "less" : "", title: signed(value), "data-word": word(i), style: {"--part": Math.round(8 + 47 * Math.min(Math.abs(value) / most, 1)) + "%"}}, part);
+    return el("mark", {class: value < 0 ? "less" : "", title: signed(value, digitsFor(most)), "data-word": word(i), style: {"--part": Math.round(8 + 47 * Math.min(Math.abs(value) / most, 1)) + "%"}}, part);
   });
 }
 const MOST_BARS = 12;
@@ -61,22 +61,32 @@ function barsOf(view) { // [name, through topics, directly, lower, upper]
   return [["base rate", 0, view.constant], ...view.beside.map(([what, v]) => [what, 0, v]), ...shown.map(([w, a, b], i) => [data.words[w], a, b, ...(view.spans[i] ?? [])]), ...(others ? [[plural(others, "other word"), rest[0], rest[1]]] : [])];
 }
 const sumText = view => { const total = barsOf(view).reduce((s, [, a, b]) => s + a + b, 0); return `For ${view.of}${view.against ? ` against ${view.against}` : ""}: ${barsOf(view).length} parts add up to ${number(total)}; the model's score is ${number(view.score)}.`; };
-function waterfall(view) {
-  const rows = barsOf(view), spans = []; let at = 0;
+function waterfall(view) { // from the base rate to the score; a score of classes has its zero, where the decision changes
+  const [[, , base], ...rows] = barsOf(view), spans = []; let at = base;
   for (const [label, a, b, lo, hi] of rows) { spans.push({label, from: at, a, b, lo: lo === undefined ? null : at + lo, hi: hi === undefined ? null : at + hi, to: at + a + b}); at += a + b; }
-  const ends = spans.flatMap(s => [s.from, s.to, s.from + s.a, s.lo ?? s.to, s.hi ?? s.to]), low = Math.min(0, ...ends), high = Math.max(0, ...ends), pad = 0.03 * (high - low || 1), step = 20, left = 150, right = 560, bottom = step * (spans.length + 1) + 6;
-  const x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad || 1), svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 620 ${bottom + 40}`, "aria-label": `Bars that add up to ${number(at)}`});
-  for (const v of ticks(low - pad, high + pad, 6)) svg.append(draw("line", {class: v === 0 ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom}), draw("text", {x: x(v), y: bottom + 14, "text-anchor": "middle"}, number(v)));
+  const ends = [base, at, ...(classes.length ? [0] : []), ...spans.flatMap(s => [s.from, s.to, s.from + s.a, s.lo ?? s.to, s.hi ?? s.to])], low = Math.min(...ends), high = Math.max(...ends), pad = 0.04 * (high - low) || 0.5;
+  const step = 20, left = 150, right = 560, bottom = step * (spans.length + 2) + 6, x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad), digits = digitsFor(Math.max(0, ...rows.map(([, a, b]) => Math.abs(a + b))));
+  const svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 620 ${bottom + 40}`, "aria-label": `Bars from the base rate, ${number(base)}, to ${number(at)}`});
+  const text = (label, px, y, more) => svg.append(draw("text", {x: px, y, ...more}, label)), end = {"text-anchor": "end"}, middle = {"text-anchor": "middle"};
+  for (const v of ticks(low - pad, high + pad, 6)) { svg.append(draw("line", {class: v === 0 && classes.length ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom})); text(number(v), x(v), bottom + 14, middle); }
+  svg.append(draw("line", {class: "guide", x1: x(base), x2: x(base), y1: 4, y2: bottom}), draw("circle", {class: "base", cx: x(base), cy: 10, r: 4}));
+  text("base rate", left - 8, 14, end);
+  text(number(base), x(base) + 8, 14, {});
   spans.forEach((s, i) => {
-    const y = step * i + 4, kind = s.a + s.b < 0 ? "away" : "towards", base = i === 0 ? " base" : "";
-    svg.append(draw("text", {x: left - 8, y: y + 10, "text-anchor": "end"}, cut(s.label, 24)), draw("rect", {class: kind + base, x: Math.min(x(s.from), x(s.to)), width: Math.max(1, Math.abs(x(s.from) - x(s.to))), y, height: 12, rx: 1.5}));
-    if (s.a) svg.append(draw("rect", {class: "through " + (s.a < 0 ? "away" : "towards"), x: Math.min(x(s.from), x(s.from + s.a)), width: Math.max(0.5, Math.abs(x(s.a) - x(0))), y: y + 3, height: 6}));
+    const y = step * (i + 1) + 4, kind = s.a + s.b < 0 ? "away" : "towards";
+    text(cut(s.label, 24), left - 8, y + 10, end);
+    svg.append(draw("rect", {class: kind, x: Math.min(x(s.from), x(s.to)), width: Math.max(1, Math.abs(x(s.from) - x(s.to))), y, height: 12, rx: 1.5}));
+    if (s.a) svg.append(draw("rect", {class: "through " + (s.a < 0 ? "away" : "towards"), x: Math.min(x(s.from), x(s.from + s.a)), width: Math.max(0.5, Math.abs(x(s.from + s.a) - x(s.from))), y: y + 3, height: 6}));
     if (s.lo !== null) svg.append(draw("line", {class: "whisker", x1: x(s.lo), x2: x(s.hi), y1: y + 6, y2: y + 6}));
-    svg.append(draw("text", {class: s.a + s.b < 0 ? "less" : "", x: Math.max(x(s.from), x(s.to), s.hi === null ? 0 : x(s.hi)) + 5, y: y + 10}, signed(s.a + s.b)));
-    if (i) svg.append(draw("line", {class: "link", x1: x(s.from), x2: x(s.from), y1: y - 8, y2: y}));
+    text(signed(s.a + s.b, digits), Math.max(x(s.from), x(s.to), s.hi === null ? 0 : x(s.hi)) + 5, y + 10, {class: s.a + s.b < 0 ? "less" : ""});
+    svg.append(draw("line", {class: "link", x1: x(s.from), x2: x(s.from), y1: y - 8, y2: y}));
   });
-  svg.append(draw("text", {class: "title", x: left - 8, y: step * spans.length + 14, "text-anchor": "end"}, "total"), draw("circle", {class: "mark", cx: x(at), cy: step * spans.length + 10, r: 4}), draw("text", {class: "title", x: x(at) + 8, y: step * spans.length + 14}, signed(at)),
-    draw("text", {class: "title", x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, (classes.length ? found?.probabilities === false ? "score" : "log-odds" : data.kind === "time" || data.kind === "count" ? "score" : targets.names[0] ?? "") + " · dark: through topics, light: words by themselves"));
+  const last = step * (spans.length + 1), title = {class: "title"};
+  text("total", left - 8, last + 14, {...title, ...end});
+  svg.append(draw("circle", {class: "mark", cx: x(at), cy: last + 10, r: 4}));
+  text(number(at), x(at) + 8, last + 14, title);
+  const unit = classes.length ? (found?.probabilities === false ? "score" : "log-odds") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
+  text(cut(unit, 40) + " · dark: through topics, light: words by themselves", (left + right) / 2, bottom + 32, {...title, ...middle});
   return svg;
 }
 when(["class", "topic", "word", "doc", "beside", "cell", "names", "threshold"], drawReader);

@@ -10,6 +10,7 @@ function drawDrivers() {
   const rowsOf = t => topics.map((topic, k) => [k, topic.effect.map(row => row[t])]).filter(([, row]) => !targets.intervals || isSure(row)).sort((a, b) => Math.abs(b[1][0]) - Math.abs(a[1][0])).slice(0, most);
   const panels = shown.map(t => [t, rowsOf(t).sort((a, b) => b[1][0] - a[1][0])]);
   const scale = scaleOf(panels.flatMap(([, rows]) => rows.map(([, row]) => row)));
+  $("panels").className = "live" + (order.length === 1 ? " one" : "");
   $("panels").replaceChildren(...panels.map(([t, rows]) => el("div", {class: "panel" + (state.class !== null && t === targetOf(state.class) && !single ? " on" : "")},
     el("h3", {}, classes.length > 2 && !single ? el("button", {class: "plain", "aria-pressed": String(state.class === t), on: {click: () => toggle("class", t)}}, targets.names[t])
       : binary ? `← ${classes[0]} | ${classes[1]} →` : data.kind === "grade" ? "← lower | higher →" : targets.names[t],
@@ -28,11 +29,11 @@ const hue = k => { const row = targets.names.length ? state.class === null && !s
 function drawMap() {
   const svg = $("map"), x = k => 22 + 616 * topics[k].at[0], y = k => 20 + 400 * topics[k].at[1], r = k => 400 * topics[k].radius, kept = new Set(matching());
   const boxes = topics.map((_, k) => [x(k) - r(k), y(k) - r(k), x(k) + r(k), y(k) + r(k)]), hits = b => boxes.some(o => b[0] < o[2] && b[2] > o[0] && b[1] < o[3] && b[3] > o[1]);
-  const order = topics.map((_, k) => k).sort((a, b) => topics[b].share - topics[a].share), labels = [];
+  const order = topics.map((_, k) => k).sort((a, b) => topics[b].share - topics[a].share), labels = [], inside = (a, w) => Math.max(4, Math.min(a, 656 - w));
   for (const k of [...(state.topic === null ? [] : [state.topic]), ...order]) {
     if (labels.some(l => l.k === k) || labels.length >= 26) continue;
     const text = cut(brief(k), 24), w = 6.1 * text.length + 4, gap = r(k) + 3;
-    const places = [[x(k) + gap, y(k) + 4], [x(k) - gap - w, y(k) + 4], [x(k) - w / 2, y(k) + gap + 10], [x(k) - w / 2, y(k) - gap - 2]];
+    const places = [[x(k) + gap, y(k) + 4], [x(k) - gap - w, y(k) + 4], [inside(x(k) - w / 2, w), y(k) + gap + 10], [inside(x(k) - w / 2, w), y(k) - gap - 2]];
     const at = places.find(([a, b]) => a > 2 && a + w < 658 && b > 12 && b < 436 && !hits([a, b - 10, a + w, b + 3]));
     if (at) { boxes.push([at[0], at[1] - 10, at[0] + w, at[1] + 3]); labels.push({k, text, at}); }
   }
@@ -46,8 +47,8 @@ function drawList() {
   $("no-topic").textContent = kept.length ? "" : "No topic has that word or name.";
   $("list").replaceChildren(el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "topic"), el("th", {scope: "col", class: "desk"}, "words"), scale && el("th", {scope: "col"}, `effect on ${cut(binary ? classes[focusClass()] : on, 18)}`), scale && el("th", {scope: "col", class: "desk"}, "pulls"), el("th", {scope: "col", class: "number"}, "share"))),
     el("tbody", {}, kept.map(k => el("tr", {"data-topic": k, class: k === focusTopic() ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.topic === k), on: {click: () => toggle("topic", k)}}, el("small", {}, k + " "), brief(k))),
-      el("td", {class: "words desk"}, topics[k].best.slice(0, 6).join(", ")), scale && el("td", {class: "effect"}, track(effect(k), scale), el("span", {class: "value"}, effectText(effect(k)[0]))),
-      scale && el("td", {class: "desk"}, pullText(k)), el("td", {class: "number"}, percent(topics[k].share))))));
+      el("td", {class: "words desk"}, el("span", {}, topics[k].best.slice(0, 6).join(", "))), scale && el("td", {class: "effect"}, track(effect(k), scale), el("span", {class: "value"}, effectText(effect(k)[0]))),
+      scale && el("td", {class: "desk", title: pullText(k)}, cut(pullText(k), 15)), el("td", {class: "number"}, percent(topics[k].share))))));
 }
 when(["class", "topic", "word", "names"], drawMap);
 when(["class", "topic", "word", "names"], drawList);
@@ -84,8 +85,10 @@ function drawCard() {
     if (rows.length > 8) parts.push(el("button", {on: {click: () => { allEffects = !allEffects; drawCard(); }}}, allEffects ? "fewer" : `all ${rows.length}`));
     if (contradicts(k).length) parts.push(el("p", {class: "soft"}, `Its weight and its effect on ${contradicts(k).map(r => targets.names[r]).join(", ")} have different signs: the weight is about this class alone, and the effect also contains that the topic changes the probabilities of the other classes.`));
   }
-  for (const group of data.groups) { const rows = group.levels.filter(level => level.documents), most = Math.max(...rows.map(level => level.share[k]), 1e-9);
-    if (rows.length) parts.push(el("h3", {}, `Share by ${group.name}`), bars(rows.slice(0, 12).map(level => [level.name, level.share[k], null, plural(level.documents, "document")]), most, percent)); }
+  for (const group of data.groups) { const rows = group.levels.filter(level => level.documents), many = rows.length > 12 && group.kind !== "time";
+    if (many) rows.sort((a, b) => b.share[k] - a.share[k]);
+    const most = Math.max(...rows.map(level => level.share[k]), 1e-9);
+    if (rows.length) parts.push(el("h3", {}, `Share by ${group.name}${many ? ", the 12 largest" : ""}`), bars(rows.slice(0, many ? 12 : rows.length).map(level => [level.name, level.share[k], null, plural(level.documents, "document")]), most, percent)); }
   parts.push(el("h3", {}, "Near it"), el("div", {class: "chips"}, t.near.map(([j, alike]) => el("button", {class: "chip", title: `likeness ${alike}`, on: {click: () => set({topic: j})}}, `${j} ${brief(j)}`))));
   $("typical").replaceChildren(el("h3", {}, `Documents that are typical of “${cut(t.name, 60)}”`), ...t.typical.map(([row, text, share]) => el("p", {class: "typical"}, el("small", {}, percent(share)), " ", marked(text, strengthOf(k)), " ",
     data.documents.some(d => d.row === row) && el("button", {class: "plain link", on: {click: () => { set({doc: row, topic: k}); $("reader").scrollIntoView(); }}}, `read ${row}`))));
