@@ -102,7 +102,7 @@ def test_a_class_of_the_test_documents_alone_is_wrong_and_not_on_the_page(comman
             break
     assert found["classes"] == ["politics", "sport"] and found["test_accuracy"] < 1
     assert sum(row["documents"] for row in found["test_classes"]) == found["test_documents"] - 1
-    assert "How well it predicts" in page.read_text(encoding="utf-8")
+    assert "Where it is wrong" in page.read_text(encoding="utf-8")
 
 
 def test_many_files(command, tmp_path):

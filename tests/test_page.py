@@ -469,6 +469,8 @@ def test_every_page_in_a_browser(opened, browser, name):
         ).groups()
         assert parts == whole or abs(as_number(parts) - as_number(whole)) <= 0.02 * max(abs(as_number(whole)), 0.1)
         assert texts_of(browser, "#panes svg rect")
+        words = browser.execute_script("return document.querySelector('main').innerText")
+        assert not re.search(r"\b(null|undefined|NaN)\b|\[object", words)
 
 
 def as_number(text):

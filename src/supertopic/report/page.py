@@ -103,6 +103,8 @@ def make_page(
     chosen = choose(shown, [place[topic["typical"][0][0]] for topic in topics if topic["typical"]])
     evaluation = evaluate_page(shown, test, rival)
     target_names = [what if name == "0" else name for name in targets.names]
+    if posterior.supervised and posterior.response.kind == "grade":
+        target_names = [f"higher {what}"]
     words: dict[str, int] = {}
     explained = describe_documents(shown, chosen, names, topic_labels(posterior, names), words)
     if rows is not None:

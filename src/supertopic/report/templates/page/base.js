@@ -51,7 +51,7 @@ function pullText(k) {
   if (t === null) return "";
   const m = topics[k].effect[0][t];
   if (binary) return "→ " + classes[m > 0 ? 1 : 0];
-  return single ? (m > 0 ? "↑ " : "↓ ") + targets.names[t] : "→ " + targets.names[t];
+  return single ? (m > 0 ? "↑ " : "↓ ") + (data.kind === "grade" ? data.what : targets.names[t]) : "→ " + targets.names[t];
 }
 
 // state
