@@ -208,14 +208,14 @@ def test_what_a_worker_raises_arrives(ray_cluster):
         pool.run(plan, source, None, lambda engine: restore(engine, states, np.zeros((0, 5))))
 
 
-def small_plan(model):
+def small_plan(model, y=None):
     from supertopic.corpus.source import Arrays, make_target
     from supertopic.corpus.tokens import check_counts, make_tokens
     from supertopic.model.responses import Logistic
     from supertopic.sampling.plan import make_plan
 
-    X, none = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0))
-    source = Arrays(make_tokens(X), make_target(none, none))
+    X, y = check_counts(CORPUS.X), np.zeros((CORPUS.X.shape[0], 0)) if y is None else y
+    source = Arrays(make_tokens(X), make_target(y, np.ones_like(y)))
     priors = model._config(X.shape[1], 0).priors
     return make_plan(source, X.shape[1], Logistic(1.0), priors, False, "delayed", 0, 8), source
 
@@ -342,6 +342,34 @@ def test_documents_and_pseudo_counts_are_sent_once(ray_cluster):
             engine.start(make_key(0))
             np.testing.assert_array_equal(engine.counts.word_topic, here.counts.word_topic)
             engine.close()
+
+
+def test_many_workers(ray_cluster, monkeypatch):
+    """Words have some of the workers as owners, and some workers add up the sums of the others."""
+    import ray
+
+    from supertopic.kernels.draws import make_key
+    from supertopic.sampling import ray_engine as cluster
+    from supertopic.sampling.threads import ThreadEngine
+
+    monkeypatch.setattr(cluster, "OWNERS", 3)
+    monkeypatch.setattr(cluster, "FAN", 2)
+    plan, source = small_plan(LDA(**RUN), (CORPUS.doc_topic[:, :1] > 0.5).astype(float))
+    place = cluster.Place("", 1, 0)
+    groups = {"concurrency_groups": {"beside": 1}}
+    workers = [(place, ray.remote(**groups)(cluster.Worker).options(num_cpus=0).remote()) for _ in range(5)]
+    engines = [ThreadEngine(plan, source, 1), cluster.RayEngine(plan, source, workers)]
+    for engine in engines:
+        engine.start(make_key(0))
+    for i in range(3):
+        about = np.array([[0.3, 0.0, -0.2, 0.1, i]]), plan.priors, make_key(i), i > 0, plan.response
+        sums = [engine.sweep(*about) for engine in engines]
+        for one, other in zip(*sums, strict=True):
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(*(engine.counts.word_topic for engine in engines))
+    np.testing.assert_array_equal(*(engine.topic_counts() for engine in engines))
+    for _, worker in workers:
+        ray.kill(worker)
 
 
 LISTENING = """

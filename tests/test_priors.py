@@ -115,9 +115,10 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
     eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
 
     def exchange():
-        changes = deepcopy([replica.changes() for replica in replicas])  # as if they were sent
-        for i, replica in enumerate(replicas):
-            replica.receive(changes[1 - i])
+        parcels = [deepcopy(replica.changes(2)) for replica in replicas]  # as if they were sent
+        merged = [replica.merge(owned) for replica, owned in zip(replicas, zip(*parcels, strict=True), strict=True)]
+        for replica in replicas:
+            replica.receive(merged)
 
     for engine in (one, *replicas):
         engine.start(make_key(1))

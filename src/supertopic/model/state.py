@@ -49,18 +49,14 @@ def add(statistics: Statistics, more: Statistics) -> Statistics:
     return Statistics(statistics.precision + more.precision, statistics.shift + more.shift)
 
 
-NO_CHANGE = np.zeros((0, 0), np.int32)
-
-
 class Moves(NamedTuple):
-    """How a sweep changed the counts, for one shard or for several."""
+    """How a sweep over a shard changed the counts."""
 
     tokens: np.ndarray  # (K,) int64: the tokens of each topic after the sweep
     # (n_moved,) uint64: word, old and new topic of the tokens that moved, sorted by parts of the vocabulary
     moves: np.ndarray
     starts: np.ndarray  # (n_parts + 1,): where each part starts
     taken: tuple[int, int]  # proposals that were made without the response, and those of them that were accepted
-    change: np.ndarray = NO_CHANGE  # (V, K), padded: the difference of the counts, where it is smaller than all moves
 
 
 class ShareRows(NamedTuple):

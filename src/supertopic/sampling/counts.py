@@ -8,6 +8,7 @@ from scipy.special import gammaln
 from supertopic.kernels import counts
 from supertopic.kernels.lanes import pad, padded
 from supertopic.model.state import NO_PHI, NO_SMOOTH, Moves, Priors, SummedCounts, Topics
+from supertopic.sampling.exchange import Changes, apply, of_counts, of_moves
 from supertopic.sampling.plan import ACCEPTED, DENSE, Plan
 from supertopic.sampling.pool import Pool
 from supertopic.sampling.shard import Shard
@@ -19,8 +20,7 @@ ONE = 2**31  # the largest share of a topic, as a whole number: 2**31 tokens of 
 class Counts:
     """word_topic, which follows the moves of the shards, and its sum over the draws.
 
-    Pseudo-counts (V, K) are part of it and never change. Where several machines have shards, the one with the first
-    document adds them for all.
+    Pseudo-counts (V, K) are part of it and never change.
     """
 
     def __init__(self, plan: Plan, shards: list[Shard], pool: Pool, pseudo_counts: np.ndarray | None):
@@ -29,11 +29,9 @@ class Counts:
         self.pseudo_tokens = np.zeros(plan.n_topics, np.int64)  # pseudo-counts of each topic
         if pseudo_counts is not None:
             self.pseudo_tokens = pseudo_counts.sum(axis=0, dtype=np.int64)
+            self.word_topic[:, : plan.n_topics] = pseudo_counts
         tokens = [shard.add_tokens(self.word_topic) for shard in shards]
-        if pseudo_counts is not None and shards[0].first_doc == 0:
-            self.word_topic[:, : plan.n_topics] += pseudo_counts
-            tokens.append(self.pseudo_tokens)
-        self.tokens = np.sum(tokens, axis=0)  # (K,): of each topic
+        self.tokens = np.sum([self.pseudo_tokens, *tokens], axis=0)  # (K,): of each topic
         self.summed = np.zeros((plan.n_words, plan.n_topics), np.int32)
         self.n_draws = 0
         # Sweeps that compute the whole conditional, even for many topics: proposals that ignore the response are often
@@ -54,42 +52,41 @@ class Counts:
     def follow(self, moves: list[Moves], keep: bool) -> None:
         """Update the counts after a sweep with the moves of the shards; `keep` adds them to the sum over the draws."""
         self.tokens = np.sum([self.pseudo_tokens, *(move.tokens for move in moves)], axis=0)
-        if not keep:  # after the burn-in the sampler may not depend on the history of the chain
-            proposed, accepted = np.sum([move.taken for move in moves], axis=0)
-            self.dense = DENSE if accepted < ACCEPTED * proposed else max(self.dense - 1, 0)
         if self.plan.sampler != "collapsed":  # else they are live
             parts = range(len(moves[0].starts) - 1)
             self.pool.map(lambda part: add_part(moves, part, self.word_topic), parts)
-            self.add([move for move in moves if move.change.size])
+        self.settle(np.sum([move.taken for move in moves], axis=0), keep)
+
+    def settle(self, taken: np.ndarray, keep: bool) -> None:
+        """End a sweep: which sampler is next, and with `keep` the counts are added to the sum over the draws."""
         if keep:
             self.keep()
+            return
+        proposed, accepted = taken  # after the burn-in the sampler may not depend on the history of the chain
+        self.dense = DENSE if accepted < ACCEPTED * proposed else max(self.dense - 1, 0)
 
-    def add(self, changes: list[Moves]) -> None:
-        """Add differences of the counts."""
+    def changes(self, moves: list[Moves], n_parts: int) -> list[Changes]:
+        """The net changes of a sweep for other machines, by parts of the vocabulary."""
+        n_words, n_topics = self.plan.n_words, self.plan.n_topics
+        return self.pool.map(lambda part: of_moves(moves, part, n_words, n_topics), range(n_parts))
 
-        def add(part: tuple[int, int]) -> None:
-            for move in changes:
-                self.word_topic[slice(*part)] += move.change[slice(*part)]
+    def all_changes(self, n_parts: int) -> list[Changes]:
+        """The counts of the tokens of these shards for other machines, by parts; they are taken out here."""
+        n_topics = self.plan.n_topics
+        if self.pseudo_counts is not None:
+            self.word_topic[:, :n_topics] -= self.pseudo_counts
+        changes = self.pool.map(lambda part: of_counts(self.word_topic, part, n_parts), range(n_parts))
+        self.word_topic[:] = 0
+        if self.pseudo_counts is not None:
+            self.word_topic[:, :n_topics] = self.pseudo_counts
+        self.tokens = self.pseudo_tokens
+        return changes
 
-        self.pool.map(add, self.parts() if changes else [])
-
-    def pack(self, moves: list[Moves]) -> list[Moves]:
-        """The moves for other machines, or the difference of the counts where that takes fewer bytes."""
-        if sum(move.moves.nbytes for move in moves) <= self.word_topic.nbytes:
-            return moves
-        change = np.zeros_like(self.word_topic)
-        self.pool.map(lambda part: add_part(moves, part, change), range(len(moves[0].starts) - 1))
-        tokens, taken = (np.sum([getattr(move, name) for move in moves], axis=0) for name in ("tokens", "taken"))
-        return [Moves(tokens, moves[0].moves[:0], np.zeros_like(moves[0].starts), tuple(taken.tolist()), change)]
-
-    def as_changes(self) -> list[Moves]:
-        """All counts of these shards, for other machines."""
-        return [Moves(self.tokens, np.zeros(0, np.uint64), np.zeros(1, np.int64), (0, 0), self.word_topic)]
-
-    def join(self, others: list[Moves]) -> None:
-        """Add all counts of other machines."""
-        self.tokens = np.sum([self.tokens, *(move.tokens for move in others)], axis=0)
-        self.add(others)
+    def receive(self, changes: list[Changes]) -> None:
+        """Add the changes of all machines, which have different words."""
+        n_topics = self.plan.n_topics
+        tokens = self.pool.map(lambda change: apply(change, self.word_topic, n_topics), changes)
+        self.tokens = np.sum([self.tokens, *tokens], axis=0)
 
     def keep(self) -> None:
         """Add the current counts to the sum over the draws."""

@@ -15,13 +15,15 @@ from supertopic.kernels.cuda.device import (
     get,
     launch,
     put,
+    put_into,
     stream,
     zeros,
 )
 from supertopic.kernels.cuda.layout import TopicTables, row_width
-from supertopic.model.state import Moves, Priors, SummedCounts
+from supertopic.model.state import Priors, SummedCounts
 from supertopic.sampling.cuda import CudaShard
 from supertopic.sampling.cuda_documents import wide
+from supertopic.sampling.exchange import Changes, apply, of_counts
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import Pool
 
@@ -38,8 +40,7 @@ class CudaCounts:
         self.pseudo: DeviceArray | None = None  # the pseudo-counts on the device
         if pseudo_counts is not None:
             self.pseudo = put(wide(pseudo_counts, self.width))
-            if shards[0].first_doc == 0:  # of several machines, one adds pseudo-counts for all
-                launch(kernels.add_counts, size, self.pseudo, self.count)
+            launch(kernels.add_counts, size, self.pseudo, self.count)
         for shard in shards:
             shard.add_tokens(self.count)
         self.drawn, self.table = plan.sampler == "drawn", empty(size, np.float32)
@@ -53,7 +54,7 @@ class CudaCounts:
         self.tables = TopicTables(self.table, prior, inverse, inverse_own, alpha, self.count)
         self.add_columns()
         self.n_tokens = int(self.tokens.sum())
-        self.sent: np.ndarray | None = None  # the counts as the other machines know them
+        self.shared: np.ndarray | None = None  # the counts on which all machines agree, (V, width)
 
     def add_columns(self) -> None:
         """Count the tokens of each topic."""
@@ -115,33 +116,34 @@ class CudaCounts:
 
         self.graph.run(("phi", beta), draw)
 
-    def follow(self, moves: list[Moves | None], keep: bool) -> None:
-        """Add the changes of other machines after a sweep; `keep` adds the counts to the sum over the draws."""
-        self.add([move for move in moves if move])
+    def follow(self, moves: list[None], keep: bool) -> None:
+        """Prepare the tables after a sweep; `keep` adds the counts to the sum over the draws."""
+        self.settle(np.zeros(2, np.int64), keep)
+
+    def settle(self, taken: np.ndarray, keep: bool) -> None:
+        """End a sweep."""
         self.prepare()
         if keep:
             self.keep()
 
-    def add(self, changes: list[Moves]) -> None:
-        """Add differences of the counts."""
-        for move in changes:
-            launch(kernels.add_counts, len(self.count), self.buffers.put("change", move.change), self.count)
-        if self.sent is not None:
-            self.sent = get(self.count)
+    def changes(self, moves: list[None], n_parts: int) -> list[Changes]:
+        """The changes of the counts since the last exchange for other machines, by parts of the vocabulary."""
+        change = get(self.count).reshape(-1, self.width) - self.shared
+        return [of_counts(change, part, n_parts) for part in range(n_parts)]
 
-    def pack(self, moves: list[None]) -> list[Moves]:
-        """The difference of the counts since the last exchange, for other machines."""
-        change = get(self.count) - self.sent
-        return [Moves(self.tokens, np.zeros(0, np.uint64), np.zeros(1, np.int64), (0, 0), change)]
+    def all_changes(self, n_parts: int) -> list[Changes]:
+        """The counts of the tokens of these shards for other machines, by parts of the vocabulary."""
+        self.shared = np.zeros((self.plan.n_words, self.width), np.int32)
+        if self.pseudo_counts is not None:
+            self.shared[:, : self.plan.n_topics] = self.pseudo_counts
+        return self.changes([], n_parts)
 
-    def as_changes(self) -> list[Moves]:
-        """All counts of these shards, for other machines."""
-        self.sent = np.zeros(len(self.count), np.int32)
-        return self.pack([])
-
-    def join(self, others: list[Moves]) -> None:
-        """Add all counts of other machines."""
-        self.add(others)
+    def receive(self, changes: list[Changes]) -> None:
+        """Add the changes of all machines to the counts on which they agreed before."""
+        assert self.shared is not None
+        for change in changes:
+            apply(change, self.shared, self.plan.n_topics)
+        put_into(self.count, self.shared.reshape(-1))
         self.add_columns()
         self.n_tokens = int(self.tokens.sum())
 

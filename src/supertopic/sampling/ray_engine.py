@@ -1,15 +1,15 @@
 """An engine on several machines: the shards are held by workers of a Ray cluster. `sampling.ray` starts the workers.
 
 A worker is a process with threads, one for each machine. It holds its documents and the counts of all documents. After
-a sweep the workers send each other the tokens that moved, and the driver gets sums only. The draws are those of threads
-in one process, bit for bit.
+a sweep the workers exchange how the counts changed (see `sampling.exchange`), and the driver gets sums only. The draws
+are those of threads in one process, bit for bit.
 """
 
 import itertools
 import os
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -19,14 +19,17 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from supertopic.corpus.source import Corpus, Source
 from supertopic.model.responses import Response
-from supertopic.model.state import Moves, Priors, Statistics
+from supertopic.model.state import Priors, Statistics
 from supertopic.sampling.engine import CountsLike, ShardFiles, ShardSum, ShardSums, WorkerLost
+from supertopic.sampling.exchange import Parcel
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import one_blas_thread
 from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica
 
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
+OWNERS = 32  # at most, of words: more would make more messages, and they are few bytes for each already
+FAN = 32  # workers whose sums are added up in one place
 READ = {name for name, member in vars(CountsLike).items() if isinstance(member, property)}
 CHANGE = {"keep", "restore"}  # methods of the counts that every worker has to run
 Ends = tuple[int, int]  # the first document of a part, and the one after its last
@@ -63,14 +66,21 @@ class Worker:
         replica.n_parts = n_parts  # the same for all
         self.replicas[name] = replica
 
-    def call(
-        self, name: str, method: Method, arguments: tuple[Any, ...], *changes: list[Moves]
-    ) -> tuple[Any, list[Moves] | None]:
-        """Receive the changes of the other workers, then call a method; returns its result and the own changes."""
+    def call(self, name: str, n_owners: int, method: Method, arguments: tuple[Any, ...], *merged: Parcel) -> Any:
+        """Receive the last changes, then call a method. Returns its result and, for owners, the own changes."""
         replica = self.replicas[name]
-        if replica.outdated:
-            replica.receive([move for moves in changes for move in moves])
-        return getattr(replica, method)(*arguments), replica.changes()
+        if replica.waiting:
+            replica.receive(merged)
+        result = getattr(replica, method)(*arguments)
+        return (result, *replica.changes(n_owners)) if n_owners else result
+
+    def merge(self, name: str, *parcels: Parcel) -> Parcel:
+        """Add up the changes of all workers of the words that this one owns."""
+        return self.replicas[name].merge(parcels)
+
+    def add(self, n_groups: int, *parts: PartialSums) -> PartialSums:
+        """The sum of the partial sums of some workers."""
+        return add_parts(n_groups, parts).partial
 
     def end(self, name: str) -> None:
         """Release the documents of a chain."""
@@ -98,8 +108,10 @@ class RayEngine(ShardSums):
         self.longest: dict[str, float] = {}  # seconds of each method, except for the first call, which compiles
         workers, sent = workers[: len(plan.groups)], {} if sent is None else sent
         self.workers = [worker for _, worker in workers]
-        self.changes: list[list[Ref]] = [[] for _ in workers]  # that each worker has not received yet
-        n_parts = PARTS * max(place.n_threads for place, _ in workers)
+        self.n_owners = min(len(workers), OWNERS) if len(workers) > 1 else 0
+        self.merged: list[list[Ref]] = [[] for _ in workers]  # the changes that each worker has not received yet
+        n_owners, n_parts = max(self.n_owners, 1), PARTS * max(place.n_threads for place, _ in workers)
+        n_parts = -(-n_parts // n_owners) * n_owners  # equally many of each owner
         if pseudo_counts is not None and None not in sent:
             sent[None] = ray.put(pseudo_counts)
         calls = []
@@ -124,6 +136,8 @@ class RayEngine(ShardSums):
         try:
             results: list[Any] = ray.get(calls, timeout=patience)
         except RayTaskError as error:
+            if isinstance(error.cause, RayError):  # of a worker that waited for what a lost one should have sent
+                raise WorkerLost(f"A worker is lost: {str(error.cause).splitlines()[0]}") from None
             raise error.cause if isinstance(error.cause, Exception) else error from None
         except GetTimeoutError:
             raise WorkerLost(f"A worker did not answer within {patience:.0f} seconds.") from None
@@ -134,22 +148,37 @@ class RayEngine(ShardSums):
         return results
 
     def call(self, method: Method, *arguments: Any, exchange: bool = False) -> list[Any]:
-        """The results of all workers. With `exchange`, each receives the changes of the others before its next call."""
-        calls = [self.send(i, method, arguments) for i in range(len(self.workers))]
-        if exchange:
-            changes = [change for _, change in calls]
-            self.changes = [changes[:i] + changes[i + 1 :] for i in range(len(changes))]
-        return self.wait(method, [result for result, _ in calls])
+        """The results of all workers. With `exchange`, all receive each other's changes before their next call."""
+        return self.wait(method, self.send_all(method, arguments, exchange))
 
     def call_first(self, method: Method, *arguments: Any) -> Any:
         """The result of the first worker alone."""
         return self.wait(method, [self.send(0, method, arguments)[0]])[0]
 
-    def send(self, i: int, method: Method, arguments: tuple[Any, ...]) -> tuple[Ref, Ref]:
-        """Call a method of a worker: references to its result and to its changes."""
-        changes, self.changes[i] = self.changes[i], []
-        result, change = self.workers[i].call.options(num_returns=2).remote(self.name, method, arguments, *changes)
-        return result, change
+    def send_all(self, method: Method, arguments: tuple[Any, ...], exchange: bool = False) -> list[Ref]:
+        """Call a method of all workers: references to their results."""
+        n_owners = self.n_owners if exchange else 0
+        calls = [self.send(i, method, arguments, n_owners) for i in range(len(self.workers))]
+        if n_owners:
+            owners = [self.workers[j * len(self.workers) // n_owners] for j in range(n_owners)]
+            merged = [owner.merge.remote(self.name, *(call[1 + j] for call in calls)) for j, owner in enumerate(owners)]
+            self.merged = [merged for _ in calls]
+        return [call[0] for call in calls]
+
+    def send(self, i: int, method: Method, arguments: tuple[Any, ...], n_owners: int = 0) -> list[Ref]:
+        """Call a method of a worker: references to its result and to its changes for each owner."""
+        merged, self.merged[i] = self.merged[i], []
+        call = self.workers[i].call.options(num_returns=1 + n_owners)
+        found = call.remote(self.name, n_owners, method, arguments, *merged)
+        return found if n_owners else [found]
+
+    def sum_up(self, method: Method, *arguments: Any, exchange: bool = False) -> Statistics:
+        """The sum of the statistics of all workers. Some workers add up those of others if there are many."""
+        parts, n_groups = self.send_all(method, arguments, exchange), len(self.plan.groups)
+        while len(parts) > FAN:
+            each = range(0, len(parts), FAN)
+            parts = [self.workers[i].add.remote(n_groups, *parts[i : i + FAN]) for i in each]
+        return add_parts(n_groups, self.wait(method, parts)).total()
 
     def start(self, key: np.uint64, phi: np.ndarray | None = None) -> None:
         self.call("start", key, phi, exchange=True)
@@ -157,22 +186,16 @@ class RayEngine(ShardSums):
     def sweep(
         self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
     ) -> Statistics | None:
-        parts = self.call("sweep", eta, priors, key, keep, response, exchange=True)
-        return None if response is None else self.add(parts)
+        if response is None:
+            self.call("sweep", eta, priors, key, keep, response, exchange=True)
+            return None
+        return self.sum_up("sweep", eta, priors, key, keep, response, exchange=True)
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
-        return self.add(self.call("augment", response, key))
+        return self.sum_up("augment", response, key)
 
     def statistics(self) -> Statistics:
-        return self.add(self.call("statistics"))
-
-    def add(self, parts: list[PartialSums]) -> Statistics:
-        """The sum of the partial sums of all workers."""
-        total = PairwiseSum(len(self.plan.groups))
-        for part in parts:
-            for place, sums in part.items():
-                total.add(*place, Statistics(*(array.copy() for array in sums)))  # arrays from Ray are read-only
-        return total.total()
+        return self.sum_up("statistics")
 
     def restart(self, response: Response) -> None:
         self.call("restart", response)
@@ -215,6 +238,15 @@ class RayEngine(ShardSums):
     def close(self) -> None:
         for worker in self.workers:
             worker.end.remote(self.name)
+
+
+def add_parts(n_groups: int, parts: Iterable[PartialSums]) -> PairwiseSum:
+    """The sum of partial sums."""
+    total = PairwiseSum(n_groups)
+    for part in parts:
+        for place, sums in part.items():
+            total.add(*place, Statistics(*(array.copy() for array in sums)))  # arrays from Ray are read-only
+    return total
 
 
 def divide(plan: Plan, places: list[Place]) -> list[slice]:

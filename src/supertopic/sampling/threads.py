@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from supertopic.model.responses import Response
 from supertopic.model.state import Moves, Priors, Statistics, Topics, fixed_topics, mean_topics, no_statistics
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.engine import Engine, ShardFiles, ShardSum, ShardSums
+from supertopic.sampling.exchange import Parcel, add_up
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan
 from supertopic.sampling.pool import Pool
@@ -246,23 +247,30 @@ class ThreadEngine(LocalShards, ShardSums):
 
 
 class Replica(LocalShards):
-    """The shards of one machine of several. It has the counts of all documents, and follows the changes of the others.
+    """The shards of one machine of several. It has the counts of all documents, and receives the changes of all.
 
     Its statistics are partial sums, which the driver adds to those of the others.
     """
 
-    outdated = False  # whether the counts lack the others' changes
     moves: list[Moves] | None = None  # of the last sweep; None where all tokens were counted
-    keep = False
+    keep = waiting = False  # whether the counts lack the last changes
     exchange_seconds, sent_bytes = 0.0, 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no other replica."""
+        return len(self.groups) == len(self.plan.groups)
 
     def count(self) -> None:
         super().count()
-        self.moves, self.outdated = None, True
+        self.moves, self.waiting = None, not self.alone
 
     def follow(self, moves: list[Moves], keep: bool) -> None:
         """Wait for the changes of the others."""
-        self.moves, self.keep, self.outdated = moves, keep, True
+        if self.alone:
+            super().follow(moves, keep)
+            return
+        self.moves, self.keep, self.waiting = moves, keep, True
 
     def sweep(
         self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
@@ -276,26 +284,43 @@ class Replica(LocalShards):
     def statistics(self) -> PartialSums:
         return self.sum_statistics().partial
 
-    def changes(self) -> list[Moves] | None:
-        """The changes of the counts that the other replicas need, if there are any."""
-        if not self.outdated or len(self.groups) == len(self.plan.groups):  # or there is no other replica
-            return None
-        moves = self.counts.as_changes() if self.moves is None else self.counts.pack(self.moves)
-        self.sent_bytes += sum(move.moves.nbytes + move.change.nbytes for move in moves)
-        return moves
-
-    def receive(self, changes: list[Moves]) -> None:
-        """Bring the counts up to date with the changes of the other replicas."""
-        began = time.perf_counter()
+    def changes(self, n_owners: int) -> list[Parcel | None]:
+        """The changes of the counts for the owners of the words, if there are any."""
+        if not self.waiting:
+            return [None] * n_owners
+        began, each = time.perf_counter(), self.n_parts // n_owners
+        counts, taken = self.counts, np.zeros(2, np.int64)
         if self.moves is None:
-            self.counts.join(changes)
+            changes = counts.all_changes(self.n_parts)
         else:
-            self.counts.follow([*self.moves, *changes], self.keep)
-        self.outdated = False
+            changes = counts.changes(self.moves, self.n_parts)
+            taken = np.sum([move.taken for move in self.moves], axis=0)
+        parcels = [Parcel(taken * (i == 0), changes[i * each : (i + 1) * each]) for i in range(n_owners)]
+        self.sent_bytes += sum(parcel.nbytes for parcel in parcels)
+        self.exchange_seconds += time.perf_counter() - began
+        return parcels
+
+    def merge(self, parcels: Sequence[Parcel]) -> Parcel:
+        """Add up the changes of all machines of the words that this one owns."""
+        began, n_words, n_topics = time.perf_counter(), self.plan.n_words, self.plan.n_topics
+        same = list(zip(*(parcel.parts for parcel in parcels), strict=True))
+        parts = self.pool.map(lambda changes: add_up(changes, n_words, n_topics), same)
+        merged = Parcel(np.sum([parcel.taken for parcel in parcels], axis=0), parts)
+        self.sent_bytes += merged.nbytes * (len(parcels) - 1)
+        self.exchange_seconds += time.perf_counter() - began
+        return merged
+
+    def receive(self, merged: Sequence[Parcel]) -> None:
+        """Bring the counts up to date with the changes of all machines, one parcel from each owner."""
+        began = time.perf_counter()
+        self.counts.receive([part for parcel in merged for part in parcel.parts])
+        if self.moves is not None:
+            self.counts.settle(np.sum([parcel.taken for parcel in merged], axis=0), self.keep)
+        self.waiting = False
         self.exchange_seconds += time.perf_counter() - began
 
     def traffic(self) -> np.ndarray:
-        """Seconds for the changes of the others, and bytes of the own ones."""
+        """Seconds of the exchange, waiting not included, and bytes that were sent."""
         return np.array([self.exchange_seconds, self.sent_bytes])
 
     def use_counts(self, name: str, *arguments: Any) -> Any:
