@@ -37,7 +37,7 @@ class Rates(NamedTuple):
     moves: float  # a second and thread, that a worker turns into changed counts
     added: float  # changed counts a second and thread, that an owner adds up
     applied: float  # changed counts a second and thread, that a worker adds to its own
-    call: float  # seconds of the driver for a call of a worker
+    call: float  # seconds of the driver for a worker and iteration: calls and answers
     message: float  # seconds of the driver for a message between workers
 
 
@@ -58,7 +58,7 @@ def predict(rates, n_tokens, n_words, n_topics, n_columns, n_workers, n_threads,
     to_owner, merged = (CELL * cells + ROW * words for cells, words in (own, all_of_them))
     owned = to_owner * n_workers / n_owners  # that an owner receives
     statistics = 8 * n_columns * (n_topics * (n_topics + 1) // 2 + n_topics)
-    levels = np.ceil(np.log(n_workers) / np.log(FAN)) if n_workers > 1 else 0
+    levels = float(np.ceil(np.log(n_workers) / np.log(FAN)))
     return {
         "sweep": per_worker / (rates.tokens * n_threads),
         "net changes": rates.moved * per_worker / (rates.moves * n_threads),
@@ -68,13 +68,13 @@ def predict(rates, n_tokens, n_words, n_topics, n_columns, n_workers, n_threads,
         "applying": all_of_them[0] / (rates.applied * n_threads),
         "sums": levels * statistics * fan / bytes_a_second,
         "eta": n_columns * n_topics**3 / 3 / FLOPS,
-        "driver": 2 * n_workers * rates.call + n_workers * n_owners * rates.message,
+        "driver": n_workers * rates.call + n_workers * n_owners * rates.message,
     }, owned + merged
 
 
-def seconds_of(work):
+def seconds_of(work, *arguments):
     began = time.perf_counter()
-    result = work()
+    result = work(*arguments)
     return time.perf_counter() - began, result
 
 
@@ -89,14 +89,14 @@ def exchange_rates(plan, source):
                 eta, plan.priors, np.uint64(i), False, plan.response
             )
         moves = 1 if i == 0 else sum(len(move.moves) for move in replicas[0].moves)
-        to_net, parcels = seconds_of(lambda: replicas[0].changes(2))
+        to_net, parcels = seconds_of(replicas[0].changes, 2)
         owned = list(zip(parcels, replicas[1].changes(2), strict=True))
         parts = [part for parcel in owned[0] for part in parcel.parts]
         cells = sum(len(part.topic) for part in parts)
-        to_add, _ = seconds_of(lambda: add_up(parts, plan.n_words, plan.n_topics))
+        to_add, _ = seconds_of(add_up, parts, plan.n_words, plan.n_topics)
         merged = [replica.merge(parcel) for replica, parcel in zip(replicas, owned, strict=True)]
         count, applied = np.zeros_like(replicas[0].counts.word_topic), merged[0].parts[0]
-        to_apply, _ = seconds_of(lambda: apply(applied, count, plan.n_topics))
+        to_apply, _ = seconds_of(apply, applied, count, plan.n_topics)
         found.append([moves / to_net, cells / to_add, len(applied.topic) / to_apply])
         for replica in replicas:
             replica.receive(merged)
@@ -120,7 +120,7 @@ def driver_rates(plan, source):
                 seconds.append(time.process_time() - before)
         for _, worker in workers:
             ray.kill(worker)
-        rows.append([1.0, 2 * n_workers, n_workers * n_owners])
+        rows.append([1.0, n_workers, n_workers * n_owners])
         spent.append(np.median(seconds[SETTLE:]))
     cluster.OWNERS = owners
     _, call, message = np.linalg.lstsq(np.array(rows), np.array(spent), rcond=None)[0].tolist()

@@ -28,8 +28,8 @@ from supertopic.sampling.pool import one_blas_thread
 from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica
 
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
-OWNERS = 32  # at most, of words: more would make more messages, and they are few bytes for each already
-FAN = 32  # workers whose sums are added up in one place
+OWNERS = 8  # of words, at most: each costs the driver a message of every worker, a tenth of a millisecond
+FAN = 8  # workers whose sums are added up in one place
 READ = {name for name, member in vars(CountsLike).items() if isinstance(member, property)}
 CHANGE = {"keep", "restore"}  # methods of the counts that every worker has to run
 Ends = tuple[int, int]  # the first document of a part, and the one after its last

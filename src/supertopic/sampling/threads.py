@@ -284,7 +284,7 @@ class Replica(LocalShards):
     def statistics(self) -> PartialSums:
         return self.sum_statistics().partial
 
-    def changes(self, n_owners: int) -> list[Parcel | None]:
+    def changes(self, n_owners: int) -> Sequence[Parcel | None]:
         """The changes of the counts for the owners of the words, if there are any."""
         if not self.waiting:
             return [None] * n_owners
