@@ -124,13 +124,13 @@ def decide(
         and expected_cost.
     """
     if (max_error is None) == (costs is None):
-        raise ValueError("decide takes either max_error=, such as 0.05, or costs=.")
+        raise ValueError("Pass either max_error=, such as 0.05, or costs= to decide.")
     response = class_response(self._fitted())
     check_share("certainty", certainty)
     if costs is not None:
         table = check_costs(response, costs, ask_cost)
     elif ask_cost is not None:
-        raise ValueError("ask_cost goes with costs.")
+        raise ValueError("ask_cost needs costs=.")
     else:
         check_share("max_error", max_error)
     documents = self._new(X, **beside)
@@ -141,7 +141,7 @@ def decide(
         threshold, share = error_threshold(documents.posterior, float(max_error or 0.0), float(certainty))
         if not share:
             warn(
-                f"No threshold keeps an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
+                f"No threshold reaches an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
                 "to people. Allow more errors, or give more labelled documents to conformalize()."
             )
         ask = ~(sure > threshold)

@@ -53,7 +53,7 @@ def drift(
         documents that no topic explains; and the distance between the mean shares of topics (total variation). With
         `y` also the loss of predictions; of classes and labels the largest difference between the predicted and the
         observed share of one, against that of held-out documents; of numbers the share outside their 90 % intervals;
-        and the share of documents with a class that the model does not know. `alarms` names those beyond chance. If
+        and the share of documents with a class that is new to the model. `alarms` names those beyond chance. If
         words have changed, `theme` lists words that stand out in the new documents, and `documents` those that no topic
         explains.
     """

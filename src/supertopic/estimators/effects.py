@@ -177,8 +177,8 @@ def training_folds(posterior: Posterior) -> np.ndarray:
         raise ValueError("A loaded model has no training documents; pass X= and y=, or fit the model again.")
     raise ValueError(
         "No response was held out from any chain in the last fit (held_out=0, calibrate=False, no known responses, or "
-        "fewer than 34 of them): training documents have shaped the topics, and say nothing of their weights. Pass new "
-        "documents as X= and y=, or fit with held_out='auto'."
+        "fewer than 34 of them). The topics have adapted to the responses of the training documents, so weights cannot "
+        "be estimated on these documents. Pass new documents as X= and y=, or fit with held_out='auto'."
     )
 
 

@@ -59,7 +59,7 @@ def report(
     """
     posterior, texts = self._fitted(), read_texts(texts)
     if not texts:
-        raise ValueError("texts is empty: a page shows the documents that it gets; give at least one.")
+        raise ValueError("texts is empty: a page shows documents; pass at least one.")
     if rows is not None and len(rows) != len(texts):
         raise ValueError(f"rows must name each of the {len(texts):,} texts, got {len(rows):,} names.")
     documents, names = page_documents(self, texts, vectorizer, beside)

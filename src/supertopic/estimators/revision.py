@@ -39,7 +39,7 @@ class Revision:
 
     def __str__(self) -> str:
         if not self.documents:
-            return f"{self.change}. No document was held out, so that its effect on the loss is unknown."
+            return f"{self.change}. No document was held out, so the effect on the loss is unknown."
         return (
             f"{self.change}. Loss on {self.documents:,} held-out documents: {self.before:.4f} before, {self.after:.4f} "
             f"after (difference {self.after - self.before:+.4f} +- {self.se:.4f})."
@@ -169,7 +169,7 @@ def check_groups(posterior: Posterior, topics: Any) -> list[tuple[int, ...]]:
             )
         left.append(places.stop - places.start - sum(len(group) - 1 for group in own))
     if min(left) < 2:
-        raise ValueError(f"Merging {topics!r} leaves a single topic, which explains nothing; keep two or more.")
+        raise ValueError(f"Merging {topics!r} leaves a single topic, which cannot explain anything; keep two or more.")
     if len(set(left)) > 1:
         raise ValueError(
             "Each class has topics of its own, and all classes must keep equally many; this merge leaves "

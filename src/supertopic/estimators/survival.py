@@ -128,7 +128,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
             events, too; so it does wherever else y is asked for. NaN means unknown, and such a document adds its
             words only.
         event : array-like of shape (n_docs,), optional
-            1 or True where the event came, 0 or False where the document is censored. By default all events came.
+            1 or True if the event happened, 0 or False if the document is censored. By default all events happened.
         ...
         """
         more: dict[str, Any] = {
@@ -172,7 +172,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         Parameters
         ----------
         event : str, optional
-            The column that holds 1 where the event came and 0 where the document is censored.
+            The column that has 1 if the event happened and 0 if the document is censored.
         covariates : sequence of str
             The columns that enter the prediction beside the topics; by default those of `formula`, if there is one.
         groups : str, optional

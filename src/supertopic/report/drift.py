@@ -82,7 +82,7 @@ class Answers(NamedTuple):
     loss: np.ndarray  # (n,)
     excess: np.ndarray  # (n, n_classes): predicted probabilities less 1 for what is true; else without columns
     outside: np.ndarray  # (n,): the share of a document's numbers outside their 90 % intervals; empty if not numbers
-    new: np.ndarray  # whether each document has a class that the model does not know; empty if there are no classes
+    new: np.ndarray  # whether each document has a class that is new to the model; empty if there are no classes
 
 
 def compare_documents(

@@ -8,7 +8,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.report.page_evaluation import f1, f_score
 from supertopic.report.page_numbers import percent, plural, span
 
-SEEN = "It is not known whether the model has learned from these documents; if it has, this is too good."
+SEEN = "These may be documents of the fit. If they are, these figures are too good."
 LEAST_DOCUMENTS = 5  # of a class that may be the worst one
 
 
@@ -40,9 +40,7 @@ def headline(
     if evaluation is not None:
         sentences.append(score_sentence(evaluation, what))
         if not evaluation["test"]:
-            sentences.append(
-                "It is not known whether the model has learned from these documents; if it has, this is too good."
-            )
+            sentences.append("These may be documents of the fit. If they are, these figures are too good.")
     elif posterior.supervised:
         sentences.append(f"A model that predicts the {what} of a text from {plural(len(topics), 'topic')}.")
     else:
@@ -78,7 +76,7 @@ def score_sentence(evaluation: dict[str, Any], what: str) -> str:
         )
     if kind == "times":
         return (
-            f"Says which of two documents has the event first, rightly in {percent(score)} of the pairs (chance: "
+            f"Predicts which of two documents has the event first, correctly in {percent(score)} of the pairs (chance: "
             f"{percent(0.5)}), on {n}{unseen}."
         )
     if len(evaluation["columns"]) > 1:
@@ -165,7 +163,7 @@ def calibration_tile(evaluation: dict[str, Any] | None) -> Tile | None:
 def stable_tile(posterior: Posterior, topics: list[dict[str, Any]]) -> Tile:
     """How many topics most chains have."""
     if posterior.n_chains == 1:
-        return Tile("Stable topics", "unknown", "There is one chain: fit several to see which topics stay.")
+        return Tile("Stable topics", "unknown", "There is one chain: fit several to see which topics are stable.")
     n = sum(2 * topic["chains"] > posterior.n_chains for topic in topics)
     return Tile("Stable topics", f"{n} of {len(topics)}", f"are in more than half of the {posterior.n_chains} chains.")
 
