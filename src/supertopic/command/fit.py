@@ -195,8 +195,8 @@ def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: b
         return
     if "test_documents" in facts:
         note(
-            f"The model in the file did not learn from the {facts['test_documents']} test documents. Without --test-size "
-            "it would learn from all documents."
+            f"The model in the file did not learn from the {facts['test_documents']} test documents. Without "
+            "--test-size it would learn from all documents."
         )
     show_facts(facts)
     if "test_classes" in facts:
