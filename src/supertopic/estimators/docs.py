@@ -67,17 +67,17 @@ start : {"mean", "paper"}, default="mean"
     The value of lambda before the first iteration: its prior mean, or 1 as in the paper. With 1, a chain with c > 4 may
     never recover from its first weights.
 init : {"nmf", "random"}, default="nmf"
-    How the topic of each token is chosen before the first iteration: from a non-negative factorisation of tf-idf and the
-    responses of documents that are not held out, or at random. With "nmf", chains settle much sooner, and topics are
-    similar for every seed. Seed words are part of the factorisation, and a prior replaces it. With more than 200
+    How the topic of each token is chosen before the first iteration: from a non-negative factorisation of tf-idf and
+    the responses of documents that are not held out, or at random. With "nmf", chains settle much sooner, and topics
+    are similar for every seed. Seed words are part of the factorisation, and a prior replaces it. With more than 200
     topics, or fewer than five documents for each topic, the start is random.
 burn_in : "auto" or int, default="auto"
     The iterations of a chain before its first draw. With "auto" a chain runs until its log joint and the loss of the
     response have stopped drifting, for at least 60 and at most 300 iterations. The limit falls from 300 for a million
     tokens to 60 for ten million. `burn_in_` and `settled_` have the result.
 max_seconds : float, optional
-    A time limit for all chains together: a burn-in ends early, so that its draws are made in time. Calibration and words
-    come after that. A model that reached the limit cannot be repeated bit for bit.
+    A time limit for all chains together: a burn-in ends early, so that its draws are made in time. Calibration and
+    words come after that. A model that reached the limit cannot be repeated bit for bit.
 n_draws : int, default=20
     The iterations of a chain that are kept after the burn-in.
 n_chains : int, default=4
@@ -211,8 +211,8 @@ classes : array-like, optional
 add_classes : bool, default=False
     Whether classes or labels that are new to the model are added; otherwise they are an error. They come after the
     known ones in `classes_`, in sorted order. Their weights start from the mean of the other columns, with the variance
-    between them. Earlier documents count as documents without them. New labels are further columns of y, named by a data
-    frame or by `classes`. Ordered classes and the classes of several raters cannot be extended.
+    between them. Earlier documents count as documents without them. New labels are further columns of y, named by a
+    data frame or by `classes`. Ordered classes and the classes of several raters cannot be extended.
 new_words : bool, default=True
     Whether new words of texts are added to the vocabularies, if they are in at least `min_df` documents of this batch.
     A vocabulary may grow to twice its first size, or to 50,000 words. Beyond that, words that are rare and have not

@@ -47,7 +47,7 @@ ELSEWHERE = (
 
 
 def register(kind: type[TopicModel]) -> type[TopicModel]:
-    """Let model files hold an estimator of one's own; may be used as a decorator.
+    """Register an estimator of your own, so that `save` and `load` accept it; may be used as a decorator.
 
     A parameter that its base class does not have must be in the class's `stored`, the names of what a file may hold.
     """
@@ -80,7 +80,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> TopicModel | Pipeline:
-    """Read what `save` wrote; predictions are the same, bit for bit. A file that is not whole and sound is refused.
+    """Read what `save` wrote; predictions are the same, bit for bit. Damaged or invalid files are refused.
 
     Files of versions 0.1 and 0.2 are read, too.
 

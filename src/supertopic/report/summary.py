@@ -78,7 +78,7 @@ def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...
 
 
 def effect_frame(posterior: Posterior, points: float = 0.1, level: float = 0.9) -> Any:
-    """A pandas frame of what more of a topic does to the probability, the rating or the count."""
+    """A pandas frame of the effect of more of a topic on the probability, the rating or the count."""
     import pandas
 
     before, after, change, lower, upper = effects(posterior, points, level)
