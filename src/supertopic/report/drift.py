@@ -1,4 +1,4 @@
-"""Whether documents differ from those that a model was fitted to, by more than chance would make them."""
+"""Whether documents differ from those that a model was fitted to by more than chance."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,7 +48,7 @@ class Drift(dict[str, Row]):
 
     @property
     def alarms(self) -> list[str]:
-        """The figures that are larger than chance makes them; the risk of an alarm is divided among all of them."""
+        """The figures that are larger than chance explains; the risk of an alarm is divided among all of them."""
         return [name for name, row in self.items() if row.p < ALARM / len(self)]
 
     def sentence(self) -> str:
