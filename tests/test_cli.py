@@ -86,7 +86,7 @@ def test_report(command, tmp_path):
     assert "these figures are too good" in page.read_text(encoding="utf-8")
     command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B", "--by", "label")
     other = (tmp_path / "other.html").read_text(encoding="utf-8")
-    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label of" in other
+    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label correctly for" in other
     assert "give --report FILE, too" in command("fit", data, *more, "-o", model, *FAST, "--by", "label", code=1)
     command("report", model, data, "--text", "text", "-o", page)
     assert "Where it is wrong" not in page.read_text(encoding="utf-8")
