@@ -105,7 +105,7 @@ def test_control_c_writes_the_checkpoint(tmp_path):
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode != 0 and "goes on from the checkpoint" in err
+    assert process.returncode != 0 and "resumes from the checkpoint" in err
     for name in ("chain-0", "chain-1"):
         assert read_file(tmp_path / "c" / name, "checkpoint")[1]["iteration"] > 1
 

@@ -86,7 +86,7 @@ def test_report(command, tmp_path):
     assert "these figures are too good" in page.read_text(encoding="utf-8")
     command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B", "--by", "label")
     other = (tmp_path / "other.html").read_text(encoding="utf-8")
-    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label of" in other
+    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label correctly for" in other
     assert "give --report FILE, too" in command("fit", data, *more, "-o", model, *FAST, "--by", "label", code=1)
     command("report", model, data, "--text", "text", "-o", page)
     assert "Where it is wrong" not in page.read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def test_many_files(command, tmp_path):
     assert pq.read_table(tmp_path / "found" / "0.parquet").num_rows == 8
     assert (tmp_path / "found" / "1.parquet").read_bytes() == b"mine"
     wrong = "fit", parts, "--text", "text", "--label", "label", "-o", tmp_path / "m"
-    assert "leave files out of the pattern" in command(*wrong, "--test-size", "0.2", code=1)
+    assert "leave some files out of the pattern" in command(*wrong, "--test-size", "0.2", code=1)
     assert "There is no file" in command("fit", parts / "x*.csv", *wrong[2:], code=1)
     assert "engine must be 'threads', 'ray' or 'ray:ADDRESS'" in command(*wrong, "--engine", "dask", code=1)
 
@@ -563,7 +563,7 @@ def test_classes_that_a_model_does_not_know(command, fitted, tmp_path):
     path = write(tmp_path, "csv", rows)
     given = ("update", model, path, "--text", "text", "--label", "label", "-o", tmp_path / "m2")
     message = command(*given, code=1)
-    assert "5 of 8 rows have a class that the model does not know, such as 'gardening'" in message
+    assert "5 of 8 rows have a class that is new to the model, such as 'gardening'" in message
     assert "--skip-unknown-classes" in message and "'politics', 'sport'" in message and not (tmp_path / "m2").exists()
     assert json.loads(command(*given, "--skip-unknown-classes", "--json"))["rows_of_unknown_classes"] == 5
 
@@ -706,15 +706,15 @@ def test_numbers_have_an_order_of_their_own(command, reviews, tmp_path):
 @pytest.mark.parametrize(
     ("column", "more", "message"),
     [
-        ("name", [], "--order gives it, the lowest first"),
+        ("name", [], "give it with --order, the lowest first"),
         ("name", ["--order", "bad,fair,good"], "holds 'great', which is not in --order bad,fair,good"),
         ("stars", ["--order", "1,2,3"], "holds '4', which is not in --order"),
         ("name", ["--order", "bad,bad"], "two or more different classes"),
         ("name", ["--order", "bad,,fair,good,great"], "two or more different classes"),
         ("lonely", [], "one class only (3)"),
         ("lonely", ["--order", "1,2,3"], "one class only (3)"),
-        ("stars", ["--response", "class", "--order", "1,2,3,4"], "--order does not go with the response 'class'"),
-        ("stars", ["--loss", "hinge"], "--loss hinge does not go with the response 'ordinal'"),
+        ("stars", ["--response", "class", "--order", "1,2,3,4"], "--order cannot be used with the response 'class'"),
+        ("stars", ["--loss", "hinge"], "--loss hinge cannot be used with the response 'ordinal'"),
         ("stars", ["--multiclass", "separate"], "--multiclass separate does not go"),
         ("text", [], "holds names"),
     ],
@@ -788,9 +788,9 @@ def test_times(command, visits, tmp_path):
         (["--label", "days", "--event", "nothing"], "nothing"),
         (
             ["--label", "days", "--response", "rating", "--event", "left"],
-            "--event does not go with the response 'rating'",
+            "--event cannot be used with the response 'rating'",
         ),
-        (["--label", "days", "--balanced"], "--balanced does not go with the response 'time'"),
+        (["--label", "days", "--balanced"], "--balanced cannot be used with the response 'time'"),
     ],
 )
 def test_times_that_cannot_be_read(command, visits, tmp_path, more, message):
@@ -840,4 +840,4 @@ def test_raters(command, annotated, tmp_path):
     wrong = ["fit", annotated, *run, "--label", "ann,ben", "--response", "raters-rating", "-o", model]
     assert "is not a number" in " ".join(command(*wrong, code=1).split())
     wrong = ["fit", annotated, *run, "--label", "first", "--gold", "truth", "-o", model]
-    assert "--gold does not go with the response 'rating'" in " ".join(command(*wrong, code=1).split())
+    assert "--gold cannot be used with the response 'rating'" in " ".join(command(*wrong, code=1).split())

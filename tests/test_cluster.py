@@ -191,7 +191,7 @@ def test_a_checkpoint_that_cannot_be_written(ray_cluster, tmp_path, monkeypatch)
     monkeypatch.setattr(
         RayEngine, "save_shards", lambda self, files: save(self, files._replace(folder=tmp_path / "file"))
     )
-    with pytest.warns(UserWarning, match="could not be written .*Not a directory.*; the fit goes on"):
+    with pytest.warns(UserWarning, match="could not be written .*Not a directory.*; the fit continues"):
         other = LDA(**RUN, engine="ray").fit(CORPUS.X, checkpoint=tmp_path / "there", checkpoint_every=0)
     same(model, other)
     assert not list((tmp_path / "there").glob("chain-0*"))
@@ -235,7 +235,7 @@ save(model, sys.argv[2])
 
 
 def test_a_killed_driver(tmp_path):
-    """Its cluster dies with it; the same call goes on from the checkpoint."""
+    """Its cluster dies with it; the same call resumes from the checkpoint."""
     command = [sys.executable, "-W", "ignore", "-c", DRIVER.format(shard=SHARD), tmp_path / "there", tmp_path / "model"]
     environment = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "PYTHONPATH")}
     first = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -217,7 +217,7 @@ def test_a_numba_cuda_that_does_not_know_its_numpy(corpus, monkeypatch):
         return real(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", broken)
-    with pytest.raises(ImportError, match=r"needs numba-cuda, and a NumPy that it knows.*pip install"):
+    with pytest.raises(ImportError, match=r"needs numba-cuda, and a NumPy that it supports.*pip install"):
         LDA(3, device="cuda").fit(corpus.X)
 
 

@@ -331,7 +331,7 @@ def test_labels_are_decided_one_by_one():
 @pytest.mark.parametrize(("arguments", "message"), [
     ({}, "either max_error"), ({"max_error": 0.1, "costs": np.eye(3)}, "either max_error"),
     ({"max_error": 0}, "max_error must be a number between"), ({"max_error": "a"}, "max_error must be a number"),
-    ({"max_error": 0.1, "certainty": 1}, "certainty must be"), ({"max_error": 0.1, "ask_cost": 1}, "goes with costs"),
+    ({"max_error": 0.1, "certainty": 1}, "certainty must be"), ({"max_error": 0.1, "ask_cost": 1}, "needs costs"),
     ({"costs": np.eye(2)}, "3 x 3"), ({"costs": np.full((3, 3), np.nan)}, "3 x 3"),
     ({"costs": np.eye(3), "ask_cost": "much"}, "ask_cost must be a number"),
 ])  # fmt: skip

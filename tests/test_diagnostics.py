@@ -53,7 +53,7 @@ def test_diagnose_and_its_advice(corpus, fitted):
     assert len({len(line) for line in lines[:-1]}) == 1 and "rhat" in lines[0] and lines[-1].startswith("- ")
     assert found._repr_html_().count("<tr>") == len(found) + 1
     stuck = SLDAClassifier(4, c=200, burn_in=0, n_draws=20, n_chains=3, random_state=0).fit(corpus.X, corpus.y)
-    with pytest.warns(ConvergenceWarning, match="3 of 3 chains were not seen to settle .*Raise burn_in"):
+    with pytest.warns(ConvergenceWarning, match="3 of 3 chains had not settled .*Raise burn_in"):
         assert len(stuck.diagnose().advice) == 1
     settled = SLDAClassifier(4, n_draws=20, random_state=0).fit(corpus.X, corpus.y)
     with warnings.catch_warnings():

@@ -245,7 +245,7 @@ def test_confusion_counts_documents(three, corpus):
         np.sum(kinds == 0),
         np.sum(kinds > 0),
     ]
-    with pytest.raises(ValueError, match="No class in y is one that the model knows"):
+    with pytest.raises(ValueError, match="No class in y is a class of the model"):
         ConfusionDisplay.from_estimator(model, texts, ["worse"] * N)
     with pytest.raises(ValueError, match="several labels: pass label=, one of spam, urgent"):
         ConfusionDisplay.from_estimator(several, X, labels)

@@ -378,10 +378,10 @@ def test_a_wrong_term_in_a_file_is_refused(lengths, tmp_path):
     weight, names = tensors["terms.length.weight"], header["posterior"]["terms"]
     for wrong in (weight[:1], weight[:, :1], np.full_like(weight, np.nan)):
         write_file(tmp_path / "w", header, tensors | {"terms.length.weight": np.ascontiguousarray(wrong)})
-        with pytest.raises(ValueError, match="not a sound supertopic model"):
+        with pytest.raises(ValueError, match="not a valid supertopic model"):
             load(tmp_path / "w")
     for stray in ([*names, "width"], names[1:], [names[0], names[2]], [*names, "topics"]):
         write_file(tmp_path / "w", header | {"posterior": header["posterior"] | {"terms": stray}}, tensors)
-        with pytest.raises(ValueError, match="not a sound supertopic model"):
+        with pytest.raises(ValueError, match="not a valid supertopic model"):
             load(tmp_path / "w")
     assert names == ["topics", "intercept", "length"]

@@ -102,7 +102,7 @@ def test_names_are_bounded_before_they_are_parsed(tmp_path, monkeypatch):
         ("vocabulary", b'"goal"'),
     ):
         write_file(path, header, tensors | {name: np.frombuffer(text, np.uint8)})
-        with pytest.raises(ValueError, match="not a sound"):
+        with pytest.raises(ValueError, match="not a valid"):
             load(path)
     monkeypatch.setattr(text_file, "MOST_NAMES", 2)
     write_file(path, header, tensors)

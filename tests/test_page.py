@@ -168,9 +168,10 @@ def test_a_class_of_two_is_explained_as_predicted():
 
 @pytest.mark.filterwarnings("ignore:Found no relation between topics")
 def test_the_headline_says_what_was_found():
-    assert "Predicts the class of 100\N{NO-BREAK SPACE}% of 240 documents that it has not seen" in prose(page_of("two"))
+    two = prose(page_of("two"))
+    assert "Predicts the class correctly for 100\N{NO-BREAK SPACE}% of 240 documents that were not in the fit" in two
     assert "another <model>: 50\N{NO-BREAK SPACE}%" in prose(page_of("two")) and "Weakest" not in prose(page_of("two"))
-    assert "if it has, this is too good" in prose(page_of("three"))
+    assert "these figures are too good" in prose(page_of("three"))
     assert "micro F1 of" in prose(page_of("labels")) and "Predicts 4 labels" in prose(page_of("labels"))
     pipeline, y = fitted("rating")
     named = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], name="satisfaction")
@@ -202,7 +203,7 @@ def test_unknown_responses_and_none(tmp_path):
     assert all(d["wrong"] is None for d in data["documents"] if d["row"] % 3 == 0)
     for y in (None, [None] * 4):
         assert data_of(model.report(TEXTS[:4], y, vectorizer=vectorizer))["evaluation"] is None
-    with pytest.raises(ValueError, match="texts is empty: a page shows the documents"):
+    with pytest.raises(ValueError, match="texts is empty: a page shows documents"):
         model.report([], vectorizer=vectorizer)
     one = data_of(model.report(["", "zzz"], ["yes", "no"], vectorizer=vectorizer))["documents"]
     assert [d["text"] for d in one] == ["", "zzz"] and one[0]["views"][0]["words"] == []
@@ -293,8 +294,8 @@ def test_figures():
     truth = np.array([[1.0, 1], [2, 0], [3, 1], [4, 1]])
     np.testing.assert_allclose(kaplan_meier(truth, np.array([0.5, 1.0, 3.5])), [1.0, 0.75, 0.375])
     sure = calibration(np.full(400, 0.99), np.arange(400) % 2 == 0, False, "")
-    assert sure["verdict"] == "Too sure" and "99\N{NO-BREAK SPACE}% sure on average" in sure["sentence"]
-    assert calibration(np.full(400, 0.5), np.arange(400) % 2 == 0, True, "yes")["verdict"] == "Calibrated"
+    assert sure["finding"] == "Overconfident" and "99\N{NO-BREAK SPACE}% sure on average" in sure["sentence"]
+    assert calibration(np.full(400, 0.5), np.arange(400) % 2 == 0, True, "yes")["finding"] == "Calibrated"
 
 
 def test_chains_that_agree():
@@ -600,7 +601,7 @@ def test_the_reader(opened, browser):
     assert len(texts_of(browser, "#documents li")) == 1
     assert "<script>window.broken = 1</script>" in texts_of(browser, ".text")[0]
     write(browser, "#search", "nothing has this")
-    assert "No document of this page is like that" in texts_of(browser, "#no-document")[0]
+    assert "No document of this page matches" in texts_of(browser, "#no-document")[0]
     write(browser, "#search", "")
     click(browser, "input[name=which][value=wrong]")
     wrong = [d for d in data_of(page_of("three"))["documents"] if d["wrong"]]

@@ -564,7 +564,7 @@ def test_the_page_in_a_browser(models, browser, tmp_path):
         find("#given").send_keys("goal team <b>bold</b> match vote zzz")
         find("#form .main").click()
         wait_for(lambda: find("#result").is_displayed())
-        assert "sport" in find("#verdict").text and len(browser.find_elements("css selector", "#answers tr")) == 3
+        assert "sport" in find("#finding").text and len(browser.find_elements("css selector", "#answers tr")) == 3
         marks = browser.find_elements("css selector", "#text mark")
         assert {mark.get_attribute("class") for mark in marks} == {"towards", "away"}
         assert "<b>bold</b>" in find("#text").text and not browser.find_elements("css selector", "#text b")

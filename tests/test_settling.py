@@ -94,7 +94,7 @@ def test_a_burn_in_ends_when_the_rule_says_so(corpus, monkeypatch):
     monkeypatch.setattr(chains, "has_settled", lambda *_: False)
     model = LDA(**RUN).fit(corpus.X)
     assert model.burn_in_.tolist() == [LONGEST] * 2 and not model.settled_.any()
-    with pytest.warns(ConvergenceWarning, match="2 of 2 chains were not seen to settle within 300 iterations"):
+    with pytest.warns(ConvergenceWarning, match="2 of 2 chains had not settled within 300 iterations"):
         model.diagnose()
 
 

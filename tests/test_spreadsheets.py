@@ -126,7 +126,7 @@ def test_what_is_no_spreadsheet(tmp_path, data):
     ],
 )
 def test_broken_sheets(book, change):
-    with pytest.raises(ValueError, match="not a sound spreadsheet"):
+    with pytest.raises(ValueError, match="not a valid spreadsheet"):
         read_table(patched(book, change))
 
 
@@ -165,7 +165,7 @@ def test_bombs(book, monkeypatch):
     size = (10**6 + len(zipfile.ZipFile(book).read(SHEET))).to_bytes(4, "little")
     assert data.count(size) == 2
     bomb.write_bytes(bytes(data).replace(size, (100).to_bytes(4, "little")))
-    with pytest.raises(ValueError, match="not a sound spreadsheet"):
+    with pytest.raises(ValueError, match="not a valid spreadsheet"):
         read_table(bomb)
     monkeypatch.undo()
     monkeypatch.setattr(spreadsheets, "MOST_PARTS", 3)

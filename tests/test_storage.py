@@ -154,7 +154,7 @@ def forged(model_file, path, change):
     header, tensors = read_file(model_file, "model")
     change(header, tensors)
     write_file(path, header, tensors)
-    with pytest.raises(ValueError, match=r"not a sound|does not know|format"):
+    with pytest.raises(ValueError, match=r"not a valid|does not support|format"):
         supertopic.load(path)
 
 
@@ -267,12 +267,12 @@ def test_nothing_in_a_file_says_where_to_run(tmp_path):
 @pytest.mark.parametrize("pattern", ["(a+)+$", r"(?:\w|\w\w)+!", r"xyz(?:b|bb)*c", r"(?:[^,]+)+,", r"(?:\d+,?)+ "])
 def test_a_pattern_that_backtracks_for_ever_is_refused(model_file, tmp_path, monkeypatch, pattern):
     monkeypatch.setattr(patterns, "SECONDS", 1.0)
-    with pytest.raises(ValueError, match="takes for ever"):
+    with pytest.raises(ValueError, match="may never finish"):
         patterns.check_pattern(pattern)
     header, tensors = read_file(model_file, "model")
     header["vectorizer"]["token_pattern"] = pattern
     write_file(tmp_path / "m", header, tensors)
-    with pytest.raises(ValueError, match="not a sound"):
+    with pytest.raises(ValueError, match="not a valid"):
         supertopic.load(tmp_path / "m")
 
 

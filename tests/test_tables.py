@@ -763,7 +763,7 @@ def test_records_that_cannot_be_read(corpus, models, tmp_path):
         models("two classes").freeze().check(SLDAClassifier())
     with pytest.raises(TypeError, match="got a int"):
         models("two classes").freeze().check(3)
-    with pytest.warns(UserWarning, match="does not know its words"):
+    with pytest.warns(UserWarning, match="words of the columns are unknown"):
         models("two classes").freeze()
     with pytest.raises(ValueError, match="not fitted"):
         SLDAClassifier().freeze()

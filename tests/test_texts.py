@@ -20,7 +20,7 @@ FILMS = ["a film about a dog", "a film about the sea", "a film about war &amp; p
 
 @pytest.fixture(scope="module")
 def reviews():
-    """Reviews in which "not" turns a verdict around; it is a stop word."""
+    """Reviews in which "not" turns a finding around; it is a stop word."""
     rng = np.random.default_rng(0)
     texts, y = [], []
     for _ in range(400):

@@ -183,7 +183,7 @@ def as_grades(cells: list, order: str | None, label: str) -> tuple[np.ndarray, l
     elif any(as_number(name) is None for name in there):
         shown = ", ".join(repr(name[:40]) for name in there[:SHOWN])
         raise ValueError(
-            f"The column {label!r} holds names, whose order is not known: --order gives it, the lowest first. There "
+            f"The column {label!r} holds names, whose order is unknown: give it with --order, the lowest first. There "
             f"are {shown}{' ...' if len(there) > SHOWN else '.'}"
         )
     else:

@@ -112,7 +112,7 @@ def report(
     exposure: opt.Exposure = None, groups: opt.Groups = None, by: opt.ReportBy = None, id: opt.Id = None,
     title: opt.Title = "",
 ) -> None:  # fmt: skip
-    """Write one page that shows what was fitted, what topics do, how well it predicts, and why, for anyone to read."""
+    """Write an HTML page about a model: its topics and their effects, how good its predictions are, and why."""
     check_outputs([output], [data, model])
     estimator = need_response(load(model))
     table, y = Table(data), None
@@ -129,7 +129,7 @@ def topics(
     model: opt.Model, n: opt.TopWords = 10, by: opt.By = opt.Order.frex, min_chains: opt.MinChains = 1,
     as_csv: opt.AsCsv = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Show the topics of a model: their words, the chains that have them, and what each pulls to."""
+    """Show the topics of a model: their words, how many chains have each, and the class that it makes more likely."""
     estimator = load(model)
     posterior, names = estimator.posterior_, estimator.vocabulary_
     if as_csv:

@@ -58,7 +58,7 @@ def drift(
 
 
 def with_new(y: np.ndarray, cells: list[Any]) -> np.ndarray:
-    """Classes of a fitted model, with those that it does not know as they are in the table."""
+    """Classes of a fitted model; new ones are as they are in the table."""
     if y.ndim != 1:
         return y  # rows of labels
     unknown = [cell is None or str(cell).strip() in MISSING for cell in cells]

@@ -53,21 +53,21 @@ def fit(
     device: opt.Device = opt.DeviceName.cpu, engine: opt.Engine = "threads", folder: opt.Folder = None,
     report: opt.Report = None, by: opt.ReportBy = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Learn topics from texts and what is known about each, and write one model file.
+    """Learn topics from texts and a response, and write a model file.
 
     Example: supertopic fit tickets.csv --text body --label queue -o tickets.model
 
-    Many files, of which no process needs to hold all: supertopic fit 'data/*.parquet' ... (or a folder)
+    Many files, which do not have to fit into memory: supertopic fit 'data/*.parquet' ... (or a folder)
     """
     check_engine(engine)
     check_outputs([output, report], [*files_of(data), seeds, prior, Path(stop_words)])
     if is_many(data) and (report or test_size):
         raise ValueError(
-            "--test-size and --report are for one table; with many files leave files out of the pattern, and give "
+            "--test-size and --report need one table. With many files, leave some files out of the pattern, and pass "
             "these to supertopic predict or report."
         )
     if by and not report:
-        raise ValueError("--by is about the page; give --report FILE, too.")
+        raise ValueError("--by adds groups to the page: give --report FILE, too.")
     vectorizer = make_vectorizer(stop_words, min_df, max_df, ngrams, token_pattern)
     direct = words and make_word_vectorizer(min_df, word_ngrams, token_pattern)
     columns = covariate or ([] if formula is None else formula_columns(formula))
@@ -195,8 +195,8 @@ def show(model: Supervised, names: np.ndarray, facts: dict[str, Any], as_json: b
         return
     if "test_documents" in facts:
         note(
-            f"The model is the one that was tested: the {facts['test_documents']} test documents are not in it. "
-            "Without --test-size it learns from all documents."
+            f"The model in the file did not learn from the {facts['test_documents']} test documents. Without "
+            "--test-size it would learn from all documents."
         )
     show_facts(facts)
     if "test_classes" in facts:

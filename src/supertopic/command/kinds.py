@@ -1,4 +1,4 @@
-"""The kinds of responses that the command knows: how cells become y, which estimator they need, how it is tested.
+"""The kinds of responses that the command supports: how cells become y, which estimator they need, how it is tested.
 
 A new kind is a class here and a place in `KINDS`. What `predict` writes is the response's own: see
 `Response.predictions`.
@@ -210,7 +210,7 @@ class Classes(ResponseKind):
         if strange and not skip:
             more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
             raise ValueError(
-                f"{len(strange):,} of {len(rows):,} rows have a class that the model does not know, such as "
+                f"{len(strange):,} of {len(rows):,} rows have a class that is new to the model, such as "
                 f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(names)[:MANY]))}{more}. "
                 "--add-classes adds such classes, and --skip-unknown-classes uses the texts of these rows alone."
             )
@@ -357,7 +357,7 @@ def kind_of(response: Response) -> ResponseKind:
     for kind in KINDS.values():
         if kind.fitted == response.kind:
             return kind
-    raise ValueError(f"The command knows no responses of the kind {response.kind!r}.")
+    raise ValueError(f"The command does not support responses of the kind {response.kind!r}.")
 
 
 def response_columns(response: str, asked: Asked) -> list[str]:
@@ -392,5 +392,5 @@ def make_model(column: Column, asked: Asked, options: dict[str, Any]) -> Supervi
     """The estimator for a response; options that it cannot use are refused."""
     kind = KINDS[column.response]
     for option in kind.wrong_options(asked):
-        raise ValueError(f"{option} does not go with the response {kind.name!r} and the loss {str(asked.loss)!r}.")
+        raise ValueError(f"{option} cannot be used with the response {kind.name!r} and the loss {str(asked.loss)!r}.")
     return kind.make(asked, options | dict(column.options))

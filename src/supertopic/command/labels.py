@@ -47,7 +47,7 @@ def check_labels(
     response = estimator.posterior_.response
     y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
     if n_strange:
-        note(f"{n_strange:,} rows have a class that the model does not know; they are not checked.")
+        note(f"{n_strange:,} rows have a class that is new to the model; they are not checked.")
     given = read_beside(estimator, model, table, None, covariate, weight, groups)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     with plain_warnings():

@@ -1,4 +1,4 @@
-"""What the command says of the data before it uses them: see `corpus.look`."""
+"""What the command reports about the data before it uses them: see `corpus.look`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -87,7 +87,7 @@ def read_beside(
     """Columns for the model of a file; its covariates have their own names or those given."""
     response = model.posterior_.response
     if exposure is not None and response.kind != "count":
-        raise ValueError(f"--exposure goes with a model of counts, but {path} is a {type(model).__name__}.")
+        raise ValueError(f"--exposure needs a model of counts, but {path} is a {type(model).__name__}.")
     if exposure is None and isinstance(response, NegativeBinomial) and response.exposed:
         raise ValueError(f"{path} was fitted with an exposure; --exposure names its column here.")
     kinds = covariate_kinds(model)

@@ -30,14 +30,14 @@ GRADES = "For ordinal: the classes, the lowest first, as bad,fair,good. Numbers 
 GIVEN_TEXT = "The text itself; - reads it from the standard input. With a table: the column with the text."
 WHICH = "Explain documents that are predicted wrong, or unsure, or whose response is surprising."
 GOLD = "For raters: the column with true classes or ratings, as far as they are known."
-EVENT = "For time: the column with 1 where the event came, and 0 where the document is censored."
+EVENT = "For time: the column with 1 if the event happened, and 0 if the document is censored."
 LOSS = "For classes and labels: logistic, which gives probabilities, or hinge, which is max-margin."
 MULTICLASS = "For three classes or more: shared or separate topics, or stick_breaking."
 SEEDS = "A table of seed words for topics, with the columns topic and word, and optionally class."
 ORDER = "Rank words by frex (frequency and exclusivity), by probability, or by lift (exclusivity)."
-PRIORITY = "prediction, or topics: words then explain only what topics leave."
+PRIORITY = "prediction, or topics: words then explain only what the topics do not."
 FORMULA = "Which columns help to predict, and which products of them, such as 'critic * year'."
-HELD_OUT = "Share of the labelled documents that no topic learns from; weights are estimated on them."
+HELD_OUT = "Share of the labelled documents to hold out; predictions are calibrated on them."
 
 # documents and responses
 Data = Annotated[Path, Argument(help=TABLE, show_default=False)]
@@ -48,10 +48,10 @@ ComparedLabel = Annotated[str | None, Option("--label", help="The column with th
 CheckedLabel = Annotated[str, Option("--label", help="The column with the labels to check.", show_default=False)]
 NewLabel = Annotated[str | None, Option(help="The column with the response; without it only the texts are used.")]
 SkipUnknown = Annotated[
-    bool, Option("--skip-unknown-classes", help="Learn from the text alone where the model does not know the class.")
+    bool, Option("--skip-unknown-classes", help="If a class is new to the model, learn from the text alone.")
 ]
-AddClasses = Annotated[bool, Option("--add-classes", help="Classes or labels that the model does not know become new.")]
-NoNewWords = Annotated[bool, Option("--no-new-words", help="Keep the vocabulary; words that it lacks are ignored.")]
+AddClasses = Annotated[bool, Option("--add-classes", help="Add classes or labels that are new to the model.")]
+NoNewWords = Annotated[bool, Option("--no-new-words", help="Keep the vocabulary, and ignore new words.")]
 Response = Annotated[Kind, Option(metavar="KIND", help=RESPONSE)]
 Grades = Annotated[str | None, Option("--order", help=GRADES)]
 Gold = Annotated[str | None, Option(help=GOLD)]
@@ -68,15 +68,17 @@ HeldOutBy = Annotated[HeldOutByName, Option(metavar="WHAT", help="Hold out singl
 FormulaText = Annotated[str | None, Option("--formula", help=FORMULA)]
 KnownCovariate = Annotated[list[str] | None, Option(help="Covariates in the fit's order, if they have other names.")]
 TestSize = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
-Strict = Annotated[bool, Option("--strict", help="Stop where the data look wrong, and change nothing in them.")]
+Strict = Annotated[bool, Option("--strict", help="Stop if the data look wrong, and correct nothing.")]
 Folder = Annotated[Path | None, Option(help="For many files: where tokens are stored, a folder that all machines see.")]
 
 # words
-StopWords = Annotated[str, Option(help="Words that topics leave out: english, none, or a file, a word a line.")]
+StopWords = Annotated[
+    str, Option(help="Words that topics leave out: english, none, or a file with a word in each line.")
+]
 MinDf = Annotated[int, Option(help="Drop words that are in fewer documents.")]
 MaxDf = Annotated[float, Option(help="Drop words that are in a larger share of the documents.")]
 Ngrams = Annotated[int, Option(metavar="INTEGER", help="The longest run of words that topics count as one.", min=1)]
-WordNgrams = Annotated[int, Option(metavar="INTEGER", help="The same for words with weights of their own.", min=1)]
+WordNgrams = Annotated[int, Option(metavar="INTEGER", help="The same for words with direct weights.", min=1)]
 TokenPattern = Annotated[str, Option(help="What a word is, as a regular expression; . is for texts without spaces.")]
 
 # the model
@@ -84,12 +86,14 @@ NTopics = Annotated[int, Option("--topics", "-k", help="Number of topics.")]
 TopicNumbers = Annotated[str, Option("--topics", "-k", help="Numbers of topics, separated by commas.")]
 MergedTopics = Annotated[
     list[str],
-    Option("--topics", help="Numbers of topics that become one, as 3,7; may be repeated.", show_default=False),
+    Option("--topics", help="Numbers of topics to merge, such as 3,7; may be repeated.", show_default=False),
 ]
 BannedWords = Annotated[
     str, Option("--words", help="Words, separated by commas, or a file with a word in each line.", show_default=False)
 ]
-Everywhere = Annotated[bool, Option("--everywhere", help="Take away the words' own weights in predictions, too.")]
+Everywhere = Annotated[
+    bool, Option("--everywhere", help="Also remove the direct weights of the words from predictions.")
+]
 ShortBurnIn = Annotated[int, Option("--burn-in", help="Iterations before draws are kept.", min=0)]
 C = Annotated[float | None, Option(help="Weight of the response.", show_default="the estimator's own")]
 Loss = Annotated[LossName, Option(metavar="LOSS", help=LOSS)]
@@ -99,7 +103,10 @@ Words = Annotated[bool, Option(help="Add direct weights of words and pairs of wo
 Priority = Annotated[PriorityName, Option(metavar="WHAT", help=PRIORITY)]
 SeedWords = Annotated[Path | None, Option("--seeds", help=SEEDS)]
 SeedStrength = Annotated[
-    str, Option(help="Pseudo-tokens of a seed word in its topic for each token in the texts; auto asks the texts.")
+    str,
+    Option(
+        help="Pseudo-tokens of a seed word in its topic for each token in the texts; with auto, the texts determine it."
+    ),
 ]
 PriorModel = Annotated[Path | None, Option(help="A model file whose topics this one starts from.")]
 PriorWeights = Annotated[bool, Option("--prior-weights", help="Use its weights, too; the response must be the same.")]
@@ -114,9 +121,9 @@ Chains = Annotated[int, Option(help="Independent chains; predictions average ove
 MinChains = Annotated[int, Option(help="Leave out topics that fewer chains have.")]
 HeldOut = Annotated[str, Option(help=HELD_OUT)]
 Seed = Annotated[int, Option(help="The same seed gives the same model.")]
-Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; -1 takes all cores. Changes no result.")]
+Jobs = Annotated[int, Option("--jobs", "-j", help="Threads; -1 uses all cores. The result is the same for any number.")]
 Device = Annotated[DeviceName, Option(help="Where topics are sampled: cpu or cuda, an NVIDIA GPU.")]
-Engine = Annotated[str, Option(help="threads, ray, or ray:ADDRESS of a Ray cluster. Changes no result.")]
+Engine = Annotated[str, Option(help="threads, ray, or ray:ADDRESS of a Ray cluster. The result is the same.")]
 Checkpoint = Annotated[Path | None, Option(help="Write the state here every minute; the same command resumes from it.")]
 
 # results
@@ -139,17 +146,18 @@ Shares = Annotated[bool, Option("--shares", help="Add the share of each topic in
 PredictionFile = Annotated[Path | None, Option("--output", "-o", help="Write here instead of the screen.")]
 SetLevel = Annotated[
     float | None,
-    Option("--set", help="Add the set of classes that has the true one with this probability, such as 0.9."),
+    Option("--set", help="Add the set of classes that contains the true one with this probability, such as 0.9."),
 ]
 MaxError = Annotated[
-    float | None, Option(help="Add a decision where at most this share, such as 0.05, is wrong; empty: ask a person.")
+    float | None,
+    Option(help="Add decisions, of which at most this share, such as 0.05, is wrong; if empty, ask a person."),
 ]
 HowMany = Annotated[int, Option("-n", "--documents", help="The number of documents.", min=0)]
 MostWrong = Annotated[
     int | None,
     Option("-n", "--documents", help="The number of labels to list.", min=0, show_default="as many as are wrong"),
 ]
-Folds = Annotated[int, Option(help="The number of models that check each other's documents.", min=2)]
+Folds = Annotated[int, Option(help="The number of folds; each model checks the fold that it was not fitted to.", min=2)]
 ListFile = Annotated[
     Path | None, Option("--output", "-o", help="Write the list here instead of the screen.", callback=check_place)
 ]
@@ -177,23 +185,23 @@ Where = Annotated[Which | None, Option(metavar="WHICH", help=WHICH)]
 MostRows = Annotated[int, Option("--most", "-n", help="How many documents to show.", min=0)]
 CsvRows = Annotated[bool, Option("--csv", help="Print CSV, with whole texts.")]
 OneTopic = Annotated[str | None, Option("--topic", help="Its number or its name; by default every topic.")]
-NewNames = Annotated[list[str], Argument(help="TOPIC=NAME, such as 3=printers; 3= takes the name away.")]
+NewNames = Annotated[list[str], Argument(help="TOPIC=NAME, such as 3=printers; 3= removes the name.")]
 NamedFile = Annotated[
     Path | None, Option("--output", "-o", help="Write the model here, not in its place.", callback=check_place)
 ]
 Figure = Annotated[Path | None, Option(help="Write a figure here: .png, .svg or .pdf.", callback=check_place)]
 
 # a server
-Host = Annotated[str, Option(help="The address to listen on; others than this machine's own need a token.")]
-Port = Annotated[int, Option(min=0, max=65535, help="The port; 0 takes any that is free.")]
+Host = Annotated[str, Option(help="The address to listen on; addresses that other machines can reach need a token.")]
+Port = Annotated[int, Option(min=0, max=65535, help="The port; 0 uses any free port.")]
 Reload = Annotated[bool, Option(help="Load the model again when its file changes.")]
-NoToken = Annotated[bool, Option("--no-token", help="Let anybody ask who reaches the address.")]
+NoToken = Annotated[bool, Option("--no-token", help="Accept requests without a token.")]
 AllowedHost = Annotated[list[str] | None, Option("--name", help="A name that clients use for the server; repeatable.")]
-Workers = Annotated[int, Option(min=1, max=64, help="Processes that answer; --mmap lets them share arrays.")]
-Threads = Annotated[int, Option(min=1, max=64, help="Threads of a process that predict.")]
+Workers = Annotated[int, Option(min=1, max=64, help="The number of processes; with --mmap they share arrays.")]
+Threads = Annotated[int, Option(min=1, max=64, help="Threads that predict in each process.")]
 Mmap = Annotated[bool, Option("--mmap", help="Leave arrays in the file, which must then be replaced, not changed.")]
-MaxBody = Annotated[int, Option(min=1000, help="Bytes of a request.")]
-MaxTexts = Annotated[int, Option(min=1, help="Texts in a request.")]
-MaxLetters = Annotated[int, Option(min=1, help="Letters in a text.")]
-Timeout = Annotated[float, Option(min=0.1, help="Seconds for a request.")]
-Queue = Annotated[int, Option(min=1, help="Requests at a time; further ones are sent away with 503.")]
+MaxBody = Annotated[int, Option(min=1000, help="The largest request, in bytes.")]
+MaxTexts = Annotated[int, Option(min=1, help="The most texts in a request.")]
+MaxLetters = Annotated[int, Option(min=1, help="The most letters in a text.")]
+Timeout = Annotated[float, Option(min=0.1, help="The most seconds for a request.")]
+Queue = Annotated[int, Option(min=1, help="The most requests at a time; further ones get 503.")]

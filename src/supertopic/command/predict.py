@@ -119,7 +119,7 @@ def note_empty(model: TopicModel, texts: np.ndarray, path: Path, names: list[str
     if len(empty):
         rows = ", ".join(names[i] for i in empty[:SHOWN]) + (", ..." if len(empty) > SHOWN else "")
         note(
-            f"{len(empty):,} of {len(texts):,} texts of {escape(str(path))} have no word that the model knows (rows "
+            f"{len(empty):,} of {len(texts):,} texts of {escape(str(path))} contain no word of the vocabulary (rows "
             f"{escape(rows)}); they get the prediction of an empty text."
         )
 

@@ -1,4 +1,4 @@
-"""The commands `merge`, topics that become one, and `ban`, words that leave the topics: each writes a new model."""
+"""The commands `merge` (topics) and `ban` (words of topics): each writes a new model."""
 
 import json
 from pathlib import Path
@@ -83,10 +83,10 @@ def read_all(
     if label and response.kind:
         y, n_strange = kind_of(response).known(response, table.__getitem__, asked, skip)
         if n_strange:
-            note(f"{n_strange:,} rows have a class that the model does not know; they add their words only.")
+            note(f"{n_strange:,} rows have a class that is new to the model; they add their words only.")
     estimator.set_params(n_jobs=jobs, verbose=False)
     if err.is_terminal and not quiet:
-        note("The chains go on from the changed topics.")
+        note("Chains continue from the changed topics.")
     return estimator, table.texts(text), y, beside
 
 

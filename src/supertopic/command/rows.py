@@ -79,7 +79,7 @@ def known_y(model: Any, table: Table, asked: Asked) -> Any:
     response = model.posterior_.response
     y, n_strange = kind_of(response).known(response, table.__getitem__, asked)
     if n_strange:
-        note(f"{n_strange:,} rows have a class that the model does not know; they are left out.")
+        note(f"{n_strange:,} rows have a class that is new to the model; they are left out.")
     return y
 
 

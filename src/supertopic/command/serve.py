@@ -20,7 +20,7 @@ def serve(
     mmap: opt.Mmap = False, max_body: opt.MaxBody = USUAL.body, max_texts: opt.MaxTexts = USUAL.texts,
     max_letters: opt.MaxLetters = USUAL.letters, timeout: opt.Timeout = USUAL.seconds, queue: opt.Queue = USUAL.waiting,
 ) -> None:  # fmt: skip
-    """Answer over HTTP: predictions, explanations and topics as JSON, and a page for people at /.
+    """Serve a model over HTTP: predictions, explanations and topics as JSON, and a web page at /.
 
     Only this machine is let in unless --host says otherwise; other machines need a token, which the environment
     variable SUPERTOPIC_TOKEN sets. A new version of the model file is loaded while the old one answers.

@@ -14,7 +14,7 @@ from supertopic.report.summary import contribution_sentences, describe_covariate
 
 NARROW = 100  # columns of a terminal below which intervals of topics are left out
 CLEAR = 1.645  # standard errors between the losses of predictions and of the base rate
-UNCLEAR = "?: an interval that excludes 0 proves little where the weight is the largest of several."
+UNCLEAR = "?: the weight is the largest of several, so an interval that excludes 0 is weak evidence."
 MOST_COLUMNS = 20  # of a table of words
 MISSED = 8  # words to show for each column
 # facts that are shown elsewhere, or only as JSON
@@ -162,5 +162,5 @@ def held_out_lines(posterior: Posterior) -> list[str]:
     ]
     sentences = contribution_sentences(posterior)
     if sentences:
-        lines.append("What predicts these documents, with 90 % intervals:")
+        lines.append("Contributions to these predictions, with 90 % intervals:")
     return lines + [f"  {sentence}" for sentence in sentences]

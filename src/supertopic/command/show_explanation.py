@@ -28,7 +28,7 @@ MOST_ANSWERS, MOST_TOPICS = 5, 3
 def show_explanation(model: Supervised, text: str, found: Explanation, known: str | None = None) -> None:
     """Print why a text gets its prediction, compared with the second class, or with the known one if it is another."""
     if not found.words:
-        out.print("The text has no word that the model knows; this is the prediction of an empty text.")
+        out.print("The text contains no word of the vocabulary; this is the prediction of an empty text.")
     second = runner_up(model, found, known)
     out.print(escape(predicted(found, second)), highlight=False)
     out.print(explanation_table(found, second), highlight=False)

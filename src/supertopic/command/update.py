@@ -24,7 +24,7 @@ def update(
     gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1, id: opt.Id = None,
     strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Let a model learn from more documents: what it knows is the prior, and only the new ones cost time.
+    """Update a model with more documents. Its posterior is the prior, so that only the new documents take time.
 
     Words that it does not know join its vocabulary, and with --add-classes so do classes. Example: supertopic update
     tickets.model monday.csv --text body --label queue -o tickets.model

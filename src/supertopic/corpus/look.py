@@ -162,7 +162,7 @@ def look_at_labels(labels: Iterable[str]) -> tuple[list[str], Callable[[str], st
         size[plain_space(label)] += n
     found, changed = [], [label for label in raw if label != plain_space(label)]
     if changed:
-        found.append(f"White space in labels: {shown(changed)}. It is taken out.")
+        found.append(f"White space in labels: {shown(changed)}. It is removed.")
     alike: dict[str, list[str]] = {}
     for label in sorted(size, key=lambda name: (-size[name], name)):
         alike.setdefault(label.casefold(), []).append(label)

@@ -52,7 +52,7 @@ def read_sheet(path: Path, sheet: str | None, most_columns: int) -> pa.Table:
     except BaseException as error:  # the reader's own failure is no Exception
         if type(error).__name__ != "PanicException":
             raise
-        raise ValueError(f"Cannot read {path}: it is not a sound spreadsheet.") from error
+        raise ValueError(f"Cannot read {path}: it is not a valid spreadsheet.") from error
     while rows and not any(cell != "" for cell in rows[-1]):
         rows.pop()
     if not rows:
@@ -111,7 +111,7 @@ def repack(path: Path, most_columns: int) -> BytesIO:
                         )
                 copy.writestr(part.filename, data)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, ExpatError) as error:
-        raise ValueError(f"Cannot read {path}: it is not a sound spreadsheet ({error}).") from error
+        raise ValueError(f"Cannot read {path}: it is not a valid spreadsheet ({error}).") from error
     found.seek(0)
     return found
 

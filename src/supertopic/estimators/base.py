@@ -51,7 +51,7 @@ from supertopic.report.words import find_phrases, token_stream
 
 
 class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """A topic model: parameters in, a `Posterior` as `posterior_`, and answers that read it.
+    """A topic model: it has parameters, and a fit computes a `Posterior`, which all results read.
 
     A subclass says what its response is (`make_response`). A fit replaces the posterior with one assignment.
     """
@@ -217,7 +217,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         folder: str | os.PathLike[str] | None = None, features: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from the documents of files: CSV, TSV, JSON lines or Parquet, a document a row, or UCI docword files.
+        """Learn from documents in files: tables with a document in each row, or UCI docword files.
 
         Words are counted and tokens are made in parallel, and the tokens stay on disk until they are needed. The model
         is that of `fit` on the same texts, bit for bit. Words beside topics are learned from a part of the documents if
@@ -261,7 +261,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     _n_features_out = Fitted(lambda posterior: posterior.n_topics)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """The share of each topic in each document, from its words alone: the mean of the chains that have the topic.
+        """The share of each topic in each document, given its words: the mean over the chains that have the topic.
 
         Parameters
         ----------
@@ -291,27 +291,27 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         feature_names : array-like of str, optional
-            The vocabulary, such as `vectorizer.get_feature_names_out()`. By default the names known from `fit`,
-            or "x0", "x1", ... where there were none.
+            The vocabulary, such as `vectorizer.get_feature_names_out()`. By default the names from `fit`, or "x0",
+            "x1", ... if there were none.
         n : int, default=10
             The number of words.
         by : {"frex", "probability", "lift"}, default="frex"
-            How words are ranked. "probability" is how often the topic uses a word; large topics then have the same
-            words. "lift" is how much more often than the corpus does. "frex" is the harmonic mean of a word's ranks by
-            how often and by how exclusively the topic uses it (Bischof and Airoldi, 2012). The latter two compare words
-            that are frequent in the topic.
+            How words are ranked. "probability" is how often the topic uses a word; different topics then show the same
+            frequent words. "lift" is how much more often than the corpus does. "frex" is the harmonic mean of a word's
+            ranks by how often and by how exclusively the topic uses it (Bischof and Airoldi, 2012). The latter two
+            compare words that are frequent in the topic.
 
         Returns
         -------
         list of lists of str
-            Left-overs of markup and of tokenising ("br", "didn") come last, and of several forms of a word ("car",
-            "cars") only the best one is shown. Pairs of words are shown as one after `learn_phrases`.
+            Left-overs of markup and of tokenising ("br", "didn") come last. Of several forms of a word ("car", "cars"),
+            only the best one is shown. Pairs of words are shown as one after `learn_phrases`.
         """
         posterior = self._fitted()
         return topics_report.top_words(posterior, topics_report.vocabulary_of(posterior, feature_names), n, by)
 
     def learn_phrases(self, texts: Iterable[str], vectorizer: Any) -> Self:
-        """Find pairs of words that stand together in texts, such as "new york"; tables then show them as one.
+        """Find pairs of words that often occur together in texts, such as "new york"; tables then show them as one.
 
         Parameters
         ----------
@@ -332,7 +332,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.topic_frame(posterior, names, n, min_chains)
 
     def name_topics(self, names: Mapping[int, str]) -> Self:
-        """Give some topics names, which are kept in the model's file; "" removes one."""
+        """Give names to topics. Model files contain them; "" removes a name."""
         self.posterior_ = self._fitted().named(topics_report.check_names(self._fitted(), names))
         return self
 
@@ -352,7 +352,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return topics_report.topic_agreement(self._fitted())
 
     def exclusivity(self, n: int = 10) -> np.ndarray:
-        """For each topic, over its n most probable words, the mean of its part in all topics' use of the word."""
+        """How far the n most probable words of each topic belong to it: its mean part in their use by all topics."""
         return topics_report.exclusivity(self._fitted(), n)
 
     topic_effects, perplexity, coherence = reading.topic_effects, reading.perplexity, reading.coherence
@@ -361,15 +361,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.
 
-        X are the documents that are shown. Needs pyLDAvis, which counts topics from 1: its topic 1 is ours 0."""
+        X are the documents to show. Needs pyLDAvis, which counts topics from 1: its topic 1 is topic 0 here."""
         names = topics_report.vocabulary_of(self._fitted(), feature_names)
         return topics_report.to_pyldavis(self._fitted(), self._counts(X), names, self._settings())
 
     def to_xarray(self) -> Any:
-        """The draws as an xarray Dataset with dimensions chain, draw, column and topic, which ArviZ takes as it is.
+        """The draws as an xarray Dataset with dimensions chain, draw, column and topic, for ArviZ.
 
-        Topic k is the same in all chains that have it (has_topic). coef are draws behind `coef_`, prediction those that
-        predictions use, training the chains' own. Needs xarray: pip install 'supertopic[diagnostics]'.
+        Topic k is the same in all chains that have it (has_topic). "coef" has the draws of `coef_`, "prediction" those
+        that predictions use, and "training" those of the chains. Needs xarray: pip install 'supertopic[diagnostics]'.
         """
         return to_xarray(self._fitted())
 
@@ -377,7 +377,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def diagnose(self, X: ArrayLike | None = None, y: ArrayLike | None = None) -> Diagnosis: ...
 
     def _repr_html_inner(self) -> str:
-        """For notebooks: scikit-learn's own, and the topics once they are there."""
+        """For notebooks: what scikit-learn shows and, after a fit, the topics."""
         shown = super()._repr_html_inner()
         if not hasattr(self, "posterior_"):
             return shown

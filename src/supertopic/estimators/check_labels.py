@@ -1,4 +1,4 @@
-"""The method `check_labels`: given labels that the other documents deny."""
+"""The method `check_labels`: labels that are probably wrong, given the other documents."""
 
 import warnings
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ NAMES = "label", "given", "suggested", "words"
 def check_labels(
     self: Any, X: ArrayLike, y: ArrayLike, *, n: int | None = None, n_folds: int = 5, level: float = 0.9, **fit: Any
 ) -> LabelCheck:  # fmt: skip
-    """Find documents whose given label the other documents deny, and estimate how many labels are wrong.
+    """Find labels that are probably wrong, given the other documents, and estimate how many are wrong.
 
-    Models with the parameters of this one, and at most two chains, are fitted to all documents but a fold, whose labels
-    they then predict. No label speaks for itself. This takes about as long as `n_folds` short fits. The model itself is
-    not changed, and need not be fitted.
+    Models with the parameters of this one, and at most two chains, are fitted to all documents except one fold, and
+    predict the labels of this fold. So a label never counts as evidence for itself. This takes about as long as
+    `n_folds` short fits. The model itself is not changed, and need not be fitted.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def check_labels(
     -------
     LabelCheck
         `print` shows it. `frame` lists labels with the suggested one, the probability that each is wrong, a score by
-        which they are sorted, and the words that speak against the given one. The score is the probability of the given
-        label relative to its mean over the documents that have it, so that hard classes are not suspected more than
-        easy ones. `estimates` says how many labels are wrong, with an interval. This rests
-        on the assumption that wrong labels fall on documents and classes at random: errors that always happen to
-        documents of one kind look like a class.
+        which they are sorted, and the words that are evidence against the given one. The score is the probability of
+        the given label relative to its mean over the documents that have it, so that difficult classes are not listed
+        more often than easy ones. `estimates` says how many labels are wrong, with an interval. This rests on the
+        assumption that wrong labels fall on documents and classes at random: errors that always happen to documents of
+        one kind look like a class.
     """
     check_level(level)
     if n is not None:
@@ -172,7 +172,7 @@ def describe(
     whole: ProbabilityResponse, truth: np.ndarray, best: np.ndarray, folds: Folds, X: Any, fit: dict[str, Any],
     doc: int, column: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """A label that may be wrong, and the words that speak against it."""
+    """A label that may be wrong, and the words that are evidence against it."""
     one, names = np.array([doc]), whole.classes.tolist()
     found = folds.models[folds.fold[doc]].explain(take(X, one), **beside(of_documents(fit, one)))
     suggested = int(best[doc, column])

@@ -1,4 +1,4 @@
-"""How many topics: a few numbers of them in one run, compared on held-out documents."""
+"""How many topics: several numbers are fitted in one run and compared on held-out documents."""
 
 import time
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ TOP = 10  # words of a topic that should go together
 
 
 class Choice:
-    """What `choose_topics` has found.
+    """The result of `choose_topics`.
 
     Attributes
     ----------
     rows : list of dict
-        One for each number of topics: n_topics, the held-out loss and its standard error, the score, what the topics
-        alone would lose (topics_loss: on the documents that the fit itself holds out, without words beside topics; NaN
-        without any), stability (the share of topics that more than half of the chains have; NaN for one chain),
-        coherence, exclusivity, seconds.
+        One for each number of topics: n_topics, the held-out loss and its standard error, the score, the loss of the
+        topics alone (topics_loss: without words, on the documents that the fit itself holds out; NaN if there are
+        none), stability (the share of topics that more than half of the chains have; NaN for one chain), coherence,
+        exclusivity, seconds.
     best : int
         The number of topics with the smallest loss.
     chosen : int
@@ -64,7 +64,7 @@ class Choice:
         return pandas.DataFrame(self.rows)
 
     def plot(self, *, ax: Any = None) -> ChoiceDisplay:
-        """The figure: what each number of topics costs beyond the best one, and how well its topics read."""
+        """A plot of the loss of each number of topics beyond the best one, and of the coherence of its topics."""
         columns = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
         return ChoiceDisplay(columns, self.chosen).plot(ax=ax)
 
@@ -105,15 +105,15 @@ def choose_topics(
     Parameters
     ----------
     estimator : LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor or SLDACountRegressor
-        What to fit; its other parameters stay as they are.
+        What to fit; its other parameters do not change.
     X, y : array-like
-        As in `fit`. Documents whose response is unknown are trained on only.
+        As in `fit`. Documents whose response is unknown are used for training only.
     n_topics : sequence of int
         The numbers to try.
     test_size : float, default=0.2
         The share of the documents with a known response that is held out.
     burn_in, n_draws, n_chains : int
-        How long each fit is. That is enough to compare: the model is to be fitted again, with all documents.
+        How long each fit is. The defaults are enough for a comparison. Fit the chosen model again, with all documents.
     random_state : int
         The seed of the split and of the fits.
     **beside

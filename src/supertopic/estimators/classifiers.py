@@ -46,16 +46,16 @@ class TopicClassifier(ClassifierMixin, Supervised):
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents: the model so far is its prior.
+        """Learn from another batch of documents; the model so far is the prior.
 
-        The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
-        whatever else is about training documents are those of the last batch. If it fails or is stopped, the model is
-        unchanged.
+        The first call is a `fit`. Later calls take time for their own documents only. `doc_topic_`, `log_joint_` and
+        other attributes about training documents are those of the last batch. If a call fails or is stopped, the model
+        does not change.
 
         Parameters
         ----------
         y : array-like, optional
-            As in `fit`. Once the classes are known it may be left out, or unknown throughout.
+            As in `fit`. After the first call you may leave it out, or it may be unknown for all documents.
         ...
         """
         more: dict[str, Any] = {
@@ -103,8 +103,8 @@ class TopicClassifier(ClassifierMixin, Supervised):
 class SLDAClassifier(TopicClassifier):
     """Supervised LDA with a logistic response: topics that explain the words and the classes.
 
-    Two classes take one column of weights eta, more take one column a class on shared topics, and a 0/1 indicator
-    matrix takes one a label. The model of Zhu, Zheng and Zhang (ACL 2013).
+    Two classes have one column of weights eta. More classes have one column each, on shared topics, and a 0/1 indicator
+    matrix has one for each label. The model of Zhu, Zheng and Zhang (ACL 2013).
 
     Parameters
     ----------
@@ -112,13 +112,13 @@ class SLDAClassifier(TopicClassifier):
         Number of topics K.
     c : float, default=25.0
         Weight of the response against the words while topics are learned. 1 is plain sLDA; the paper uses 25 for two
-        classes. Predictions hardly depend on it from there on.
+        classes. Larger values hardly change predictions.
     multiclass : {"shared", "separate", "stick_breaking"}, default="shared"
-        What three classes or more are: a column each against the rest, on topics that they share; a model each, with
-        n_topics topics of its own, as in the paper; or a row of decisions, "the first class or a later one", "the
-        second or a later one" and so on, in the order of `classes_`, which is one likelihood of all classes, and
-        natural where they have an order. With "separate", topics are those of the first class, then those of the
-        second, and so on, and a class has weights for its own. It goes for labels, too.
+        How three classes or more are modelled. "shared": a column for each class against the rest, on common topics.
+        "separate": a model for each class, with n_topics topics of its own, as in the paper. "stick_breaking": a
+        sequence of decisions, "the first class or a later one", "the second or a later one" and so on, in the order of
+        `classes_`. This is one likelihood of all classes. With "separate", topics are those of the first class, then
+        those of the second, and so on, and a class has weights for its own topics only. This works for labels, too.
     ...
 
     Attributes
@@ -175,8 +175,8 @@ class SLDAClassifier(TopicClassifier):
     ) -> np.ndarray:  # fmt: skip
         """The probability of each class (rows sum to 1), or of each label (rows need not).
 
-        It is a mean over the draws of the weights and of the document's own topics, so that the probabilities of a text
-        with few words are less extreme.
+        It is a mean over the draws of the weights and of the topics of the document, so the probabilities of a short
+        text are less extreme.
         """
         return self._new(X, covariates, features=features, groups=groups).expected()
 
@@ -186,7 +186,7 @@ class SLDAClassifier(TopicClassifier):
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The central posterior interval of each probability: lower and upper ends, shaped as from predict_proba.
 
-        It contains the uncertainty of the weights and of the document's topics.
+        It accounts for the uncertainty of the weights and of the topics of the document.
         """
         check_level(level)
         return self._new(X, covariates, features=features, groups=groups).interval(level)
@@ -204,11 +204,11 @@ class SLDAClassifier(TopicClassifier):
 
 @documented
 class MedLDAClassifier(TopicClassifier):
-    """Max-margin supervised LDA (Gibbs MedLDA): topics that explain the words and keep the classes a margin apart.
+    """Max-margin supervised LDA (Gibbs MedLDA): topics that explain the words and separate the classes by a margin.
 
-    The hinge loss of a support vector machine in place of the logistic one: psi = exp(-2 c max(0, margin - y omega))
-    with y = -1 or 1 (Zhu, Chen, Perkins and Zhang, JMLR 2014). Like LinearSVC it has no probabilities. Two classes
-    take one column of weights eta, more take one column a class on shared topics, and labels one each.
+    It has the hinge loss of a support vector machine instead of the logistic loss: psi = exp(-2 c max(0, margin - y
+    omega)) with y = -1 or 1 (Zhu, Chen, Perkins and Zhang, JMLR 2014). Like LinearSVC it has no probabilities. Two
+    classes have one column of weights eta. More classes have one column each, on shared topics, and so do labels.
 
     Parameters
     ----------
@@ -217,11 +217,11 @@ class MedLDAClassifier(TopicClassifier):
     c : float, default=1.0
         Weight of the response against the words.
     margin : float, default=16.0
-        How far from 0 omega should be. With the prior of eta fixed, a larger one weighs the response more.
+        How far from 0 omega should be. With a fixed prior of eta, the response counts more if the margin is larger.
     calibrate : bool, default=True
-        Predict with the weights of a support vector machine (c = 1, margin 1) on the training documents' topics as
-        inferred from their words alone. The reported weights are log-odds, from a logistic regression on held-out
-        documents: a hinge has no intervals.
+        Predict with the weights of a support vector machine (c = 1, margin 1) on the topic shares of training
+        documents, inferred from their words alone. The reported weights are log-odds, from a logistic regression on
+        held-out documents: a hinge has no intervals.
     ...
 
     Attributes
@@ -267,7 +267,7 @@ class MedLDAClassifier(TopicClassifier):
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """The central posterior interval of each score: lower and upper ends, shaped as from decision_function.
 
-        It contains the uncertainty of the weights and of the document's topics.
+        It accounts for the uncertainty of the weights and of the topics of the document.
         """
         check_level(level)
         lower, upper = self._new(X, covariates, features=features, groups=groups).interval(level)

@@ -66,7 +66,7 @@ class FromRaters(Supervised):
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None, *, gold: ArrayLike | None = None,
         **more: Any,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents: the model so far is its prior, and that of the raters, too.
+        """Learn from another batch of documents; the model so far is the prior, also of the raters.
 
         The raters are those of the first batch, which may have columns without answers.
 
@@ -87,8 +87,8 @@ class FromRaters(Supervised):
         X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
             Texts, or word counts.
         y : array-like of shape (n_docs,)
-            True classes or ratings. If y has the answers of raters, the classes or ratings that these alone make most
-            probable stand for the true ones.
+            True classes or ratings. If y has the answers of raters, the most probable classes or ratings given these
+            answers alone are used as the true ones.
         sample_weight : array-like of shape (n_docs,), optional
             Weights of documents with true classes or ratings.
         **beside
@@ -103,7 +103,7 @@ class FromRaters(Supervised):
     def rater_frame(self, level: float = 0.9) -> Any:
         """A pandas frame with a row for each rater: the number of its answers, and its errors with intervals.
 
-        Of classes the accuracy, which is the probability of a right answer; of ratings the bias and the standard
+        For classes the accuracy, which is the probability of a right answer. For ratings the bias, and the standard
         deviation (`sd`) around true rating plus bias.
         """
         return raters.rater_frame(self._fitted(), level)
@@ -138,11 +138,11 @@ class FromRaters(Supervised):
 
 @documented
 class SLDACrowdClassifier(FromRaters, TopicClassifier):
-    """Supervised LDA with classes that several raters gave, each with errors of its own.
+    """Supervised LDA with classes from several raters, each of whom makes errors of their own.
 
     Raters may be people of a crowd, coders of a content analysis, or language models. Each has a confusion matrix, the
     probability of each answer given the true class, with a Dirichlet prior that expects two of three answers to be
-    right. The true class of a document is unknown; its topics and words help to find it. Without texts this is the
+    right. The true class of a document is unknown; its topics and words help to estimate it. Without texts this is the
     model of Dawid and Skene (1979).
 
     Parameters
@@ -272,8 +272,8 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
     """Supervised LDA with ratings of several raters, each with a bias and a precision of its own.
 
     A rating is the true rating of the document, plus the bias of the rater, plus normal noise. The prior of a bias has
-    the standard deviation of the ratings. A bias that all raters share can only be seen with gold ratings: without them
-    biases are relative to their mean, in which raters with fewer than about ten ratings count less.
+    the standard deviation of the ratings. A bias that all raters share can only be estimated from gold ratings. Without
+    them, biases are relative to their mean, in which raters with fewer than about ten ratings count less.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
         return (mean[:, 0], sd[:, 0]) if return_std else mean[:, 0]
 
     def disagreements(self, X: ArrayLike, y: Any, n: int = 10, **beside: Any) -> Any:
-        """The ratings of raters that are farthest from what the text and the other ratings make probable.
+        """The ratings of raters that differ most from what is expected, given the text and the other ratings.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Methods of estimators that promise something of new documents: sets of classes, and decisions that people share."""
+"""Methods of estimators with guarantees for new documents: sets of classes, and decisions that people share."""
 
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -32,8 +32,8 @@ class Decisions:
 def conformalize(self: Any, X: ArrayLike, y: ArrayLike, **beside: Any) -> Any:
     """Use labelled documents for the guarantees of sets, intervals and decisions, in place of those held out by `fit`.
 
-    Guarantees hold for documents that are like these. Give documents that the model has not learned from: a thousand
-    or more make guarantees precise, and recent ones keep them true where documents change with time.
+    Guarantees hold for documents that are like these. Pass documents that the model has not learned from. A thousand or
+    more make guarantees precise. If documents change with time, pass recent ones.
 
     Parameters
     ----------
@@ -66,18 +66,18 @@ def compare_known(documents: NewDocuments, truth: np.ndarray) -> HeldOutPredicti
 def predict_set(self: Any, X: ArrayLike, level: float = 0.9, *, by_class: bool = False, **beside: Any) -> np.ndarray:
     """A set of classes for each document that contains the true one with a probability of `level` or more.
 
-    Sets are conformal: their size is calibrated on documents that `fit` held out, or that `conformalize` got. The
-    guarantee does not depend on the model. It is an average over documents that are like the held-out ones. A document
-    that is easy has one class, and one that is hard has several.
+    Sets are conformal: their size is calibrated on documents that `fit` held out, or that you passed to `conformalize`.
+    The guarantee does not depend on the model. It is an average over documents that are like the held-out ones. An easy
+    document has one class in its set, and a hard one has several.
 
     Parameters
     ----------
     X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
         Texts, or word counts.
     level : float, default=0.9
-        The probability that is promised. Labels: that all labels of a document are in its set.
+        The guaranteed probability. With labels, that all labels of a document are in its set.
     by_class : bool, default=False
-        Promise it for the documents of each class (or for each label) by itself. A class with too few held-out
+        Guarantee it for the documents of each class (or for each label) separately. A class with too few held-out
         documents is in every set.
     **beside
         `covariates`, `features` and `groups` of the documents, as for `predict`.
@@ -85,8 +85,8 @@ def predict_set(self: Any, X: ArrayLike, level: float = 0.9, *, by_class: bool =
     Returns
     -------
     ndarray of bool, of shape (n_docs, n_classes)
-        Which classes are in each set, in the order of `classes_`. A set of classes is never empty, so that an accurate
-        model keeps more than it promises.
+        Which classes are in each set, in the order of `classes_`. A set of classes is never empty, so sets of an
+        accurate model contain the true class more often than `level`.
     """
     check_level(level)
     class_response(self._fitted())
@@ -98,7 +98,7 @@ def decide(
     self: Any, X: ArrayLike, *, max_error: float | None = None, costs: ArrayLike | None = None,
     ask_cost: float | None = None, certainty: float = 0.9, **beside: Any,
 ) -> Decisions:  # fmt: skip
-    """Decide where the model is sure enough, and leave the other documents to people.
+    """Decide if the model is certain enough, and leave the other documents to people.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def decide(
         Texts, or word counts.
     max_error : float, optional
         The share of the decisions that may be wrong. The least confidence of a decision is chosen on held-out documents
-        so that this holds with probability `certainty`; of labels it is about single labels.
+        so that this holds with probability `certainty`. With labels, it is the share of single labels.
     costs : array-like of shape (n_classes, n_classes), optional
         In place of `max_error`: costs[i, j] is the cost of deciding for class j where class i is true. The decision
         with the smallest expected cost is taken.
     ask_cost : float, optional
-        With `costs`: the cost of asking a person. A person is asked where every decision is expected to cost more.
+        With `costs`: the cost of asking a person. A person is asked if every decision is expected to cost more.
     certainty : float, default=0.9
         With `max_error`: the probability, over the held-out documents, that it holds.
     **beside
@@ -124,13 +124,13 @@ def decide(
         and expected_cost.
     """
     if (max_error is None) == (costs is None):
-        raise ValueError("decide takes either max_error=, such as 0.05, or costs=.")
+        raise ValueError("Pass either max_error=, such as 0.05, or costs= to decide.")
     response = class_response(self._fitted())
     check_share("certainty", certainty)
     if costs is not None:
         table = check_costs(response, costs, ask_cost)
     elif ask_cost is not None:
-        raise ValueError("ask_cost goes with costs.")
+        raise ValueError("ask_cost needs costs=.")
     else:
         check_share("max_error", max_error)
     documents = self._new(X, **beside)
@@ -141,7 +141,7 @@ def decide(
         threshold, share = error_threshold(documents.posterior, float(max_error or 0.0), float(certainty))
         if not share:
             warn(
-                f"No threshold keeps an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
+                f"No threshold reaches an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
                 "to people. Allow more errors, or give more labelled documents to conformalize()."
             )
         ask = ~(sure > threshold)

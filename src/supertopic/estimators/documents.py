@@ -33,19 +33,19 @@ def typical_documents(self: Any, X: ArrayLike, topic: int, n: int = 5) -> Any:
     -------
     pandas.DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; and share,
-        that of the topic. The largest come first, where the share of a short document is shrunk towards the topic's
-        prior: a single word proves little.
+        that of the topic. The largest come first. The share of a short document is shrunk towards the prior of the
+        topic, since a single word is weak evidence.
     """
     return document_frame(X, **typical_rows(self, X, topic, n))
 
 
 def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any) -> Any:
-    """The documents whose responses are least expected: candidates for wrong labels, or for a closer look.
+    """The documents whose responses are least expected: their labels may be wrong.
 
     Parameters
     ----------
     X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
-        Texts, or word counts. Responses of training documents are less surprising: the model has seen them.
+        Texts, or word counts. Responses of training documents are less surprising, because the model learned from them.
     y : array-like
         Their responses; unknown ones are never surprising.
     n : int, default=10
@@ -66,7 +66,7 @@ def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any
 
 
 def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
-    """The documents whose predictions are least sure; see `next_to_label` for those to label next.
+    """The documents with the most uncertain predictions; see `next_to_label` for those to label next.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
         and score, by which documents are sorted. The score is the probability of the predicted class, the mean
         distance of the labels' probabilities from a half, the width of the 90 % interval of a number, for
-        `MedLDAClassifier` how far apart the two best scores are, or for times the variance of being alive, averaged
-        over the periods.
+        `MedLDAClassifier` how far apart the two best scores are, or for times the variance of survival, averaged over
+        the periods.
     """
     return document_frame(X, **unsure_rows(self, X, n, **beside))
 
@@ -146,11 +146,11 @@ def unsure_rows(self: Any, X: Any, n: int, **beside: Any) -> dict[str, Any]:
 
 
 def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
-    """The documents to label next: their labels would teach the model most, and they differ from each other.
+    """The documents to label next: their labels would improve the model most, and they differ from each other.
 
-    A label teaches something about all documents with the same words. So the best document is unsure itself, and many
-    unsure documents are like it; what the labels of those before it say already counts no more. Whether a document's
-    few words leave its topics unclear does not matter here, since no label changes that.
+    A label is informative about all documents with the same words. So the best document is uncertain itself, and many
+    uncertain documents are similar to it. Uncertainty that the documents above it would remove does not count again.
+    Uncertainty about the topics of a short document does not count, since no label reduces it.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
         uncertainty, of classes and labels 1 less the distance of the two most probable answers, of ratings and counts
         the mutual information of the number and the weights in nats, and of scores of `MedLDAClassifier`
-        exp(-distance); and score, the part of all uncertainty that the label is about, times the document's own, beside
-        the documents above it.
+        exp(-distance); and score, the share of all uncertainty that the label would reduce, times the uncertainty of
+        the document, given the documents above it.
     """
     check_n(n)
     documents = self._new(X, **beside)

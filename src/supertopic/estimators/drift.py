@@ -30,16 +30,16 @@ def drift(
 ) -> Drift:
     """Whether documents differ from those of the fit by more than chance.
 
-    Documents that `fit` held out say what is usual. An alarm is raised in about one of 200 comparisons if nothing has
-    changed. Of more than 2,000 documents evenly spaced ones are compared.
+    They are compared with documents that `fit` held out. If nothing has changed, about one of 200 comparisons raises an
+    alarm. If there are more than 2,000 documents, evenly spaced ones are used.
 
     Parameters
     ----------
     X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
-        New documents: texts, or word counts. Of counts nothing is known of words that the model does not have.
+        New documents: texts, or word counts. With counts, new words cannot be seen.
     y : array-like, optional
-        Their responses, as far as they are known: then predictions are compared with them, too. A class that the
-        model does not know is allowed.
+        Their responses, as far as they are known. Predictions are then compared with them, too. New classes are
+        allowed.
     reference : texts or counts, optional
         Documents to compare with, if no documents were held out. The model should not have learned from them.
     **beside
@@ -48,12 +48,12 @@ def drift(
     Returns
     -------
     Drift
-        A dict of rows with value, usual (that of held-out documents), limit (which chance alone hardly exceeds) and p.
+        A dict of rows with value, usual (that of held-out documents), limit (which chance alone rarely exceeds) and p.
         The rows are the share of unknown words; the surprise of a word, -log p given half of its document; the share of
         documents that no topic explains; and the distance between the mean shares of topics (total variation). With
         `y` also the loss of predictions; of classes and labels the largest difference between the predicted and the
         observed share of one, against that of held-out documents; of numbers the share outside their 90 % intervals;
-        and the share of documents with a class that the model does not know. `alarms` names those beyond chance. If
+        and the share of documents with a class that is new to the model. `alarms` names those beyond chance. If
         words have changed, `theme` lists words that stand out in the new documents, and `documents` those that no topic
         explains.
     """

@@ -40,9 +40,9 @@ def effects_on(
 ) -> Effects:  # fmt: skip
     """Estimate the effects of the topics on documents that the model was not fitted to.
 
-    Topics stay as they are. Their shares are inferred from the words of each document alone, and one Bayesian
-    regression, as that of `coef_`, gives the weights. Nothing checks that the documents are new: that is your promise.
-    If documents came after `freeze()`, the record shows that the topics were fixed before.
+    Topics do not change. Their shares are inferred from the words of each document alone, and the weights come from one
+    Bayesian regression, like that of `coef_`. The method cannot check that the documents are new. If they came after
+    `freeze()`, the record shows that the topics were fixed before.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def effects_on(
     sample_weight : array-like of shape (n_docs,), optional
         The weight of each document.
     points : float, default=0.1
-        How much more of a topic an effect of `table()` is of; 0.1 is ten percentage points.
+        How much more of a topic the effects of `table()` are for; 0.1 is ten percentage points.
     level : float, default=0.9
         The posterior probability inside the intervals.
 
@@ -81,10 +81,10 @@ def interactions(
     self: Any, by: ArrayLike, y: ArrayLike | None = None, X: ArrayLike | None = None, *, covariates: Any = None,
     exposure: ArrayLike | None = None, sample_weight: ArrayLike | None = None, pooled: bool = False, level: float = 0.9,
 ) -> Interactions:  # fmt: skip
-    """Estimate whether topics weigh more in some groups of documents than in others.
+    """Estimate whether topics have larger weights in some groups of documents than in others.
 
     Each group has a level and weights of its own. Weights of a group are relative to the usual mixture of topics in
-    this group, so that higher responses of a group are no difference of weights.
+    this group, so a group with higher responses can have the same weights.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def interactions(
         another library that Narwhals knows. At most 50 groups.
     y, X : array-like, optional
         Responses and texts or word counts of new documents. By default the training documents of the last fit are
-        used, with the cross-fitted shares that `coef_` rests on.
+        used, with the cross-fitted shares from which `coef_` is estimated.
     covariates : data frame, or array-like of shape (n_docs, n_covariates), optional
         What weights are adjusted for. By default those of the fit for training documents, and none for new ones.
     exposure, sample_weight : array-like of shape (n_docs,), optional
@@ -177,8 +177,8 @@ def training_folds(posterior: Posterior) -> np.ndarray:
         raise ValueError("A loaded model has no training documents; pass X= and y=, or fit the model again.")
     raise ValueError(
         "No response was held out from any chain in the last fit (held_out=0, calibrate=False, no known responses, or "
-        "fewer than 34 of them): training documents have shaped the topics, and say nothing of their weights. Pass new "
-        "documents as X= and y=, or fit with held_out='auto'."
+        "fewer than 34 of them). The topics have adapted to the responses of the training documents, so weights cannot "
+        "be estimated on these documents. Pass new documents as X= and y=, or fit with held_out='auto'."
     )
 
 

@@ -47,7 +47,7 @@ ELSEWHERE = (
 
 
 def register(kind: type[TopicModel]) -> type[TopicModel]:
-    """Let model files hold an estimator of one's own; may be used as a decorator.
+    """Register an estimator of your own, so that `save` and `load` accept it; may be used as a decorator.
 
     A parameter that its base class does not have must be in the class's `stored`, the names of what a file may hold.
     """
@@ -80,7 +80,7 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> TopicModel | Pipeline:
-    """Read what `save` wrote; predictions are the same, bit for bit. A file that is not whole and sound is refused.
+    """Read what `save` wrote; predictions are the same, bit for bit. Damaged or invalid files are refused.
 
     Files of versions 0.1 and 0.2 are read, too.
 
@@ -99,13 +99,13 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> TopicModel | Pi
             f"this is supertopic {_version()}, which reads formats {OLD_FORMAT} and {FORMAT}."
         )
     if not isinstance(header.get("kind"), str) or header["kind"] not in KINDS:
-        raise ValueError(f"{path} holds a {header.get('kind')!r}, which supertopic {_version()} does not know.")
+        raise ValueError(f"{path} holds a {header.get('kind')!r}, which supertopic {_version()} does not support.")
     try:
         tensors = unpack_text(header, tensors)
         model = _model(header, tensors)
         return model if header["steps"] is None else _pipeline(model, header, tensors)
     except Exception as error:
-        raise ValueError(f"{path} is not a sound supertopic model: {error or repr(error)}") from error
+        raise ValueError(f"{path} is not a valid supertopic model: {error or repr(error)}") from error
 
 
 def load_for_texts(path: str | os.PathLike[str], mmap: bool = False) -> TopicModel:
@@ -130,7 +130,7 @@ def _model(header: dict[str, Any], tensors: Tensors) -> TopicModel:
     kind = KINDS[header["kind"]]
     strange = [name for name in parameters if name not in kind.stored]
     if strange:
-        raise ValueError(f"It sets {strange[0]!r}, which a file may not say of a {kind.__name__}.")
+        raise ValueError(f"It sets {strange[0]!r}, which a model file may not set for a {kind.__name__}.")
     model = kind(**{name: from_plain(value) for name, value in parameters.items()})
     model.check_parameters()
     n_words = header.get("n_features_in_", fitted.get("n_features_in_"))

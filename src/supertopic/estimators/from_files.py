@@ -1,4 +1,4 @@
-"""Fitting documents that are in files, of which no process needs to hold all."""
+"""Fitting documents in files, which do not have to fit into memory."""
 
 import os
 from collections.abc import Callable, Sequence

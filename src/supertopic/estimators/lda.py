@@ -65,7 +65,7 @@ class LDA(TopicModel):
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents: the model so far is its prior.
+        """Learn from another batch of documents; the model so far is the prior.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ class SLDAOrdinalClassifier(TopicClassifier):
 
     A cumulative logit (ordered logit): the log-odds of a class above j are omega less threshold j, with one weight for
     each topic, and thresholds between the classes that are drawn. A classifier would ignore the order, and a regression
-    would take the classes for numbers at equal distances, without ends.
+    would treat the classes as numbers at equal distances, without bounds.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class SLDAOrdinalClassifier(TopicClassifier):
     c : float, default=8.0
         Weight of the response against the words while topics are learned.
     order : sequence, optional
-        The classes, the lowest first. Numbers and ordered pandas categories have an order of their own; names need
-        one. It may list classes that no document has.
+        The classes, the lowest first. Numbers and ordered pandas categories already have an order; other names need
+        this. It may list classes that no document has.
     ...
 
     Attributes
@@ -130,7 +130,10 @@ class SLDAOrdinalClassifier(TopicClassifier):
         self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The mean of omega over all draws, (n_docs,): the larger, the higher the class; `thresholds_` divide it."""
+        """The mean of omega over all draws, (n_docs,).
+
+        Higher classes have larger values, and `thresholds_` separate them.
+        """
         documents = self._new(X, covariates, features=features, groups=groups)
         return documents.summarise(lambda omegas, *_: omegas.mean(axis=0)[:, 0])
 

@@ -92,7 +92,9 @@ def to_plain(value: Any, name: str) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if callable(value):
-        raise TypeError(f"{name}={value!r} is a callable; a model file holds no code. Use a parameter that is data.")
+        raise TypeError(
+            f"{name}={value!r} is a callable; a model file cannot contain code. Use a parameter that is data."
+        )
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return None  # the posterior keeps the seed that was drawn from it
     if isinstance(value, CountVectorizer):

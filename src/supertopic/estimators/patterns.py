@@ -29,8 +29,8 @@ def check_pattern(pattern: str) -> None:
         done = subprocess.run(command, input=asked.encode(), capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise ValueError(
-            f"The token pattern {pattern[:80]!r} takes for ever on some texts: it can read the same letters in many "
-            "ways. Use one without a repetition inside a repetition."
+            f"The token pattern {pattern[:80]!r} may never finish on some texts, because it can match the same letters "
+            f"in many ways. Use one without a repetition inside a repetition."
         ) from None
     if done.returncode:
         raise ValueError(f"The token pattern {pattern[:80]!r} cannot be used: {done.stderr.decode()[-200:]}")

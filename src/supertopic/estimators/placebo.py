@@ -1,4 +1,4 @@
-"""A placebo test: what the model reports where the responses have nothing to do with the documents."""
+"""A placebo test: what the model reports if the responses are unrelated to the documents."""
 
 import warnings
 from collections import defaultdict
@@ -23,9 +23,9 @@ def placebo(
 ) -> Any:  # fmt: skip
     """Fit the model to shuffled responses, and compare how often intervals exclude 0.
 
-    Where responses are shuffled, no topic has an effect. About 1 - `level` of the intervals should exclude 0 there. If
-    the fitted model has hardly more such intervals than the placebo fits, do not read its effects. The model is fitted
-    n more times, so that this takes as long as n more fits.
+    If responses are shuffled, no topic has an effect, and about 1 - `level` of the intervals should exclude 0. If the
+    fitted model has hardly more such intervals than the placebo fits, do not interpret its effects. This takes as long
+    as n more fits.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def placebo(
         The number of placebo fits, each with other shuffled responses and another seed.
     groups : array-like of shape (n_docs,), optional
         Responses are shuffled inside each group only, such as the documents of one author or of one year. If the model
-        was fitted with groups, give the same here.
+        was fitted with groups, pass the same here.
     level : float, default=0.9
         The posterior probability inside the intervals.
     **fit

@@ -1,4 +1,4 @@
-"""Methods of all topic models that read topics beside other data: documents, texts, what is known of each document."""
+"""Methods of all topic models that relate topics to other data: documents, texts, columns of a table."""
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
@@ -34,20 +34,22 @@ def topic_effects(
 ) -> TopicEffects:  # fmt: skip
     """The expected share of each topic by group or along a number, with intervals: who talks about what.
 
-    Topic shares are drawn for each document from its words, and regressed on what is known of it. Intervals contain
-    what is unknown of the shares and the sampling error of the regression (the method of composition, as in R's
-    `estimateEffect`). The prior of a document's shares is what the regression expects of it, so that shares of short
-    documents are not shrunk towards the mean of the corpus. Topics are fixed. It runs on the CPU.
+    Topic shares are drawn for each document, given its words, and regressed on the columns. Intervals account for the
+    uncertainty of the shares and for the sampling error of the regression (the method of composition, as in R's
+    `estimateEffect`). The prior of the shares of a document is centred at what the regression predicts, so that shares
+    of short documents are not shrunk towards the mean of the corpus. Topics are fixed. It runs on the CPU.
 
     Parameters
     ----------
     X : sequence of str, or array-like or sparse matrix of shape (n_docs, n_words)
-        Texts, or word counts. Of a supervised model, give documents that it was not fitted to if `by` has something to
-        do with the response: topics of training documents know their responses, and differences come out too large.
+        Texts, or word counts. If the model is supervised and `by` is related to the response, pass documents that the
+        model was not fitted to. The topics depend on the responses of the training documents, and differences would be
+        too large.
     by : DataFrame, Series, dict of arrays, or array-like of shape (n_docs,) or (n_docs, n_variables)
-        What is known of each document, a row each: pandas, Polars and whatever Narwhals reads. Texts, categories and
-        booleans are groups, numbers are numbers, and dates are years. Missing values are an error. Without a formula
-        all columns enter side by side: groups as differences from the first one, numbers as straight lines.
+        One or more columns with a row for each document: pandas, Polars and all that Narwhals supports. Texts,
+        categories and booleans are groups, numbers stay numbers, and dates become years. Missing values are an error.
+        Without a formula, all columns are used without interactions: groups as differences from the first one, numbers
+        as straight lines.
     formula : str, optional
         The right side of a formula, such as `"party * bs(year, df=4)"`: interactions, splines and functions of columns,
         as formulaic reads them. Needs `pip install "supertopic[formula]"`.
@@ -93,7 +95,7 @@ def coherence(
     self: Reader, texts: Iterable[Sequence[str]], feature_names: ArrayLike | None = None, n: int = 10,
     measure: str = "c_v",
 ) -> np.ndarray:  # fmt: skip
-    """How well the n most probable words of each topic go together in reference texts, (n_topics,).
+    """How often the n most probable words of each topic occur together in reference texts, (n_topics,).
 
     Parameters
     ----------

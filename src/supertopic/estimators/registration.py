@@ -95,7 +95,7 @@ def freeze(self: Any, path: str | os.PathLike[str] | None = None) -> Registratio
     )  # fmt: skip
     if posterior.vocabulary is None:
         warn(
-            "The model does not know its words, so that the hash is of columns without names. Fit to texts, or with "
+            "The words of the columns are unknown, so the hash does not depend on them. Fit to texts, or with "
             "feature_names=."
         )
     if path is not None:

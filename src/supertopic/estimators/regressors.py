@@ -81,8 +81,8 @@ class TopicRegressor(RegressorMixin, Supervised):
 class SLDARegressor(TopicRegressor):
     """Supervised LDA with a Gaussian response: topics that explain the words and a rating, or several.
 
-    y is standardised inside, and all that is given back is in the user's units. The model of Blei and McAuliffe (2007)
-    with its weights drawn.
+    y is standardised internally, and all results are in the units of y. This is the model of Blei and McAuliffe (2007),
+    with draws of the weights.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ class SLDARegressor(TopicRegressor):
         Weight of the response against the words: psi = N(y | omega, sigma2)**c.
     sigma2 : {"variance", "drawn"} or float, default="variance"
         The variance of y around omega while topics are learned: that of y itself, or drawn with an inverse-gamma prior,
-        or a known one in y's units squared. Draw it with c = 1 only: with more the topics can follow y so closely that
-        it goes to 0. For predictions it is drawn in any case, unless it is known.
+        or a known variance in squared units of y. Use "drawn" with c = 1 only: with a larger c, the topics can follow y
+        so closely that the variance goes to 0. For predictions it is always drawn, unless you pass a number.
     ...
 
     Attributes
@@ -101,8 +101,8 @@ class SLDARegressor(TopicRegressor):
     intercept_, empty_intercept_ : ndarray of shape (n_columns,)
         The mean of y, and that of documents without known words.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta, from held-out documents: intercept_ + coef_[0, k] is the rating of a document that is all
-        topic k.
+        Posterior mean of eta, from held-out documents: intercept_ + coef_[0, k] is the rating of a document that
+        consists of topic k only.
     response_names_ : ndarray of shape (n_columns,)
         The names of y's columns, or their numbers.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
@@ -154,8 +154,8 @@ class SLDARegressor(TopicRegressor):
         """The ratings between which a new rating lies with the given probability: lower and upper.
 
         They are quantiles of the mixture of the normals of all draws and chains. With `conformal`, the quantiles are
-        those between which this share of the ratings of held-out documents lies, so that the probability holds whether
-        the model is right or wrong, for documents that are like these (see `conformalize`).
+        those between which this share of the ratings of held-out documents lies, so the probability holds even if the
+        model is wrong, for documents that are like these (see `conformalize`).
         """
         return self._interval(self._new(X, covariates, features=features, groups=groups), level, conformal)
 
@@ -171,7 +171,10 @@ class SLDARegressor(TopicRegressor):
         self, X: ArrayLike, y: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The log density of each y under the mean over all draws: it rates the mean and the spread of predictions."""
+        """The log density of each y under the mean over all draws.
+
+        It measures the mean and the spread of predictions.
+        """
         return self._log_predictive(self._new(X, covariates, features=features, groups=groups), y)
 
 
@@ -188,7 +191,7 @@ class SLDACountRegressor(TopicRegressor):
     c : float, default=1.0
         Weight of the response against the words: the likelihood to the power c.
     dispersion : "drawn" or float, default="drawn"
-        r. By default it is drawn, by slice sampling with a gamma prior. Large is Poisson.
+        r. By default it is drawn, by slice sampling with a gamma prior. With a large r, counts are nearly Poisson.
     ...
 
     Attributes
@@ -196,8 +199,8 @@ class SLDACountRegressor(TopicRegressor):
     intercept_, empty_intercept_ : ndarray of shape (n_columns,)
         The log of the mean count, or of counts by exposure, and that of documents without known words.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta, from held-out documents: exp(coef_[0, k]) is how many times the mean count a document has
-        that is all topic k.
+        Posterior mean of eta, from held-out documents: exp(coef_[0, k]) is the count of a document that consists of
+        topic k only, relative to the mean count.
     response_names_ : ndarray of shape (n_columns,)
         The names of y's columns, or their numbers.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
@@ -260,7 +263,7 @@ class SLDACountRegressor(TopicRegressor):
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents, as the other estimators do.
+        """Learn from another batch of documents; the model so far is the prior.
 
         Parameters
         ----------
@@ -302,8 +305,8 @@ class SLDACountRegressor(TopicRegressor):
         """The counts between which a new count lies with at least the given probability: lower and upper.
 
         They are quantiles of the mixture of the negative binomials of all draws and chains. With `conformal`, the
-        quantiles are those between which this share of the counts of held-out documents lies, so that the probability
-        holds whether the model is right or wrong, for documents that are like these (see `conformalize`).
+        quantiles are those between which this share of the counts of held-out documents lies, so the probability holds
+        even if the model is wrong, for documents that are like these (see `conformalize`).
         """
         return self._interval(self._new(X, covariates, exposure, features, groups), level, conformal)
 
@@ -320,7 +323,10 @@ class SLDACountRegressor(TopicRegressor):
         self, X: ArrayLike, y: ArrayLike, *, exposure: ArrayLike | None = None, covariates: ArrayLike | None = None,
         features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The log probability of each y under the mean over all draws: it rates the mean and the spread."""
+        """The log probability of each y under the mean over all draws.
+
+        It measures the mean and the spread of predictions.
+        """
         return self._log_predictive(self._new(X, covariates, exposure, features, groups), y)
 
     def __sklearn_tags__(self) -> Any:

@@ -20,7 +20,7 @@ def report(
     vectorizer: Any = None, title: str = "", test: bool = False, rival: dict[str, Any] | None = None, by: Any = None,
     other: Any = None, name: str = "", rows: Sequence[Any] | None = None, **beside: Any,
 ) -> Page:  # fmt: skip
-    """One page, in one file, that shows what the model found, how well it predicts, and why.
+    """Write an HTML page that shows what the model found, how well it predicts, and why.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def report(
         What is known of each document, such as its author or its date: the page shows the shares of topics in each
         group, in each range of a number, or over time. None, NaN and empty texts are unknown.
     other : estimator or Pipeline, optional
-        Another fitted model, which is shown beside this one: which of its topics are the same, and which documents it
-        predicts differently. It gets the same texts and `beside`.
+        Another fitted model to compare with this one: which of its topics are the same, and which documents it predicts
+        differently. It gets the same texts and `beside`.
     name : str
         What the response is called, such as "team"; by default the name of y, if it has one.
     rows : sequence, optional
@@ -59,7 +59,7 @@ def report(
     """
     posterior, texts = self._fitted(), read_texts(texts)
     if not texts:
-        raise ValueError("texts is empty: a page shows the documents that it gets; give at least one.")
+        raise ValueError("texts is empty: a page shows documents; pass at least one.")
     if rows is not None and len(rows) != len(texts):
         raise ValueError(f"rows must name each of the {len(texts):,} texts, got {len(rows):,} names.")
     documents, names = page_documents(self, texts, vectorizer, beside)

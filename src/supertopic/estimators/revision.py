@@ -1,6 +1,6 @@
 """Methods of all topic models that revise a fitted model: merge topics, ban words.
 
-They are functions that estimators take as their methods. The chains go on from the changed topics for a short while.
+They are functions that estimators take as their methods. The chains continue from the changed topics for a short while.
 """
 
 import copy
@@ -39,7 +39,7 @@ class Revision:
 
     def __str__(self) -> str:
         if not self.documents:
-            return f"{self.change}. No document was held out, so that its effect on the loss is unknown."
+            return f"{self.change}. No document was held out, so the effect on the loss is unknown."
         return (
             f"{self.change}. Loss on {self.documents:,} held-out documents: {self.before:.4f} before, {self.after:.4f} "
             f"after (difference {self.after - self.before:+.4f} +- {self.se:.4f})."
@@ -50,9 +50,9 @@ def merge_topics(
     self: Any, topics: Sequence[int] | Sequence[Sequence[int]], X: ArrayLike, y: Any = None, *, burn_in: int = BURN_IN,
     test: Mapping[str, Any] | None = None, **beside: Any,
 ) -> Any:  # fmt: skip
-    """Make one topic of several ones, in a new model; this one stays as it is.
+    """Merge topics, in a new model; this model does not change.
 
-    A model does not keep its training documents. Give them again, or give other documents: the new model learns from
+    A model does not keep its training documents. Pass them again, or pass other documents: the new model learns from
     these alone. Its chains start from the topics of this model, in which the tokens of merged topics are together, and
     run for a short while. Then draws are kept and weights are estimated as in `fit`, with the parameters of this model.
 
@@ -102,22 +102,22 @@ def ban_words(
     self: Any, words: Iterable[Any], X: ArrayLike, y: Any = None, *, everywhere: bool = False, burn_in: int = BURN_IN,
     test: Mapping[str, Any] | None = None, **beside: Any,
 ) -> Any:  # fmt: skip
-    """Take words out of the vocabulary of the topics, in a new model; this one stays as it is.
+    """Remove words from the vocabulary of the topics, in a new model; this model does not change.
 
-    A model does not keep its training documents. Give them again, or give other documents: the new model learns from
+    A model does not keep its training documents. Pass them again, or pass other documents: the new model learns from
     these alone. Its chains start from the topics of this model without the words, and run for a short while. Then draws
     are kept and weights are estimated as in `fit`, with the parameters of this model.
 
     Parameters
     ----------
     words : iterable of str or int
-        Words of `vocabulary_`, or numbers of columns if the words are unknown. Of a model of texts, runs of several
-        words that contain one go, too.
+        Words of `vocabulary_`, or numbers of columns if the words are unknown. If the model was fitted to texts,
+        phrases that contain such a word are removed, too.
     X, y : as in `fit`
         Documents and their responses: texts, or counts with all columns, those of the words included.
     everywhere : bool, default=False
-        Whether the words lose their own weights, too, so that predictions do not use them at all. This is always so if
-        the words with weights are those of the topics, as in a model of counts.
+        Whether the words lose their direct weights, too, so that predictions do not use them at all. If the model was
+        fitted to counts, they always do.
     burn_in, test
         As for `merge_topics`.
     **beside
@@ -169,7 +169,7 @@ def check_groups(posterior: Posterior, topics: Any) -> list[tuple[int, ...]]:
             )
         left.append(places.stop - places.start - sum(len(group) - 1 for group in own))
     if min(left) < 2:
-        raise ValueError(f"Merging {topics!r} leaves a single topic, which explains nothing; keep two or more.")
+        raise ValueError(f"Merging {topics!r} leaves a single topic, which cannot explain anything; keep two or more.")
     if len(set(left)) > 1:
         raise ValueError(
             "Each class has topics of its own, and all classes must keep equally many; this merge leaves "

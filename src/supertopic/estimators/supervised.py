@@ -1,4 +1,4 @@
-"""What all supervised models have in common: documents with responses in, predictions and explanations out."""
+"""What all supervised models have in common: they learn from documents with responses, predict and explain."""
 
 import os
 from abc import abstractmethod
@@ -112,16 +112,16 @@ class Supervised(TopicModel):
         features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents: the model so far is its prior.
+        """Learn from another batch of documents; the model so far is the prior.
 
-        The first call is a `fit`. The cost of another is that of its own documents; `doc_topic_`, `log_joint_` and
-        whatever else is about training documents are those of the last batch. If it fails or is stopped, the model is
-        unchanged.
+        The first call is a `fit`. Later calls take time for their own documents only. `doc_topic_`, `log_joint_` and
+        other attributes about training documents are those of the last batch. If a call fails or is stopped, the model
+        does not change.
 
         Parameters
         ----------
         y : array-like, optional
-            As in `fit`. From the second call on it may be left out, or unknown throughout.
+            As in `fit`. After the first call you may leave it out, or it may be unknown for all documents.
         ...
         """
         more: dict[str, Any] = {
@@ -149,7 +149,7 @@ class Supervised(TopicModel):
         """The interval of each prediction: lower and upper ends."""
 
     def predict_table(self, X: ArrayLike, **beside: Any) -> dict[str, np.ndarray]:
-        """Predictions as columns of a table, which say how sure each is: pandas.DataFrame takes them.
+        """Predictions and their uncertainty as columns of a table, for pandas.DataFrame.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Supervised(TopicModel):
             (MedLDAClassifier); ordered classes also the expected "grade" and the ends of its 90 % interval; ratings
             have a standard deviation, "std"; counts the ends of a 90 % interval, "lower" and "upper". The prediction
             of times is the median; they also have the ends of the 90 % interval of a new time, the "risk", and the
-            probabilities to live beyond three times.
+            probabilities to survive three times.
         """
         return self._new(X, **beside).predictions()
 
@@ -218,8 +218,8 @@ class Supervised(TopicModel):
             losses, (n_docs,): -log p of classes and labels, the share of errors of the hinge, the squared error of
             ratings in units of the variance, and the negative log density of counts; NaN where y is unknown. Of all
             documents with known responses: score and score_name, and figures, a dict of the score and other measures.
-            abstention, of classes and labels: a dict of arrays, the error rate among the surest predictions (`error`)
-            against their share (`answered`), and the confidence of the least sure of them (`threshold`).
+            abstention, of classes and labels: a dict of arrays, the error rate among the most certain predictions
+            (`error`) against their share (`answered`), and the confidence of the least certain of them (`threshold`).
         """
         documents = self._new(X, **beside)
         response = documents.posterior.response
@@ -247,9 +247,9 @@ class Supervised(TopicModel):
             documents" losses (see `held_out_`). R-hat needs four draws or more; the halves of one chain stand for two.
             Its `advice` says what to do.
 
-        Chains of a topic model sit in different modes, so that R-hat between them is hardly ever 1. That does no harm:
-        predictions average over them. A ConvergenceWarning says if something should be done: if the log joint still
-        rises, or if the chains' scores differ by more than 0.05.
+        Chains of a topic model often stay with different topics, so R-hat between them is hardly ever 1. This does no
+        harm, since predictions average over them. A ConvergenceWarning says that you should do something: if the log
+        joint still rises, or if the chains' scores differ by more than 0.05.
         """
         if X is None:
             return diagnose_response(self._fitted())
@@ -306,7 +306,7 @@ class Supervised(TopicModel):
         return summary.group_frame(self._fitted(), level)
 
     def effect_frame(self, points: float = 0.1, level: float = 0.9) -> Any:
-        """A pandas frame of what more of a topic does to the probability, the rating or the count.
+        """A pandas frame of the effect of more of a topic on the probability, the rating or the count.
 
         A document with the usual shares of all topics gets `points` (0.1: ten percentage points) more of one topic, and
         less of all topics in proportion. Columns: topic, name, column, before, which is the base rate, after, and
@@ -315,6 +315,6 @@ class Supervised(TopicModel):
         return summary.effect_frame(self._fitted(), points, level)
 
     def missed_words(self, feature_names: ArrayLike | None = None, n: int = 10) -> list[dict[str, Any]]:
-        """Words that add to what topics predict: for each column the n largest direct weights, towards it and away."""
+        """Words that add to what topics predict: for each column the largest direct weights, positive and negative."""
         posterior = self._fitted()
         return summary.missed_words(posterior, vocabulary_of(posterior, feature_names), n)

@@ -34,9 +34,9 @@ def time_response(posterior: Posterior) -> TimeResponse:
 class SLDASurvivalRegressor(RegressorMixin, Supervised):
     """Supervised LDA with the time until something happens: churn, relapse, the resolution of a ticket.
 
-    Documents whose event has not come yet are "censored": of them it is known how long they have lived without it.
-    Time is cut into periods, and the model is one of the hazard, the probability that the event comes in a period if
-    it has not come before: its log-odds are omega less a threshold of the period.
+    Documents whose event has not happened yet are "censored": it is only known how long it has not.
+    Time is cut into periods, and the model is one of the hazard, the probability that the event happens in a period,
+    given that it has not happened before: its log-odds are omega less a threshold of the period.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         happens later counts as surviving it. An event at an edge is in the period that ends there.
     effects : {"shared", "by_period"}, default="shared"
         Whether a topic has one weight for all periods (proportional odds), or one for each period, for effects that
-        come late or fade. The latter needs many more events.
+        start late or fade. The latter needs many more events.
     ...
 
     Attributes
@@ -118,17 +118,17 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         feature_names: ArrayLike | None = None, checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn topics and weights from texts or word counts, and from when the event of each document came.
+        """Learn topics and weights from texts or word counts, and from the time of the event of each document.
 
         Parameters
         ----------
         y : array-like of shape (n_docs,) or (n_docs, 2), or structured array
             The time of each event, or the time at which a document without one was last seen, from 0 on. With two
-            columns, or as a structured array of a boolean and a number (as scikit-survival has it), it holds the
-            events, too; so it does wherever else y is asked for. NaN means unknown, and such a document adds its
-            words only.
+            columns, or as a structured array of a boolean and a number (as scikit-survival has it), it has the events,
+            too. Other methods with y accept the same forms. NaN means unknown: the model learns from the words of such
+            a document only.
         event : array-like of shape (n_docs,), optional
-            1 or True where the event came, 0 or False where the document is censored. By default all events came.
+            1 or True if the event happened, 0 or False if the document is censored. By default all events happened.
         ...
         """
         more: dict[str, Any] = {
@@ -144,12 +144,12 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         features: ArrayLike | None = None, groups: ArrayLike | None = None, feature_names: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60,
     ) -> Self:  # fmt: skip
-        """Learn from one more batch of documents: the model so far is its prior. The periods stay those of the first.
+        """Learn from another batch of documents; the model so far is the prior. The periods stay those of the first.
 
         Parameters
         ----------
         y, event : array-like, optional
-            As in `fit`. From the second call on they may be left out, or unknown throughout.
+            As in `fit`. After the first call you may leave them out, or they may be unknown for all documents.
         ...
         """
         more: dict[str, Any] = {
@@ -172,7 +172,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         Parameters
         ----------
         event : str, optional
-            The column that holds 1 where the event came and 0 where the document is censored.
+            The column that has 1 if the event happened and 0 if the document is censored.
         covariates : sequence of str
             The columns that enter the prediction beside the topics; by default those of `formula`, if there is one.
         groups : str, optional
@@ -196,7 +196,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
     ) -> np.ndarray:  # fmt: skip
         """The median time until the event of each document, (n_docs,).
 
-        It is infinite where survival at the last of `times_` is above a half: then the data do not say when.
+        It is infinite if survival at the last of `times_` is above a half.
         """
         documents = self._new(X, covariates, features=features, groups=groups)
         return time_response(documents.posterior).time_at(documents.expected(), 0.5)
@@ -205,7 +205,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """The probability that the event comes after each of `times_`, (n_docs, n_periods): a mean over all draws."""
+        """The probability that the event happens after each of `times_`, (n_docs, n_periods): a mean over all draws."""
         return self._new(X, covariates, features=features, groups=groups).expected()
 
     def predict_survival_interval(
@@ -220,9 +220,9 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         self, X: ArrayLike, level: float = 0.9, *, covariates: ArrayLike | None = None,
         features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """The times between which the event comes with the given probability: lower and upper, (n_docs,) each.
+        """The times between which the event happens with the given probability: lower and upper, (n_docs,) each.
 
-        The upper end is infinite where too many survive the last of `times_`; so may the lower end be.
+        The upper end, or both, are infinite if survival at the last of `times_` is too large.
         """
         check_level(level)
         documents = self._new(X, covariates, features=features, groups=groups)
@@ -233,9 +233,9 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         self, X: ArrayLike, *, covariates: ArrayLike | None = None, features: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """A number from 0 to 1 that is the larger, the sooner the event is expected: (n_docs,).
+        """A number from 0 to 1, larger if the event is expected sooner: (n_docs,).
 
-        It is the mean over `times_` of the probability that the event has come by then.
+        It is the mean over `times_` of the probability that the event has happened by then.
         """
         documents = self._new(X, covariates, features=features, groups=groups)
         return time_response(documents.posterior).risk(documents.expected())
@@ -253,7 +253,7 @@ class SLDASurvivalRegressor(RegressorMixin, Supervised):
         self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None, *, event: ArrayLike | None = None,
         covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
-        """Harrell's concordance index: of the pairs of documents whose order is known, the share in the right order.
+        """Harrell's concordance index: among the pairs of documents whose order is known, the share in the right order.
 
         Documents of weight 0 in `sample_weight` are left out; other weights have no effect.
         """

@@ -22,7 +22,7 @@ def summary_table(
     Parameters
     ----------
     points : float, default=0.1
-        How much more of a topic an effect is of; 0.1 is ten percentage points, in place of the usual mixture.
+        How much more of a topic the effects are for; 0.1 is ten percentage points, in place of the usual mixture.
     level : float, default=0.9
         The posterior probability inside the intervals.
     n_words : int, default=5
@@ -47,8 +47,9 @@ def summary_table(
 def methods_text(self: Any) -> str:
     """A paragraph for the methods section of a paper, with the numbers of this fit, and its references.
 
-    It says which model was fitted and how, what the reported weights rest on, and how well held-out documents are
-    predicted. Edit it: it does not know where the documents come from. The version is that of the installed package.
+    It describes which model was fitted and how, on which documents the reported weights are estimated, and how well
+    held-out documents are predicted. Edit it: it cannot say where the documents come from. The version is that of the
+    installed package.
     """
     return methods.methods_text(self._fitted(), self.get_params(deep=False))
 

@@ -60,7 +60,8 @@ def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
             find_device()
     except (ImportError, AttributeError) as error:  # the latter where NumPy is newer than numba-cuda knows
         raise ImportError(
-            f"device='cuda' needs numba-cuda, and a NumPy that it knows ({error}); pip install \"supertopic[gpu]\" has "
+            f"device='cuda' needs numba-cuda, and a NumPy that it supports ({error}); pip install \"supertopic[gpu]\" "
+            f"has "
             "both, or use device='cpu'."
         ) from error
     except RuntimeError as error:
@@ -122,7 +123,9 @@ def check_features(features: Any, n_docs: int) -> Matrix:
         raise type(error)(f"features must hold finite numbers: {error}") from error
     values = values[:, None] if values.ndim == 1 else values
     if values.shape[0] != n_docs:
-        raise ValueError(f"X has {n_docs} documents but features has {values.shape[0]} rows; both must be as many.")
+        raise ValueError(
+            f"X has {n_docs} documents but features has {values.shape[0]} rows; they must be equally many."
+        )
     if values.shape[1] > MOST_FEATURES:
         raise ValueError(f"features has {values.shape[1]:,} columns; at most {MOST_FEATURES:,} are possible.")
     largest = abs(values).max() if 0 not in values.shape else 0.0
@@ -146,7 +149,7 @@ def describe_features(features: Any, n_docs: int) -> tuple[FeatureColumns | None
         scale = np.where(varies, 1.0 / np.where(varies, sd, 1.0), 0.0)
         columns = FeatureColumns(mean, scale / np.sqrt(max(varies.sum(), 1)))
     if not columns.scale.any():
-        raise ValueError(f"All {n:,} columns of features are the same for all documents: they say nothing.")
+        raise ValueError(f"All {n:,} columns of features are the same for all documents, so they explain nothing.")
     return columns, values
 
 
@@ -216,7 +219,7 @@ def check_vocabulary(
     if names.shape != (n_words,):
         raise ValueError(f"feature_names has {names.size} names, but X has {n_words} columns.")
     if len(set(names)) < len(names):
-        raise ValueError("feature_names has a word twice.")
+        raise ValueError("feature_names contains a word twice.")
     if fixed and known is not None and not np.array_equal(known, names):
         raise ValueError("feature_names differ from those of earlier batches; columns must stay as they are.")
     return names
@@ -262,8 +265,8 @@ def describe_covariates(
     columns = CovariateColumns(np.array(names, dtype=object), Z.mean(axis=0), np.where(sd > 0, sd, 1.0), design)
     for name in columns.names[sd == 0]:
         warn(
-            f"The covariate {name!r} is the same for all documents: its weight stays at its prior. There is an "
-            "intercept already; leave the covariate out."
+            f"The covariate {name!r} is the same for all documents: its weight stays at its prior. The model already "
+            f"has an intercept; leave the covariate out."
         )
     return columns, Z
 

@@ -253,7 +253,7 @@ class ChainJob:
         if self.stop.is_set():
             where = ""
             if self.checkpoint and not self.checkpoint.temporary:
-                where = f"; the same call goes on from the checkpoint {self.checkpoint.path}"
+                where = f"; the same call resumes from the checkpoint {self.checkpoint.path}"
             raise KeyboardInterrupt(f"stopped{where}")
 
 

@@ -89,8 +89,8 @@ class Checkpoint:
             chain.restore(state, self._shards(name, state["iteration"].item()))
             if len(chain.eta) > n_draws:
                 raise ValueError(
-                    f"{self.path} already holds {len(chain.eta)} draws, more than this fit is to have. "
-                    "Raise n_draws, or delete it."
+                    f"{self.path} already holds {len(chain.eta)} draws, more than this fit needs. Raise n_draws, or "
+                    f"delete it."
                 )
 
     def keep(self, chain: Chain, name: str, at_once: bool) -> None:
@@ -104,7 +104,7 @@ class Checkpoint:
             self._write(name, {}, chain.state())
             known = [chain.iteration]
         except OSError as error:
-            warn(f"The checkpoint {self.path} could not be written ({error}); the fit goes on.")
+            warn(f"The checkpoint {self.path} could not be written ({error}); the fit continues.")
             known = [self._read(name)[1]["iteration"].item()] if self.holds(name) else []
         for old in self.path.glob(f"{name}-*"):
             if old not in [self.path / f"{name}-{iteration}" for iteration in known]:

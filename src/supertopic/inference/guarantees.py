@@ -11,14 +11,14 @@ from supertopic.model.responses.classes import ClassResponse
 
 WIDEST = 1.0 - 1e-9  # the level of an interval
 ROUNDING = 1e-5  # of scores: those of held-out documents are float32, and equal predictions must stay equal
-MORE = "Fit with a larger held_out=, or pass labelled documents that the model has not learned from to conformalize()."
+MORE = "Fit with a larger held_out=, or pass labelled documents that were not in the fit to conformalize()."
 
 
 def held_out_predictions(posterior: Posterior, what: str) -> HeldOutPredictions:
     """The predictions for held-out documents."""
     found = posterior.held_out_predictions
     if found is None or not len(found.weight):
-        raise ValueError(f"{what} rests on held-out documents, and this model has none. {MORE}")
+        raise ValueError(f"{what} needs held-out documents, and this model has none. {MORE}")
     return found
 
 

@@ -122,6 +122,6 @@ def warn_of_no_relation(
         what += f" and {len(lost) - NAMED} more of {n_judged}" if len(lost) > NAMED else ""
     warn(
         f"Found no relation between topics and {what}: on {n_held_out} held-out documents topics do not predict "
-        f"clearly better than the base rate (loss {loss:.4g}, that of the base rate {base:.4g}). Predictions leave the "
-        "topics out. Is there a relation to be found, and are there enough documents to find it?"
+        f"clearly better than the base rate (loss {loss:.4g}, that of the base rate {base:.4g}). Predictions do not "
+        "use the topics. Check that the responses belong to the texts. If they do, more documents may show a relation."
     )

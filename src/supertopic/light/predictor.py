@@ -43,12 +43,12 @@ def load_predictor(path: str | os.PathLike[str], *, mmap: bool = True) -> "Predi
         raise ValueError(f"{path} is of an older version: load it with supertopic.load, and save it again.")
     if header.get("kind") not in RESPONSES:
         raise ValueError(
-            f"{path} holds a {header.get('kind')!r}, which the light predictor does not have. Use supertopic.load."
+            f"{path} holds a {header.get('kind')!r}, which the light predictor does not support. Use supertopic.load."
         )
     try:
         return Predictor(header, unpack_text(header, tensors))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a sound supertopic model: {error!r}") from error
+        raise ValueError(f"{path} is not a valid supertopic model: {error!r}") from error
 
 
 def spread_normals(n: int, n_columns: int) -> np.ndarray:
@@ -67,7 +67,9 @@ class Predictor:
         self.n_draws, self.seed, self.terms = int(facts["n_draws"]), int(facts["seed"]), list(facts["terms"])
         self.n_sweeps = int(header["parameters"]["predict_sweeps"])
         if not 0 < self.n_sweeps <= MOST_SWEEPS or not set(self.terms) <= set(TERMS):
-            raise ValueError("The model file has settings that the light predictor does not have. Use supertopic.load.")
+            raise ValueError(
+                "The model file has settings that the light predictor does not support. Use supertopic.load."
+            )
         if "terms.covariates.design" in tensors:
             raise ValueError(
                 "The model's covariates come from the columns of a data frame, which the light predictor cannot read; "

@@ -18,8 +18,8 @@ KNOWN_PATTERNS = (r"(?u)\b\w\w+\b", r"(?u)\b(?=\w*[^\W\d_])\w\w+\b", r"(?u)\b\w+
 
 def refuse(name: str, value: Any) -> None:
     raise ValueError(
-        f"The model's vectorizer has {name}={str(value)[:80]!r}, which the light predictor does not read. Use "
-        "supertopic.load."
+        f"The model's vectorizer has {name}={str(value)[:80]!r}, which the light predictor does not support. Use "
+        f"supertopic.load."
     )
 
 

@@ -54,7 +54,7 @@ class Formula(BaseEstimator):
             raise ValueError(f"{response!r} is on both sides of formula={self.text!r}.")
         if any(TOPICS in term for term in right):
             raise ValueError(
-                f"formula={self.text!r} has {TOPICS!r}, which no column of a formula may be called. "
+                f"formula={self.text!r} has {TOPICS!r}, which is not allowed as the name of a column. "
                 "model.interactions(...) shows how the weights of topics depend on a covariate."
             )
         if not any(right):
@@ -93,7 +93,7 @@ def split_sides(text: str, names: Sequence[str] | None) -> tuple[list[Term], lis
     """The terms of the left and of the right side, read by formulaic's parser."""
     formulaic = load_formulaic(text)
     if any(int(power) > MOST_FACTORS for power in POWER.findall(text)):
-        raise ValueError(f"formula={text!r} has a power above {MOST_FACTORS}; name the products that are meant.")
+        raise ValueError(f"formula={text!r} has a power above {MOST_FACTORS}; write the products out.")
     try:
         context = {} if names is None else {AVAILABLE: list(names)}
         found = formulaic.parser.DefaultFormulaParser(feature_flags={"twosided"}).get_terms(text, context=context)

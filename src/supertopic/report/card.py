@@ -52,13 +52,13 @@ def model_card(posterior: Posterior, kind: str, parameters: Mapping[str, Any], n
 
 def limits(posterior: Posterior) -> list[str]:
     """What the model cannot promise."""
-    found = ["*Which errors would do harm, and to whom? Which groups of people may be treated worse than others?*"]
+    found = ["*Which errors would do harm, and to whom? Could some groups of people be treated worse than others?*"]
     changed = "`supertopic drift` shows whether documents have changed."
     if not posterior.supervised:
         return [f"Its topics are those of the documents of the fit. {changed}", *found]
     return [
         f"Its predictions are right on average for documents that are like those of the fit. {changed}",
-        "Weights of topics describe how texts and answers go together. They are not causal effects.",
+        "Weights of topics describe how texts and responses are related. They are not causal effects.",
         *found,
     ]
 
@@ -67,7 +67,9 @@ def used_terms(posterior: Posterior) -> list[str]:
     """How much topics, words and other terms contribute to predictions, as a list."""
     sentences = contribution_sentences(posterior)
     return (
-        ["What predicts held-out documents:\n\n" + "\n".join(f"- {marked(s)}" for s in sentences)] if sentences else []
+        ["Contributions to predictions of held-out documents:\n\n" + "\n".join(f"- {marked(s)}" for s in sentences)]
+        if sentences
+        else []
     )
 
 

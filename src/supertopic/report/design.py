@@ -118,8 +118,8 @@ def check_design(design: Design, n_docs: int) -> None:
     follows = [design.names[i] for i in order[np.abs(np.diag(r)) < DEPENDENT]]
     if follows:
         raise ValueError(
-            f"The columns {', '.join(follows)} of the design follow from the others, so that their coefficients cannot "
-            "be known. Leave out a variable, or a term of the formula."
+            f"The columns {', '.join(follows)} of the design follow from the others, so their coefficients cannot be "
+            f"estimated. Leave out a variable, or a term of the formula."
         )
 
 

@@ -110,7 +110,7 @@ def advise(traces: Traces, scores: list[float]) -> list[str]:
     advice, late = [], traces.burn_in[~traces.settled]
     if len(late):
         advice.append(
-            f"{len(late)} of {len(traces.settled)} chains were not seen to settle within {late.max()} iterations of "
+            f"{len(late)} of {len(traces.settled)} chains had not settled within {late.max()} iterations of "
             "burn-in. Raise burn_in, and read topics that most chains have."
         )
     if max(scores) - min(scores) > APART:

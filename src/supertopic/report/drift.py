@@ -1,4 +1,4 @@
-"""Whether documents differ from those that a model was fitted to, by more than chance would make them."""
+"""Whether documents differ from those that a model was fitted to by more than chance."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,7 +48,7 @@ class Drift(dict[str, Row]):
 
     @property
     def alarms(self) -> list[str]:
-        """The figures that are larger than chance makes them; the risk of an alarm is divided among all of them."""
+        """The figures that are larger than chance explains; the risk of an alarm is divided among all of them."""
         return [name for name, row in self.items() if row.p < ALARM / len(self)]
 
     def sentence(self) -> str:
@@ -82,7 +82,7 @@ class Answers(NamedTuple):
     loss: np.ndarray  # (n,)
     excess: np.ndarray  # (n, n_classes): predicted probabilities less 1 for what is true; else without columns
     outside: np.ndarray  # (n,): the share of a document's numbers outside their 90 % intervals; empty if not numbers
-    new: np.ndarray  # whether each document has a class that the model does not know; empty if there are no classes
+    new: np.ndarray  # whether each document has a class that is new to the model; empty if there are no classes
 
 
 def compare_documents(

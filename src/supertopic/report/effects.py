@@ -20,7 +20,7 @@ MOST_LINES = 6  # topics of a plot over a number
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TopicEffects:
-    """The expected share of each topic, by what is known of each document: see `topic_effects`.
+    """The expected share of each topic, by group or along a number: see `topic_effects`.
 
     Attributes
     ----------

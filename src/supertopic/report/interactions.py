@@ -127,8 +127,8 @@ def make_effects(
 class Interactions:
     """Weights of topics in groups of documents. `print(interactions)` shows the topics that differ most clearly.
 
-    Weights of a group are relative to the usual mixture of topics in this group: that one group has higher responses
-    than another is not a difference of weights.
+    Weights of a group are relative to the usual mixture of topics in this group, so a group with higher responses can
+    have the same weights.
     """
 
     draws: np.ndarray  # (n, n_columns, n_groups, n_topics): weights in the units of y

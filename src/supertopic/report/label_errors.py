@@ -76,13 +76,13 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
 
 
 class LabelCheck:
-    """What `check_labels` has found.
+    """The result of `check_labels`.
 
     Attributes
     ----------
     frame : pandas.DataFrame
         Labels that are probably wrong, by score: row, text (if there are texts), label (of several labels), given,
-        suggested, p_wrong, score and words, which speak for the suggestion and against the given one.
+        suggested, p_wrong, score and words, which are evidence for the suggestion and against the given label.
     estimates : pandas.DataFrame
         How many labels are wrong: documents, wrong, lower and upper; of several labels a row for each.
     p_wrong : ndarray of shape (n_docs,), or (n_docs, n_labels)

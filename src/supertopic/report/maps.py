@@ -132,7 +132,7 @@ class ConfusionDisplay(Display):
             known, shown = ~is_unknown(truth, getattr(model, "missing_label", None)), None
             known &= np.isin(truth.astype(object), classes.astype(object))
         if not known.any():
-            raise ValueError("No class in y is one that the model knows.")
+            raise ValueError("No class in y is a class of the model.")
         return cls.from_predictions(
             truth[known], np.asarray(predicted)[known], labels=classes, names=shown, ax=ax, figsize=figsize
         )

@@ -115,7 +115,7 @@ def sampler_sentence(posterior: Posterior) -> str:
     chains, of_each = (f"{n_chains} independent chains", " of each chain") if n_chains > 1 else ("one chain", "")
     text = f"We used {how}, in {chains}; {posterior.n_draws} draws{of_each} were kept after a burn-in of "
     text += f"{span(burn_in, ',')} iterations, within which {settled} of {n_chains} "
-    text += "chain was seen to settle." if n_chains == 1 else "chains were seen to settle."
+    text += "chain had settled." if n_chains == 1 else "chains had settled."
     if n_chains > 1:
         text += " Topics of the chains were matched by their words, and figures of a topic are means over the chains "
         text += "that have it."

@@ -1,4 +1,4 @@
-"""One page that a colleague can read: what the model finds, how good it is, and why a document gets its prediction.
+"""A page for a colleague: what the model finds, how good it is, and why a document gets its prediction.
 
 The page is one file that loads nothing from another host. Its data are in it as JSON, from which it is drawn and its
 tables are downloaded. Documents are sampled, so that it stays small.

@@ -111,12 +111,12 @@ def calibration(p: np.ndarray, hit: np.ndarray, two: bool, name: str) -> dict[st
         f"predictions are {percent(said)} sure on average, and {percent(came)} are right"
     )  # fmt: skip
     if low - LEAST_GAP <= said <= high + LEAST_GAP:
-        verdict = "Calibrated"
+        finding = "Calibrated"
     elif two:
-        verdict = "Too high" if said > came else "Too low"
+        finding = "Too high" if said > came else "Too low"
     else:
-        verdict = "Too sure" if said > came else "Too cautious"
-    return {"verdict": verdict, "sentence": f"{verdict}: {what}.", "gap": few(gap)}
+        finding = "Overconfident" if said > came else "Underconfident"
+    return {"finding": finding, "sentence": f"{finding}: {what}.", "gap": few(gap)}
 
 
 def evaluate_labels(response: ClassResponse, truth: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def evaluate_numbers(y: np.ndarray, predicted: np.ndarray, lower: np.ndarray, up
 
 
 def evaluate_times(response: Any, truth: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
-    """Concordance, and how many live on in thirds of the predicted risk: predicted and observed."""
+    """Concordance, and the survival in thirds of the predicted risk: predicted and observed."""
     figures, parts = response.figures(truth, expected), []
     order = np.argsort(response.risk(expected), kind="stable")
     for name, own in zip(("low", "middle", "high"), np.array_split(order, 3), strict=True):
@@ -209,7 +209,7 @@ def evaluate_times(response: Any, truth: np.ndarray, expected: np.ndarray) -> di
 
 
 def kaplan_meier(truth: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The share that lives beyond each of some times, from times and events (n_docs, 2)."""
+    """The share that survives each of some times, from times and events (n_docs, 2)."""
     time, event = truth.T
     events = np.unique(time[event > 0])
     at_risk = np.array([(time >= t).sum() for t in events])

@@ -1,4 +1,4 @@
-"""The headline of a page: what was found in a sentence, and four tiles."""
+"""The headline of a page: a sentence about what was found, and four key figures."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.report.page_evaluation import f1, f_score
 from supertopic.report.page_numbers import percent, plural, span
 
-SEEN = "It is not known whether the model has learned from these documents; if it has, this is too good."
+SEEN = "These may be documents of the fit. If they are, these figures are too good."
 LEAST_DOCUMENTS = 5  # of a class that may be the worst one
 
 
@@ -40,16 +40,14 @@ def headline(
     if evaluation is not None:
         sentences.append(score_sentence(evaluation, what))
         if not evaluation["test"]:
-            sentences.append(
-                "It is not known whether the model has learned from these documents; if it has, this is too good."
-            )
+            sentences.append("These may be documents of the fit. If they are, these figures are too good.")
     elif posterior.supervised:
         sentences.append(f"A model that predicts the {what} of a text from {plural(len(topics), 'topic')}.")
     else:
         sentences.append(f"{plural(len(topics), 'topic')} of {plural(n_docs, 'document')}.")
     if targets and "effect" in topics[0] and topics[0]["effect"][0] != topics[0]["effect"][1]:
         sentences.append(
-            f"{len(clear)} of {plural(len(topics), 'topic')} {'pull' if len(clear) != 1 else 'pulls'} clearly."
+            f"{len(clear)} of {plural(len(topics), 'topic')} {'have' if len(clear) != 1 else 'has'} a clear effect."
         )
     worst = worst_of(evaluation)
     if worst is not None:
@@ -63,13 +61,14 @@ def headline(
 
 def score_sentence(evaluation: dict[str, Any], what: str) -> str:
     """How good predictions are, beside the base rate and the rival."""
-    rival, kind, unseen = evaluation["rival"] or {}, evaluation["kind"], " that it has not seen" * evaluation["test"]
+    rival, kind = evaluation["rival"] or {}, evaluation["kind"]
+    unseen = " that were not in the fit" * evaluation["test"]
     n, score = plural(evaluation["documents"], "document"), evaluation["score"]
     if kind == "classes":
         beside = [f"the largest class: {percent(evaluation['base'])}"]
         if rival.get("accuracy") is not None:
             beside.append(f"{rival_name(rival)}: {percent(rival['accuracy'])}")
-        return f"Predicts the {what} of {percent(score)} of {n}{unseen} ({'; '.join(beside)})."
+        return f"Predicts the {what} correctly for {percent(score)} of {n}{unseen} ({'; '.join(beside)})."
     if kind == "labels":
         of_rival = f"; {rival_name(rival)}: {rival['micro_f1']:.3f}" if rival.get("micro_f1") is not None else ""
         return (
@@ -78,11 +77,11 @@ def score_sentence(evaluation: dict[str, Any], what: str) -> str:
         )
     if kind == "times":
         return (
-            f"Says which of two documents has the event first, rightly in {percent(score)} of the pairs (chance: "
+            f"Predicts which of two documents has the event first, correctly in {percent(score)} of the pairs (chance: "
             f"{percent(0.5)}), on {n}{unseen}."
         )
     if len(evaluation["columns"]) > 1:
-        several = f"{len(evaluation['columns'])} numbers, in the mean, on {n}{unseen}"
+        several = f"{len(evaluation['columns'])} numbers, on average, on {n}{unseen}"
         return f"Explains {percent(max(score, 0.0))} of the variance of {several}."
     column = evaluation["columns"][0]
     others, figures = [f"always the mean: {column['base_error']:.3g}"], column.get("rival") or {}
@@ -141,15 +140,15 @@ def place(value: float) -> float:
 
 
 def calibration_tile(evaluation: dict[str, Any] | None) -> Tile | None:
-    """Whether probabilities, or intervals, mean what they say."""
+    """Whether probabilities, or intervals, are right on average."""
     if evaluation is None:
         return None
     if evaluation.get("calibration"):
         sentence = evaluation["calibration"]["sentence"].partition(": ")[2]
-        return Tile("Calibration", evaluation["calibration"]["verdict"], sentence[0].upper() + sentence[1:])
+        return Tile("Calibration", evaluation["calibration"]["finding"], sentence[0].upper() + sentence[1:])
     if evaluation["kind"] == "labels":
         own = [
-            label["calibration"]["verdict"] == "Calibrated" for label in evaluation["labels"] if "calibration" in label
+            label["calibration"]["finding"] == "Calibrated" for label in evaluation["labels"] if "calibration" in label
         ]
         return (
             Tile("Calibration", f"{sum(own)} of {len(own)}", "labels have probabilities that are right on average.")
@@ -165,7 +164,7 @@ def calibration_tile(evaluation: dict[str, Any] | None) -> Tile | None:
 def stable_tile(posterior: Posterior, topics: list[dict[str, Any]]) -> Tile:
     """How many topics most chains have."""
     if posterior.n_chains == 1:
-        return Tile("Stable topics", "unknown", "There is one chain: fit several to see which topics stay.")
+        return Tile("Stable topics", "unknown", "There is one chain: fit several to see which topics are stable.")
     n = sum(2 * topic["chains"] > posterior.n_chains for topic in topics)
     return Tile("Stable topics", f"{n} of {len(topics)}", f"are in more than half of the {posterior.n_chains} chains.")
 

@@ -46,8 +46,8 @@ def facts(posterior: Posterior, model: str, n_docs: int, n_evaluated: int) -> di
         found["Batches"] = f"{posterior.n_batches}; traces and documents are those of the last one"
     if held_out.get("documents"):
         found["Weights rest on"] = (
-            f"{held_out.get('cross_fitted', held_out['documents']):,} documents, with topics that have not seen their "
-            "responses"
+            f"{held_out.get('cross_fitted', held_out['documents']):,} documents whose responses did not influence the "
+            f"topics"
         )
         found["Loss"] = (
             f"{held_out['loss']:.4g} on {held_out['documents']:,} documents that no topic has seen; that of the base "
@@ -55,7 +55,7 @@ def facts(posterior: Posterior, model: str, n_docs: int, n_evaluated: int) -> di
         )
     sentences = contribution_sentences(posterior)
     if sentences:
-        found["What predicts held-out documents"] = "; ".join(sentences)
+        found["Contributions to predictions of held-out documents"] = "; ".join(sentences)
     return found
 
 
@@ -63,7 +63,7 @@ def describe_burn_in(traces: Traces) -> str:
     """The iterations before the first draw, and whether the chains had settled by then."""
     low, high = int(traces.burn_in.min()), int(traces.burn_in.max())
     length = f"{low} iterations" if low == high else f"{low} to {high} iterations"
-    return f"{length}, within which {traces.settled.sum()} of {len(traces.settled)} chains were seen to settle"
+    return f"{length}, within which {traces.settled.sum()} of {len(traces.settled)} chains had settled"
 
 
 def diagnosis(posterior: Posterior) -> dict[str, Any]:

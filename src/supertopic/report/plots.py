@@ -245,7 +245,7 @@ class ReliabilityDisplay(Display):
 
 
 class ChoiceDisplay(Display):
-    """Numbers of topics: what each costs beyond the best one, and how well its topics read."""
+    """Numbers of topics: the loss of each beyond the best one, and the coherence of its topics."""
 
     def __init__(self, columns: dict[str, np.ndarray], chosen: int):
         self.columns, self.chosen = columns, chosen

@@ -52,8 +52,9 @@ def topic_effects(
     variables = read_variables(by, n_docs)
     if posterior.supervised and posterior.doc_topic is not None and len(posterior.doc_topic) == n_docs:
         warn(
-            "These may be the documents of the fit, whose topics know their responses: differences between groups that "
-            "have to do with the response come out too large. Give documents that the model was not fitted to."
+            "These may be the documents of the fit. The topics depend on their responses, so differences between "
+            "groups that are related to the response come out too large. Pass documents that the model was not fitted "
+            "to."
         )
     cluster = np.arange(n_docs) if groups is None else read_clusters(groups, n_docs)
     some = lengths > 0

@@ -1,4 +1,4 @@
-"""What a posterior says of the response: weights, effects, and words that topics miss."""
+"""The response in a posterior: weights, effects, and words that topics miss."""
 
 from typing import Any
 
@@ -71,14 +71,14 @@ def changes(posterior: Posterior, more: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...]:
-    """What more of a topic does to predictions: before (C,), then after, change and its interval, (K, C)."""
+    """The effect of more of a topic on predictions: before (C,), then after, change and its interval, (K, C)."""
     before, change = effect_draws(posterior, points)
     mean = change.mean(axis=0)
     return before, before + mean, mean, *draw_interval(change, level)
 
 
 def effect_frame(posterior: Posterior, points: float = 0.1, level: float = 0.9) -> Any:
-    """A pandas frame of what more of a topic does to the probability, the rating or the count."""
+    """A pandas frame of the effect of more of a topic on the probability, the rating or the count."""
     import pandas
 
     before, after, change, lower, upper = effects(posterior, points, level)
@@ -131,7 +131,7 @@ def group_sd(posterior: Posterior) -> np.ndarray:
 
 
 def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[dict[str, Any]]:
-    """For each column the n words with the largest direct weights, towards it and away; see `word_coef`.
+    """For each column the n words with the largest direct weights, positive and negative; see `word_coef`.
 
     Where words with weights are others than those of topics, they have their own names.
     """

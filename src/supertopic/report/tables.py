@@ -83,7 +83,7 @@ class SummaryTable:
     def to_latex(self) -> str:
         """A LaTeX table with the rules of booktabs, in which every special character of a name is escaped.
 
-        It needs `\\usepackage{booktabs}` and `\\usepackage[T1]{fontenc}`. pdfLaTeX knows Latin, Greek and Cyrillic
+        It needs `\\usepackage{booktabs}` and `\\usepackage[T1]{fontenc}`. pdfLaTeX prints Latin, Greek and Cyrillic
         letters at most; for emoji and other scripts use LuaLaTeX or XeLaTeX.
         """
         return as_latex(self._layout())

@@ -124,7 +124,7 @@ def topic_agreement(posterior: Posterior) -> np.ndarray:
 
 
 def exclusivity(posterior: Posterior, n: int = 10) -> np.ndarray:
-    """For each topic, over its n most probable words, the mean of its part in all topics' use of the word."""
+    """How far the n most probable words of each topic belong to it: its mean part in their use by all topics."""
     topics = topic_word(posterior)
     share = topics / topics.sum(axis=0)
     best = np.argsort(-topics, axis=1, kind="stable")[:, :n]

@@ -208,7 +208,7 @@ async def on_library(request: Request, error: Exception) -> Response:
 
 async def on_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    what = {404: "There is no such path; / is a page, /openapi.json lists the paths.",
+    what = {404: "There is no such path. / is a page, and /openapi.json lists the paths.",
             405: "This path does not take that method; /openapi.json lists what it takes."}  # fmt: skip
     headers = dict(error.headers or {})
     return as_json({"error": {"status": error.status_code, "message": what.get(error.status_code, error.detail)}},
@@ -221,7 +221,7 @@ async def on_gone(request: Request, error: Exception) -> Response:
 
 async def on_error(request: Request, error: Exception) -> Response:
     log.error("A request failed: %s", type(error).__name__, exc_info=error)
-    return refusal(Refused(500, "Something went wrong inside; the log of the server says what."))
+    return refusal(Refused(500, "An internal error occurred; see the log of the server."))
 
 
 def make_app(service: Service, hosts: frozenset[str] | None) -> ASGIApp:

@@ -37,7 +37,7 @@ class Needs:
         if self.n_features:
             found["features"] = f"the model was fitted with {self.n_features:,} features, a list of numbers"
         if self.has_groups:
-            found["group"] = "the model was fitted with groups; a name that it does not know is a new group"
+            found["group"] = "the model was fitted with groups; any other name is a new group"
         return found
 
 

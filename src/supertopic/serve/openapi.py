@@ -37,7 +37,7 @@ def document_schema(needs: Needs, limits: Limits) -> Schema:
     if needs.n_features:
         properties["features"] = items(NUMBER) | {"minItems": needs.n_features, "maxItems": needs.n_features}
     if needs.has_groups:
-        properties["group"] = {"type": "string", "description": "A name that is not known is a new group."}
+        properties["group"] = {"type": "string", "description": "Any name that was not in the fit is a new group."}
     required = ["text", *needs.beside]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -96,7 +96,7 @@ def operation(
 ) -> Schema:  # fmt: skip
     """One path."""
     problem = {
-        "description": "Refused; the message says why.",
+        "description": "The request is invalid; the message says why.",
         "content": {"application/json": {"schema": ref("Error")}},
     }
     found: Schema = {
@@ -127,7 +127,9 @@ def describe(needs: Needs, limits: Limits, version: str, secured: bool) -> Schem
         "/": {"get": operation("A page for people.", "page", text, kind="text/html", secured=False)},
     }  # fmt: skip
     if needs.response != "none":
-        paths["/explain"] = {"post": operation("Why: what words add.", "explain", anything, ref("Explained"))}
+        paths["/explain"] = {
+            "post": operation("What each word adds to the prediction.", "explain", anything, ref("Explained"))
+        }
     found: Schema = {
         "openapi": "3.1.0",
         "info": {"title": f"supertopic: {needs.kind}", "version": version, "license": {"name": "BSD-3-Clause"}},

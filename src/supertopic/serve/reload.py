@@ -53,7 +53,7 @@ class ModelFile:
             found = ServedModel.load(self.path, self.mmap)
         except Exception as error:  # whatever is in the file, the old model stays
             self.failed = {"time": time.time(), "message": str(error)[:500]}
-            log.error("The new version of %s cannot be used, the old one stays: %s", self.path.name, error)
+            log.error("The new version of %s cannot be used; the old one stays in use: %s", self.path.name, error)
             self.told(False)
             return False
         self.current, self.failed = found, None

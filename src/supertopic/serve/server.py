@@ -59,8 +59,9 @@ def read_token(host: str, no_token: bool) -> str | None:
         raise ValueError(f"{TOKEN} must have {LEAST_TOKEN} ASCII letters or more, got {len(token)}.")
     if not token and not no_token and not is_loopback(host):
         raise ValueError(
-            f"--host {host} lets other machines in: set the environment variable {TOKEN} to a secret that they send, "
-            "or say --no-token if anybody who reaches the address may ask."
+            f"--host {host} accepts requests of other machines: set the environment variable {TOKEN} to a secret that "
+            f"they send, "
+            "or use --no-token to accept requests from anybody."
         )
     return token or None
 

@@ -150,7 +150,7 @@ def warn_of_raters(answers: Answers) -> None:
     silent = answers.raters[np.bincount(answers.rater, minlength=len(answers.raters)) == 0].tolist()
     if silent:
         more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
-        warn(f"There are no answers of {', '.join(map(repr, silent[:NAMED]))}{more}: nothing is known of their errors.")
+        warn(f"There are no answers from {', '.join(map(repr, silent[:NAMED]))}{more}, so their errors are unknown.")
     seen = np.bincount(np.unique(answers.doc * len(answers.raters) + answers.rater) // max(len(answers.raters), 1))
     if seen.max(initial=0) < 2 and not any(value is not None for value in answers.gold.tolist()):
         warn(

@@ -25,7 +25,7 @@ function documentLink(d) {
   return el("li", {}, el("button", {class: "plain link", on: {click: () => { set({doc: d.row}); $("reader").scrollIntoView(); }}}, `${called(d)}: ${cut(d.text.trim(), 70)}`), words.length > 0 && el("p", {class: "soft"}, "decided by ", words.join(", ")));
 }
 function cellDocuments(rows, total, text) {
-  return el("div", {class: "celldocs", "aria-live": "polite"}, el("h3", {}, text), el("p", {class: "soft"}, rows.length ? `${rows.length} of ${plural(total, "document")} are in this page.` : total ? "None of these documents is in this page." : "No document is there."),
+  return el("div", {class: "celldocs", "aria-live": "polite"}, el("h3", {}, text), el("p", {class: "soft"}, rows.length ? `${rows.length} of ${plural(total, "document")} are in this page.` : total ? "None of these documents is in this page." : "There are no documents."),
     el("ol", {}, rows.slice(0, 20).map(documentLink)));
 }
 
@@ -43,7 +43,7 @@ function drawClasses() {
   const perClass = el("table", {}, el("caption", {}, "By class"), el("thead", {}, el("tr", {}, ["class", "docs", "precision", "recall", "F1"].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))),
     el("tbody", {}, sums.map(([good, called, own], i) => el("tr", {class: state.class === i ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.class === i), on: {click: () => toggle("class", i)}}, cut(classes[i], 32))), el("td", {class: "number"}, own.toLocaleString("en")), [ratio(good, called), ratio(good, own), f1(good, called, own)].map((v, j) => el("td", {class: "number"}, j < 2 ? whole(v) : v === null ? "–" : v.toFixed(2)))))));
   $("figures").textContent = (answered < said.length ? `${percent(answered / said.length)} get an answer, of which ` : "") + `${percent(ratio(right, answered))} are right.`;
-  const cell = is === null ? el("p", {class: "soft"}, "Click a cell for its documents and the words that decided.") : cellDocuments(data.documents.filter(d => d.is === is && d.true !== null && documentSaid(d) === to), counts[is]?.[to < 0 ? L : to] ?? 0, `Documents: ${cellText(state.cell)}`);
+  const cell = is === null ? el("p", {class: "soft"}, "Click a cell to see its documents and the words that mattered most.") : cellDocuments(data.documents.filter(d => d.is === is && d.true !== null && documentSaid(d) === to), counts[is]?.[to < 0 ? L : to] ?? 0, `Documents: ${cellText(state.cell)}`);
   $("confusion").replaceChildren(el("div", {class: "scroll both"}, table));
   $("cell-documents").replaceChildren(cell);
   $("by-class").replaceChildren(el("div", {class: "scroll tall"}, perClass));
@@ -61,18 +61,18 @@ function drawRates() {
 }
 function drawAbstention() {
   const [answered, error, least] = found.abstention, t = threshold ?? -Infinity, most = Math.max(...error, 0.01);
-  const p = plot("The share of errors among the surest predictions", {x: [0, 1], y: [0, most * 1.08], xTitle: "share of the documents that get an answer", yTitle: "of these, wrong", xText: whole, yText: v => +(100 * v).toPrecision(2) + " %"});
+  const p = plot("The share of errors among the most certain predictions", {x: [0, 1], y: [0, most * 1.08], xTitle: "share of the documents that get an answer", yTitle: "of these, wrong", xText: whole, yText: v => +(100 * v).toPrecision(2) + " %"});
   p.line(answered.map((a, i) => [a, error[i]]));
   const at = Math.max(least.findLastIndex(v => v >= t), 0);
   p.dot(answered[at], error[at], {class: "mark", r: 6, id: "dot"});
   if ($("chosen")) $("chosen").textContent = threshold === null ? "every document gets an answer" : `from ${threshold.toFixed(2)}: ${percent(found.sure.filter(s => s >= threshold).length / found.sure.length)} get an answer`;
-  $("curve").replaceChildren(figure(several ? "If only the surest labels are answered" : "If only the surest predictions are used", p.svg));
+  $("curve").replaceChildren(figure(several ? "If only the surest labels are answered" : "If only the most certain predictions are used", p.svg));
 }
 function reliabilityPlot(rows, calibration, what) {
   const p = plot("Predicted probability against the observed frequency", {x: [0, 1], y: [0, 1], xTitle: `predicted ${what}`, yTitle: "observed", xText: whole, yText: whole});
   p.segment(0, 0, 1, 1, {class: "guide"});
   for (const row of rows) { p.segment(row.predicted, row.lower, row.predicted, row.upper, {class: "whisker"}); p.dot(row.predicted, row.observed); }
-  return figure("Do the probabilities mean what they say?", p.svg, el("p", {}, calibration.sentence + (calibration.gap !== undefined ? ` On average over tenths of the documents, prediction and observation are ${(100 * calibration.gap).toFixed(1)} points apart.` : "")));
+  return figure("Are the probabilities calibrated?", p.svg, el("p", {}, calibration.sentence + (calibration.gap !== undefined ? ` On average over tenths of the documents, prediction and observation are ${(100 * calibration.gap).toFixed(1)} points apart.` : "")));
 }
 function layOutClasses() {
   const slider = el("input", {id: "threshold", type: "range", min: 0, max: 100, value: found.p ? 50 : 0, "aria-describedby": "chosen"});

@@ -13,7 +13,7 @@ function layOutNumbers() {
       el("div", {}, el("table", {}, el("caption", {}, "Figures"), el("thead", {}, el("tr", {}, ["", "this model", "always the mean", ...(rival ? [found.rival.name ?? "another model"] : [])].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))), el("tbody", {},
         el("tr", {}, el("th", {scope: "row"}, "R²"), el("td", {class: "number"}, column.score.toFixed(3)), el("td", {class: "number"}, "0"), rival && el("td", {class: "number"}, number(rival.score))),
         el("tr", {}, el("th", {scope: "row"}, "mean error"), el("td", {class: "number"}, number(column.mean_error)), el("td", {class: "number"}, number(column.base_error)), rival && el("td", {class: "number"}, number(rival.mean_error))))),
-      el("p", {}, `Of the 90 % intervals ${percent(column.coverage)} contain what was observed (${range(a, b, percent)}): ` + (a > 0.9 ? "they are too wide." : b < 0.9 ? "they are too narrow." : "they mean what they say.")),
+      el("p", {}, `Of the 90 % intervals ${percent(column.coverage)} contain what was observed (${range(a, b, percent)}): ` + (a > 0.9 ? "they are too wide." : b < 0.9 ? "they are too narrow." : "as they should.")),
       el("p", {class: "soft"}, "Documents outside their interval are “wrong” in the reader.")));
   }));
   tables.points = () => found.columns.flatMap((column, r) => column.points.map(([predicted, observed, lower, upper]) => ({column: targets.names[r], predicted, observed, lower, upper})));

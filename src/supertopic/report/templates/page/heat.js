@@ -21,7 +21,7 @@ function drawHeat() {
   table.className = "grid live" + (what === "correlation" || isWide(targets.names, 90) ? " many" : "");
   table.replaceChildren(el("caption", {}, {effect: "Effect of a tenth more of a topic", weight: "Weight of a topic in the score", share: "Mean share of a topic in the documents of a class; coloured if it is 1.5 times its usual share", correlation: "Correlation of the shares of topics over documents"}[what]),
     el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "topic"), columns.map(r => el("th", {scope: "col"}, el("button", {class: "plain", on: {click: () => what === "correlation" ? toggle("topic", r) : toggle("class", r)}}, what === "correlation" ? `${r} ${cut(brief(r), 16)}` : cut(targets.names[r], 24)))))), el("tbody", {}, body));
-  $("heat-note").textContent = n ? `≠ in ${plural(n, "cell")}: weight and effect have different signs. A weight is about one class alone; an effect also contains what the topic does to the other classes.` : "";
+  $("heat-note").textContent = n ? `≠ in ${plural(n, "cell")}: weight and effect have different signs. A weight is about one class alone; an effect also depends on the weights for the other classes.` : "";
   gridKeys(table);
 }
 if ($("heat")) {

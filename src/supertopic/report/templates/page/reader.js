@@ -13,7 +13,7 @@ const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => d.sai
 const current = () => { const list = filtered(); return list.find(d => d.row === state.doc) ?? list[0] ?? null; };
 function drawReader() {
   const list = filtered(), now = current();
-  $("no-document").textContent = list.length ? `${plural(list.length, "document")}` : "No document of this page is like that. Remove a filter.";
+  $("no-document").textContent = list.length ? `${plural(list.length, "document")}` : "No document of this page matches. Remove a filter.";
   $("documents").replaceChildren(...list.map(d => el("li", {}, el("button", {class: "entry", "aria-current": d === now ? "true" : null, on: {click: () => set({doc: d.row})}},
     el("span", {class: "head"}, el("small", {}, called(d)), " ", el("b", {}, cut(answer(d), 40)), d.true !== null && d.true !== undefined && (d.wrong ? el("span", {class: "wrong"}, ` ✗ is ${cut(d.true, 40)}`) : classes.length ? el("span", {class: "right"}, " ✓") : el("span", {class: "soft"}, ` is ${d.true}`)), d.other?.[1] && el("span", {class: "soft"}, ` other model: ${cut(d.other[0], 30)}`)), el("span", {class: "start"}, cut(d.text.trim(), 90) || "(empty)")))));
   const second = documents.find(d => d.row === state.beside);
@@ -31,7 +31,7 @@ function pane(d, second) {
   const view = d.views?.[Math.min(viewOf[d.row] ?? 0, d.views.length - 1)], title = el("h3", {}, `Document ${called(d)}`);
   const buttons = el("div", {class: "tools"}, second ? el("button", {on: {click: () => set({beside: null})}}, "close") : state.beside === d.row ? null : el("button", {on: {click: () => set({beside: d.row})}}, "keep it beside"));
   const parts = [el("div", {class: "tools"}, title, buttons)];
-  if (d.predicted) parts.push(el("p", {class: "verdict"}, verdict(d)));
+  if (d.predicted) parts.push(el("p", {class: "finding"}, finding(d)));
   if (d.views?.length > 1) parts.push(el("div", {class: "chips", role: "group", "aria-label": "What is explained"}, d.views.map((v, i) => el("button", {class: "chip", "aria-pressed": String(v === view), on: {click: () => { viewOf[d.row] = i; drawReader(); }}}, v.of + (v.against ? ` against ${v.against}` : "")))));
   parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, classes.length ? "towards" : "raises"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, classes.length ? "away from" : "lowers"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
     : state.topic !== null || topics.length ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "words"), ` of topic ${brief(focusTopic())}`) : null);
@@ -40,10 +40,10 @@ function pane(d, second) {
   parts.push(el("p", {}, "Topics: ", d.topics.length ? d.topics.map(([k, share]) => el("button", {class: "chip", "aria-pressed": String(state.topic === k), on: {click: () => toggle("topic", k)}}, `${k} ${brief(k)} ${percent(share)}`)) : "none of any size"));
   return el("article", {}, ...parts.flat());
 }
-function verdict(d) {
+function finding(d) {
   const chance = classes.length && found?.probabilities !== false && data.kind !== "time", text = v => chance ? percent(v) : number(v);
   const said = d.predicted.map(([what, v, a, b]) => `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what : "predicted"} ${text(v)}` + (a !== b ? ` (${range(a, b, text)})` : "")).join(", ");
-  return [said, d.true === null || d.true === undefined ? "" : el("b", {class: d.wrong ? "wrong" : "right"}, ` ${d.wrong ? "✗" : "✓"} it is ${d.true}`), d.other ? ` · the other model says ${d.other[0]}` : ""];
+  return [said, d.true === null || d.true === undefined ? "" : el("b", {class: d.wrong ? "wrong" : "right"}, ` ${d.wrong ? "✗" : "✓"} it is ${d.true}`), d.other ? ` · the other model predicts ${d.other[0]}` : ""];
 }
 function explained(text, view) {
   const adds = new Map(view.words.map(([w, a, b]) => [data.words[w], a + b])), most = Math.max(1e-9, ...[...adds.values()].map(Math.abs));
@@ -86,7 +86,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   svg.append(draw("circle", {class: "mark", cx: x(at), cy: last + 10, r: 4}));
   text(number(at), x(at) + 8, last + 14, title);
   const unit = classes.length ? (found?.probabilities === false ? "score" : "log-odds") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
-  text(cut(unit, 40) + " · dark: through topics, light: words by themselves", (left + right) / 2, bottom + 32, {...title, ...middle});
+  text(cut(unit, 40) + " · dark: through topics, light: direct weights", (left + right) / 2, bottom + 32, {...title, ...middle});
   return svg;
 }
 when(["class", "topic", "word", "doc", "beside", "cell", "names", "threshold"], drawReader);
