@@ -507,13 +507,12 @@ def test_what_a_reader_compares(opened, browser):
     opened(page_of("three"), 390)
     assert browser.execute_script("return document.querySelector('.waterfall').viewBox.baseVal.width") == 360
     opened(page_of("three"))
-    browser.execute_script("document.querySelector('#cells').classList.add('many')")  # what is turned is not repeated
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    turned = browser.execute_script(
-        "return getComputedStyle(document.querySelector('#cells thead th:not(:first-child) > *')).rotate"
+    shown = browser.execute_script(
+        "return getComputedStyle(document.querySelector('#cells thead th:not(:first-child) > *')).display"
     )
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert turned == "none"
+    assert shown == "contents"  # Chromium does not repeat the box of a button in the heading of the next sheet
 
 
 @pytest.mark.parametrize("name", MODELS)
