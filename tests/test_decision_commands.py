@@ -90,9 +90,12 @@ def test_drift_is_a_table(command, place):  # noqa: F811
 def test_documents_to_label(command, place, tmp_path):  # noqa: F811
     rows = rows_of(command("next-to-label", place / "m", place / "d.csv", "--text", "text", "-n", 4))
     assert len(rows) == 4 and list(rows[0]) == ["row", "text", "predicted", "uncertainty", "score"]
+    more = "--text", "text", "-n", 4, "--id", "text"
+    named = rows_of(command("next-to-label", place / "m", place / "d.csv", *more))
+    assert [row["row"] for row in named] == [row["text"] for row in rows]
     command("next-to-label", place / "m", place / "d.csv", "--text", "text", "--json", "-o", tmp_path / "l.jsonl")
     lines = (tmp_path / "l.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 20 and isinstance(json.loads(lines[0])["row"], int)
+    assert len(lines) == 20 and 1 <= int(json.loads(lines[0])["row"]) <= 240
     assert "no response" in command("next-to-label", place / "lda", place / "d.csv", "--text", "text", code=1)
 
 
@@ -103,5 +106,6 @@ def test_labels_that_are_wrong(command, place, tmp_path):  # noqa: F811
     data = write(tmp_path / "d.csv", {"text": texts, "label": given})
     more = "--text", "text", "--label", "label", "-n", 8
     rows = rows_of(command("check-labels", place / "m", data, *more))
-    assert sum(int(row["row"]) < 8 for row in rows) >= 7 and ";" in rows[0]["words"]
+    assert sum(int(row["row"]) <= 8 for row in rows) >= 7 and ";" in rows[0]["words"]
+    assert all(texts[int(row["row"]) - 1] == row["text"] for row in rows)
     assert list(rows[0]) == ["row", "text", "given", "suggested", "p_wrong", "score", "words"]

@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pytest
 
+from supertopic.command.cells import guess
 from supertopic.command.cli import main
 from supertopic.corpus.look import (
+    look_at_ids,
     look_at_labels,
     look_at_language,
     look_at_sizes,
@@ -46,7 +48,7 @@ def test_duplicates_and_their_labels():
 
 
 def test_wrong_encoding():
-    assert "'Ã©', texts: 1 (row 2)" in found("a fine text", "a cafÃ© au lait")
+    assert "1 text has letters such as 'Ã©' (row 2)" in found("a fine text", "a cafÃ© au lait")
     for wrong in ("donâ€™t do it", "bad \ufffd letter here", "NaÃ¯ve it is", "50 Â° Celsius here"):
         assert "Wrong encoding" in found(wrong)
     for right in ("café, naïve, Ångström", "São Tomé e Príncipe", "pâté de foie gras", "ÇA VA BIEN? ÂGE D'OR"):
@@ -206,3 +208,16 @@ def test_check(command, tmp_path):
     )
     assert told["response"] == "labels" and "'Loud' (12) and 'loud' (12)" in told["findings"][-1]
     assert "documents: 0" in command("check", write(tmp_path / "e.csv", []), "--text", "text").out
+
+
+def test_ids_that_several_rows_have():
+    assert look_at_ids(["a", "b", None, None, "c"]) == []
+    assert look_at_ids(["a", "b", "a", "b"]) == [
+        "Ids that several rows have: 'a', 'b'. --row explains all rows of an id."
+    ]
+
+
+def test_few_lists_among_classes():
+    """Too few for labels, but told; a name that only looks like a list is none."""
+    assert "--response labels" in guess(["red", "blue"] * 30 + ["red;blue"], ";")[1]
+    assert guess(["red", "blue"] * 30 + ["red;green"], ";") == ("class", "the cells are text")

@@ -84,7 +84,7 @@ def fitted(name):
 @cache
 def page_of(name):
     pipeline, y = fitted(name)
-    rival: dict = {"name": "Another <model>", "accuracy": 0.5}
+    rival: dict = {"name": "Another <model> on words and pairs", "accuracy": 0.5}
     if isinstance(pipeline[-1], SLDARegressor | SLDACountRegressor):
         rival["predicted"] = np.full(np.shape(y), 1.5)
     return pipeline[-1].report(
@@ -170,8 +170,8 @@ def test_a_class_of_two_is_explained_as_predicted():
 def test_the_headline_says_what_was_found():
     two = prose(page_of("two"))
     assert "Predicts the class correctly for 100\N{NO-BREAK SPACE}% of 240 documents that were not in the fit" in two
-    assert "another <model>: 50\N{NO-BREAK SPACE}%" in prose(page_of("two")) and "Weakest" not in prose(page_of("two"))
-    assert "these figures are too good" in prose(page_of("three"))
+    assert "another <model> on words and pairs: 50\N{NO-BREAK SPACE}%" in two and "Weakest" not in two
+    assert "so this figure is too good" in prose(page_of("three"))
     assert "micro F1 of" in prose(page_of("labels")) and "Predicts 4 labels" in prose(page_of("labels"))
     pipeline, y = fitted("rating")
     named = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], name="satisfaction")
@@ -452,6 +452,66 @@ def opened(browser, tmp_path):
 
     yield open_page
     assert no_errors(browser)
+
+
+def test_labels_of_a_document_are_places():
+    """The name of a label may hold a comma, so that names joined by commas say too little."""
+    _, y = fitted("labels")
+    for document in data_of(page_of("labels"))["documents"]:
+        assert document["is"] == np.flatnonzero(y[document["row"]]).tolist()
+
+
+def test_a_class_that_is_called_0():
+    pipeline, y = fitted("three")
+    numbers = np.searchsorted(np.unique(y), y)
+    model = SLDAClassifier(**RUN).fit(pipeline[0].transform(TEXTS), numbers)
+    data = data_of(model.report(TEXTS[:20], numbers[:20], vectorizer=pipeline[0], name="team"))
+    assert data["targets"]["names"] == data["classes"] == ["0", "1", "2"]
+
+
+def test_documents_of_the_fit_are_called_so():
+    """Whether documents are new to the model is known, known not to be so, or unknown."""
+    pipeline, y = fitted("three")
+    pages = {test: prose(pipeline[-1].report(TEXTS[:40], y[:40], vectorizer=pipeline[0], test=test))
+             for test in (True, False, None)}  # fmt: skip
+    held_out = pipeline[-1].held_out_
+    honest = (
+        f"On {held_out['documents']} documents that the fit held out, {percent(held_out['contributions']['value'])}"
+    )
+    assert "that were not in the fit" in pages[True] and "too good" not in pages[True] and honest not in pages[True]
+    assert "The model has learned from these documents, so this figure is too good." in pages[False]
+    assert "It is not known whether" in pages[None] and "It is not known" not in pages[False]
+    assert honest in pages[False] and honest in pages[None]
+
+
+def test_the_mean_of_a_rating_is_that_of_the_fit():
+    """The command's base rate is, too."""
+    pipeline, y = fitted("rating")
+    some = np.argsort(y)[-40:]
+    page = pipeline[-1].report([TEXTS[i] for i in some], y[some], vectorizer=pipeline[0])
+    column = data_of(page)["evaluation"]["columns"][0]
+    assert column["base_error"] == pytest.approx(np.abs(y[some] - y.mean()).mean(), rel=0.01)
+    assert column["base_score"] == pytest.approx(r2_score(y[some], np.full(40, y.mean())), rel=0.01)
+
+
+def test_what_a_reader_compares(opened, browser):
+    """Axes have two ticks, documents one name everywhere, grades go up and down, headings are repeated on paper."""
+    pipeline, y = fitted("grades")
+    names = [f"id-{i}" for i in range(len(TEXTS))]
+    opened(pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], name="stars", rows=names))
+    assert len(texts_of(browser, "#panels .axis span")) >= 2
+    assert all(text.startswith("read id-") for text in texts_of(browser, "#typical button"))
+    assert texts_of(browser, "#panes .keys")[0] == "raises lowers stars"
+    assert browser.execute_script("return someTicks(-0.85, 0.75, 3).length") >= 2
+    opened(page_of("three"), 390)
+    assert browser.execute_script("return document.querySelector('.waterfall').viewBox.baseVal.width") == 360
+    opened(page_of("three"))
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    shown = browser.execute_script(
+        "return getComputedStyle(document.querySelector('#cells thead th:not(:first-child) > *')).display"
+    )
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert shown == "contents"  # Chromium does not repeat the box of a button in the heading of the next sheet
 
 
 @pytest.mark.parametrize("name", MODELS)

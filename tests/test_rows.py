@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -381,3 +382,10 @@ def test_topics_without_a_response(command, tmp_path):
     for verb in ("unsure", "explain"):
         more = ["--row", 1] if verb == "explain" else []
         assert "has no response to predict" in command(verb, *given, *more, code=1)
+
+
+def test_small_probabilities_have_no_exponent():
+    mean, ends = np.array([0.99991, 0.00009, 0.4]), np.array([[0.9995, 2e-7, 0.1], [0.99999, 0.0004, 0.7]])
+    found = SimpleNamespace(mean=mean, mean_names=["a", "b", "c"], mean_interval=ends, column=0)
+    assert show_explanation.predicted(found, None, True) == "a >0.999, b <0.001, c 0.4 (0.1 .. 0.7)"
+    assert show_explanation.predicted(found, None).startswith("a 1 (1 .. 1), b 9e-05")

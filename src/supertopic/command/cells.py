@@ -82,7 +82,16 @@ def guess(cells: list, separator: str) -> tuple[str, str]:
             f"{different:,} of the {len(known):,} cells are different, such as {str(known[0])[:40]!r}, so they are not "
             "classes. Is it the right column? --response class accepts it."
         )
-    return "class", "the cells are text"
+    return "class", "the cells are text" + hint_of_lists(known, separator)
+
+
+def hint_of_lists(known: list, separator: str) -> str:
+    """Half a sentence about cells that are lists of other cells."""
+    lists = [cell for cell in map(str, known) if separator in cell]
+    names = {cell.strip() for cell in map(str, known)}
+    if not any(all(part.strip() in names for part in cell.split(separator)) for cell in lists):
+        return ""
+    return f"; {len(lists):,} of them contain {separator!r}, and --response labels takes these for lists of labels"
 
 
 def guess_numbers(numbers: list[float]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from supertopic.command import options as opt
 from supertopic.command.kinds import KINDS, Asked, read_response
 from supertopic.command.look import known_labels, look
 from supertopic.command.steps import Table, out, row_names
+from supertopic.corpus.look import look_at_ids
 
 MOST_CLASSES = 20  # that are shown
 
@@ -38,12 +39,17 @@ def check(
             known = Counter(str(name) for name in known_labels(column) if name is not None)
             facts["classes"] = dict(known.most_common())
     _, found = look(texts, column, has_names, strict, english=True, quiet=True, names=row_names(table, id))
+    of_ids = look_at_ids(table[id]) if id else []
+    if strict and of_ids:
+        raise ValueError(f"--strict, and the data have problems: {of_ids[0]}")
+    found += of_ids
     if as_json:
         print(json.dumps(facts | {"findings": found}))
         return
     classes = facts.pop("classes", None)
     for name, value in facts.items():
-        out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {escape(str(value))}", highlight=False)
+        cell = f"{value:g}" if isinstance(value, float) else str(value)
+        out.print(f"[bold]{name.replace('_', ' ')}[/bold]: {escape(cell)}", highlight=False)
     if isinstance(classes, dict):
         rows = Rows("class", "rows")
         for name, size in list(classes.items())[:MOST_CLASSES]:

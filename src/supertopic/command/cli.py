@@ -121,7 +121,13 @@ def report(
         y = known_y(estimator, table, Asked(label, event=event, gold=gold))
     title = title or f"{model.stem}: {data.stem}"
     cells = {column: table[column] for column in by or []}
-    facts = {"title": title, "test": test, "name": label or "", "by": cells or None, "rows": row_names(table, id)}
+    facts = {
+        "title": title,
+        "test": test or None,
+        "name": label or "",
+        "by": cells or None,
+        "rows": row_names(table, id),
+    }
     write_page(estimator, table.texts(text), y, output, beside, **facts)
 
 

@@ -15,6 +15,11 @@ from supertopic.command.rows import known_y
 from supertopic.command.steps import Table, load, out
 from supertopic.estimators.supervised import Supervised
 
+RHAT = (
+    "rhat compares the chains. Chains of a topic model find different topics, so that it is hardly ever 1; predictions "
+    "average over the chains."
+)
+
 
 def diagnose(
     model: opt.Model, data: opt.OptionalData = None, text: opt.OptionalText = None, label: opt.KnownLabel = None,
@@ -46,5 +51,7 @@ def diagnose(
     for name, row in found.items():
         figures = ", ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in row.items())
         out.print(f"[bold]{escape(name.ljust(width))}[/bold]  {escape(figures)}", highlight=False)
+    if any("rhat" in row for row in found.values()):
+        out.print(RHAT, highlight=False)
     for sentence in found.advice or ["No problem found."]:
         out.print(f"- {escape(sentence)}", highlight=False)

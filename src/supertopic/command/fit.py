@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from supertopic.command import options as opt
 from supertopic.command.cells import Column, as_number, as_whole
-from supertopic.command.evaluate import evaluate_logistic, predict_ridge
+from supertopic.command.evaluate import evaluate_logistic, evaluate_logistic_labels, predict_ridge
 from supertopic.command.kinds import KINDS, Asked, ResponseKind, make_model, read_response, response_columns
 from supertopic.command.look import look
 from supertopic.command.models import formula_columns, make_vectorizer, make_word_vectorizer, read_priors
@@ -135,6 +135,8 @@ class Documents(NamedTuple):
             rival = evaluate_logistic(texts, self.column.y, self.train, self.test)
             classes = model.posterior_.response.labels or []  # a class may be in the test documents alone
             y = np.where(np.isin(y, classes), y, None)
+        elif tested and self.column.response == "labels":
+            rival = evaluate_logistic_labels(texts, self.column.y, self.train, self.test)
         elif tested and self.column.response in ("rating", "count"):
             rival = predict_ridge(texts, np.asarray(self.column.target, float), self.train, self.test)
         cells = {column: np.array(self.source.cells(column), dtype=object)[rows] for column in by}

@@ -11,16 +11,16 @@ from supertopic.command import options as opt
 from supertopic.command.console import write_csv
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
-from supertopic.command.steps import Table, check_outputs, err, load, note, plain_warnings
+from supertopic.command.steps import Table, check_outputs, err, load, note, plain_warnings, row_names
 from supertopic.corpus.writing import whole_text
 
 
 def next_to_label(
     model: opt.Model, data: opt.Data, text: opt.Text, n: opt.HowMany = 20, covariate: opt.KnownCovariate = None,
-    exposure: opt.Exposure = None, groups: opt.Groups = None, output: opt.ListFile = None,
+    exposure: opt.Exposure = None, groups: opt.Groups = None, id: opt.Id = None, output: opt.ListFile = None,
     as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
-    """Choose documents whose labels would teach the model most, as CSV: `row` is the row of the table, from 0.
+    """Choose documents whose labels would teach the model most, as CSV.
 
     They are uncertain in a way that labels resolve, and differ from each other. Example: supertopic next-to-label
     tickets.model unlabelled.csv --text body -n 50 -o to_label.csv
@@ -28,13 +28,14 @@ def next_to_label(
     check_outputs([output], [data, model])
     estimator, table = need_response(load(model)), Table(data)
     given = read_beside(estimator, model, table, exposure, covariate, None, groups)
-    show_frame(estimator.next_to_label(table.texts(text), n, **given), output, as_json)
+    show_frame(estimator.next_to_label(table.texts(text), n, **given), row_names(table, id), output, as_json)
 
 
 def check_labels(
     model: opt.Model, data: opt.Data, text: opt.Text, label: opt.CheckedLabel, n: opt.MostWrong = None,
     folds: opt.Folds = 5, covariate: opt.KnownCovariate = None, groups: opt.Groups = None, weight: opt.Weight = None,
-    separator: opt.Separator = ";", jobs: opt.Jobs = -1, output: opt.ListFile = None, as_json: opt.JsonLines = False,
+    separator: opt.Separator = ";", jobs: opt.Jobs = -1, id: opt.Id = None, output: opt.ListFile = None,
+    as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
     """List labels that are probably wrong, as CSV, and estimate how many are wrong.
 
@@ -52,13 +53,14 @@ def check_labels(
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     with plain_warnings():
         found = estimator.check_labels(table.texts(text), y, n=n, n_folds=folds, **given)
-    show_frame(found.frame, output, as_json)
+    show_frame(found.frame, row_names(table, id), output, as_json)
     for line in found.sentences():
         note(escape(line))
 
 
-def show_frame(frame: Any, output: Any, as_json: bool) -> None:
-    """Write a frame of documents as CSV or JSON lines, to a file or to the screen."""
+def show_frame(frame: Any, names: list[str], output: Any, as_json: bool) -> None:
+    """Write a frame of documents, with the names of their rows, as CSV or JSON lines, to a file or to the screen."""
+    frame = frame.assign(row=[names[i] for i in frame["row"]])
     rows = [{name: plain_cell(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
     if output is None:
         write_rows(sys.stdout, list(frame.columns), rows, as_json)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from supertopic.command.steps import out
 from supertopic.model.posterior import Posterior
+from supertopic.report.page import default_name
 from supertopic.report.raters import rater_frame
 from supertopic.report.summary import contribution_sentences, describe_covariates, missed_words
 
@@ -58,9 +59,9 @@ def show_model(posterior: Posterior, topics: list[dict[str, Any]], names: np.nda
 
 
 def class_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table("class", "documents", "precision", "recall", "F1", title="Held-out documents, by class")
+    table = Table("class", "documents", "precision", "recall", "F1", title="Test documents, by class")
     for row in rows:
-        figures = (f"{row[key]:.3f}" for key in ("precision", "recall", "f1"))
+        figures = (f"{row[key]:.3f}" if row["documents"] else "-" for key in ("precision", "recall", "f1"))
         table.add_row(escape(str(row["class"])), str(row["documents"]), *figures)
     return table
 
@@ -136,9 +137,11 @@ def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
     rows = [row for row in found if row["towards"] or row["away"]]
     if not rows:
         return []
+    numbered = posterior.response.labels is None and [row["column"] for row in rows] == ["0"]
     table = Table("", "words towards it", "words away from it", title="What the topics miss")
     for row in rows[:MOST_COLUMNS]:
-        table.add_row(*(escape(text) for text in (row["column"], ", ".join(row["towards"]), ", ".join(row["away"]))))
+        column = default_name(posterior.response) if numbered else row["column"]
+        table.add_row(*(escape(text) for text in (column, ", ".join(row["towards"]), ", ".join(row["away"]))))
     return [table]
 
 

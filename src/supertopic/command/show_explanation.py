@@ -23,6 +23,7 @@ TOWARDS, AWAY = "bold color(33)", "underline color(208)"  # blue and orange, whi
 HALF = 8  # the width of a bar to either side
 FAINT = 0.05  # the part of the largest contribution below which a word is not marked
 MOST_ANSWERS, MOST_TOPICS = 5, 3
+LEAST_CHANCE = 0.001  # that is shown as a number; so is 1 less this
 
 
 def show_explanation(model: Supervised, text: str, found: Explanation, known: str | None = None) -> None:
@@ -30,7 +31,7 @@ def show_explanation(model: Supervised, text: str, found: Explanation, known: st
     if not found.words:
         out.print("The text contains no word of the vocabulary; this is the prediction of an empty text.")
     second = runner_up(model, found, known)
-    out.print(escape(predicted(found, second)), highlight=False)
+    out.print(escape(predicted(found, second, model.posterior_.response.has_probabilities)), highlight=False)
     out.print(explanation_table(found, second), highlight=False)
     line = topics_line(found)
     if line:
@@ -51,17 +52,26 @@ def runner_up(model: Supervised, found: Explanation, known: str | None) -> int |
     return int(np.argsort(-np.asarray(found.mean), kind="stable")[1])
 
 
-def predicted(found: Explanation, second: int | None) -> str:
-    """What is predicted, the best answers first if they are classes."""
+def predicted(found: Explanation, second: int | None, chances: bool = False) -> str:
+    """What is predicted, the best answers first if they are classes; `chances`: these are probabilities."""
+
+    def show(value: float) -> str:
+        if chances and 0.0 < abs(value) < LEAST_CHANCE:
+            return f"<{LEAST_CHANCE:g}"
+        return f">{1.0 - LEAST_CHANCE:g}" if chances and 1.0 - LEAST_CHANCE < value < 1.0 else f"{value:.3g}"
+
     places, names = np.arange(len(found.mean)), found.mean_names
     if second is not None:
         places = np.argsort(-np.asarray(found.mean), kind="stable")
     lower, upper = found.mean_interval
-    parts = [f"{names[i]} {found.mean[i]:.3g} ({lower[i]:.3g} .. {upper[i]:.3g})" for i in places[:MOST_ANSWERS]]
+    parts = []
+    for i in places[:MOST_ANSWERS]:
+        low, high = show(lower[i]), show(upper[i])
+        parts.append(f"{names[i]} {show(found.mean[i])}" + f" ({low} .. {high})" * (low != high or not chances))
     line = ", ".join(parts) + (f" and {len(places) - MOST_ANSWERS} more" if len(places) > MOST_ANSWERS else "")
     if second is not None:
         best = found.column
-        line += f"\n{names[best]} is {found.mean[best] - found.mean[second]:.3g} above {names[second]}"
+        line += f"\n{names[best]} is {show(found.mean[best] - found.mean[second])} above {names[second]}"
     return line
 
 

@@ -85,8 +85,8 @@ def look_at_texts(
         example = BROKEN.search(texts[broken.argmax()])
         assert example is not None
         found.append(
-            f"Wrong encoding: letters such as {example[0]!r}, texts: {broken.sum():,} ({rows_of(broken, names)}). "
-            "Export them as UTF-8."
+            f"Wrong encoding: {broken.sum():,} {'text has' if broken.sum() == 1 else 'texts have'} letters such as "
+            f"{example[0]!r} ({rows_of(broken, names)}). Export the table as UTF-8."
         )
     full = texts[~(empty | stand_in)]
     brief = np.array([len(WORD.findall(text[:200])) < SHORT for text in full], bool)
@@ -122,7 +122,14 @@ def look_at_duplicates(texts: np.ndarray, labels: Sequence[Any] | None, names: S
         if differ:
             example = rows_of(np.arange(len(texts)) == differ[0], names)
             message += f"; texts with different labels: {len(differ):,} (such as {example})"
-    return [message + ". Copies stay together in a test."]
+    return [message + ". Copies stay together on one side of --test-size."]
+
+
+def look_at_ids(cells: Sequence[Any]) -> list[str]:
+    """A sentence about ids that several rows have."""
+    size = Counter(str(cell) for cell in cells if cell is not None)
+    again = [name for name, n in size.items() if n > 1]
+    return [f"Ids that several rows have: {shown(again)}. --row explains all rows of an id."] if again else []
 
 
 def look_at_language(texts: np.ndarray) -> list[str]:
@@ -195,4 +202,7 @@ def look_at_sizes(labels: Iterable[Any]) -> list[str]:
         return []
     names = ", ".join(f"{name[:LETTERS]!r} ({size[name]})" for name in rare[:SHOWN])
     more = f" and {len(rare) - SHOWN:,} more" if len(rare) > SHOWN else ""
-    return [f"Fewer than {FEW_ROWS} rows: {names}{more}. Such a class is fitted, but hardly ever predicted: merge it."]
+    return [
+        f"Fewer than {FEW_ROWS} rows: {names}{more}. Such a class is fitted, but it is hardly ever "
+        "predicted. Give it more rows, or merge it with another class."
+    ]

@@ -17,8 +17,8 @@ from supertopic.report.topics import vocabulary_of
 
 def report(
     self: Any, texts: Sequence[str], y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None, *,
-    vectorizer: Any = None, title: str = "", test: bool = False, rival: dict[str, Any] | None = None, by: Any = None,
-    other: Any = None, name: str = "", rows: Sequence[Any] | None = None, **beside: Any,
+    vectorizer: Any = None, title: str = "", test: bool | None = None, rival: dict[str, Any] | None = None,
+    by: Any = None, other: Any = None, name: str = "", rows: Sequence[Any] | None = None, **beside: Any,
 ) -> Page:  # fmt: skip
     """Write an HTML page that shows what the model found, how well it predicts, and why.
 
@@ -34,8 +34,9 @@ def report(
         The fitted vectorizer of a model that was fitted to counts.
     title : str
         The heading.
-    test : bool
-        Whether these are test documents, which the model has not learned from.
+    test : bool, optional
+        True for test documents, which the model has not learned from, and False for those of the fit. By default the
+        page says that it is not known.
     rival : dict, optional
         Figures of another model on the same documents: its "name" and "accuracy", "log_loss", "micro_f1", "r2" or
         "mean_error". For numbers also "predicted", an array of its predictions.

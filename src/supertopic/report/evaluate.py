@@ -1,10 +1,12 @@
 """How well known responses are predicted: which are known, intervals of shares, calibration, thresholds."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 Z90 = 1.645
+RESAMPLES = 500
 
 
 class Evaluation(NamedTuple):
@@ -30,6 +32,14 @@ def wilson(right: np.ndarray) -> list[float]:
     n, p, z = len(right), right.mean(), Z90
     middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return [float((middle - half) / (1 + z * z / n)), float((middle + half) / (1 + z * z / n))]
+
+
+def resampled(figure: Callable[[np.ndarray], float], n: int) -> list[float]:
+    """The 90 % interval of a figure over samples of n documents, drawn with replacement."""
+    if n < 2:
+        return [float("nan")] * 2
+    rng = np.random.default_rng(0)
+    return np.nanquantile([figure(rng.integers(0, n, n)) for _ in range(RESAMPLES)], [0.05, 0.95]).tolist()
 
 
 def reliability(p: np.ndarray, hit: np.ndarray) -> list[dict[str, float]]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses.numbers import NumberResponse
 from supertopic.report.page_compare import compare
 from supertopic.report.page_documents import Shown, choose, describe_documents, word_facts
@@ -60,7 +61,7 @@ class Other(NamedTuple):
 
 def make_page(
     documents: NewDocuments, texts: list[str], truth: np.ndarray | None, names: np.ndarray, title: str, model: str, *,
-    test: bool = False, rival: dict[str, Any] | None = None, by: Any = None, what: str = "", methods: str = "",
+    test: bool | None = None, rival: dict[str, Any] | None = None, by: Any = None, what: str = "", methods: str = "",
     other: Other | None = None, rows: Sequence[Any] | None = None,
 ) -> str:  # fmt: skip
     """The page of a posterior and of some documents.
@@ -77,8 +78,8 @@ def make_page(
         The vocabulary.
     title, model : str
         The page's heading, and the name of the model.
-    test : bool
-        Whether these are test documents, which the model has not learned from.
+    test : bool, optional
+        True for test documents, which the model has not learned from, False for those of the fit.
     rival : dict, optional
         Figures of another model on the same documents; see `report` of the estimators.
     by : array, Series, DataFrame or dict, optional
@@ -102,7 +103,10 @@ def make_page(
     place = {int(row): i for i, row in enumerate(shown.rows)}
     chosen = choose(shown, [place[topic["typical"][0][0]] for topic in topics if topic["typical"]])
     evaluation = evaluate_page(shown, test, rival)
-    target_names = [what if name == "0" else name for name in targets.names]
+    numbered = posterior.response.labels is None and targets.names == [
+        "0"
+    ]  # one number without a name; a class may be 0
+    target_names = [what] if numbered else targets.names
     if posterior.supervised and posterior.response.kind == "grade":
         target_names = [f"higher {what}"]
     words: dict[str, int] = {}
@@ -110,9 +114,10 @@ def make_page(
     if rows is not None:
         for document in explained:
             document["id"] = str(rows[document["row"]])
-    if posterior.response.labels is None:  # a number without a name is called "0"
+    graded = posterior.supervised and posterior.response.kind == "grade"  # its column is called "higher"
+    if graded or numbered:
         for view in (view for document in explained for view in document.get("views", [])):
-            view["of"] = what if view["of"] == "0" else view["of"]
+            view["of"] = what
     for topic in topics:
         for word in topic["words"]:
             words.setdefault(word[0], len(words))
@@ -138,7 +143,7 @@ def make_page(
         "facts": facts(posterior, model, len(texts), len(shown.rows)), "diagnosis": diagnosis(posterior),
         "history": history(posterior),
         "covariates": describe_covariates(posterior) if posterior.supervised else [], "methods": methods,
-        "missed": missed_words(posterior, names, 12) if posterior.words else [],
+        "missed": missed(posterior, names, what, numbered),
         "evaluation": evaluation, "has_groups": bool(by),
         "headline": headline(posterior, topics, target_names, evaluation, what, len(texts)),
     }  # fmt: skip
@@ -173,6 +178,15 @@ def show(documents: NewDocuments, texts: list[str], truth: np.ndarray | None) ->
         if isinstance(posterior.response, NumberResponse):
             lower, upper = documents.interval(0.9)
     return Shown(documents, rows, texts, truth, shares, expected, doubt, lower, upper)
+
+
+def missed(posterior: Posterior, names: np.ndarray, what: str, numbered: bool) -> list[dict[str, Any]]:
+    """The words with the largest direct weights; the column of a number or a grade is called as the response is."""
+    rows = missed_words(posterior, names, 12) if posterior.words else []
+    called = {"0": what} if numbered else {}
+    if posterior.response.kind == "grade":
+        called = {"higher": f"higher {what}"}
+    return [row | {"column": called.get(row["column"], row["column"])} for row in rows]
 
 
 def default_name(response: Any) -> str:

@@ -7,8 +7,8 @@ from scipy.optimize import linear_sum_assignment
 
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses.classes import ClassResponse
+from supertopic.report.evaluate import RESAMPLES
 from supertopic.report.page_documents import Shown
-from supertopic.report.page_evaluation import RESAMPLES
 from supertopic.report.page_numbers import few
 from supertopic.report.page_topics import Targets, pulls, targets_of
 from supertopic.report.topics import top_words, topic_name, topic_word

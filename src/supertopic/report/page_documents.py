@@ -115,7 +115,7 @@ def describe_documents(
         }  # fmt: skip
         if shown.documents.posterior.supervised:
             document |= {"wrong": bool(wrong[i]) if known[i] else None, "unsure": bool(unsure[i])}
-            document |= {"true": true_text(shown, i), "is": int(classes[0][i]) if classes is not None else -1}
+            document |= {"true": true_text(shown, i), "is": true_places(shown, i, classes)}
             if said is not None:
                 document["said"] = said[i].tolist()
                 document["p"] = few(shown.expected[i])
@@ -129,6 +129,15 @@ def describe_documents(
             ]
         found.append(document)
     return found
+
+
+def true_places(shown: Shown, i: int, classes: tuple[np.ndarray, list[str]] | None) -> int | list[int]:
+    """The place of the true class, -1 if it is unknown; of labels the places of all that the document has."""
+    if classes is not None:
+        return int(classes[0][i])
+    if shown.truth is None or not isinstance(shown.response, ClassResponse) or not shown.response.multilabel:
+        return -1
+    return [int(j) for j in np.flatnonzero(shown.truth[i] == 1)]
 
 
 def true_text(shown: Shown, i: int) -> str | None:

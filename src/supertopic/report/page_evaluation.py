@@ -6,31 +6,39 @@ import numpy as np
 
 from supertopic.inference.guarantees import abstention_curve
 from supertopic.model.responses.classes import ClassResponse
-from supertopic.report.evaluate import reliability, threshold_counts, wilson
+from supertopic.model.responses.numbers import NumberResponse
+from supertopic.report.evaluate import reliability, resampled, threshold_counts, wilson
 from supertopic.report.page_documents import Shown
 from supertopic.report.page_numbers import few, percent
 
 MOST_MARKS = 400  # in a plot of points
-RESAMPLES = 200
 LEAST_GAP = 0.02  # between what is predicted and observed that a sentence mentions
 CURVE = 4  # every how many percent of the documents the curve of abstention is shown
 
 
-def evaluate_page(shown: Shown, test: bool, rival: dict[str, Any] | None) -> dict[str, Any] | None:
+def evaluate_page(shown: Shown, test: bool | None, rival: dict[str, Any] | None) -> dict[str, Any] | None:
     """Figures for a page; None if no response is known."""
     known = np.flatnonzero(shown.known)
     if not len(known) or shown.truth is None:
         return None
     response, truth, expected = shown.response, shown.truth[known], shown.expected[known]
-    found: dict[str, Any] = {"documents": len(known), "test": test, "rival": describe_rival(rival)}
+    found: dict[str, Any] = {
+        "documents": len(known),
+        "test": bool(test),
+        "learned": test is False,
+        "rival": describe_rival(rival),
+    }
     if isinstance(response, ClassResponse):
         evaluate = evaluate_labels if response.multilabel else evaluate_classes
         return found | evaluate(response, truth, expected)
     if response.kind == "time":
         return found | evaluate_times(response, truth, expected)
     y = response.offset_in_units(truth)
-    parts = [evaluate_numbers(y[:, r], expected[:, r], shown.lower[known, r], shown.upper[known, r])
-             for r in range(y.shape[1])]  # fmt: skip
+    means: list[float | None] = [None] * y.shape[1]
+    if isinstance(response, NumberResponse) and response.kind == "rating":
+        means = np.broadcast_to(response.centre, y.shape[1]).tolist()
+    parts = [evaluate_numbers(y[:, r], expected[:, r], shown.lower[known, r], shown.upper[known, r], mean)
+             for r, mean in enumerate(means)]  # fmt: skip
     predicted = None if rival is None else rival.get("predicted")
     if predicted is not None:
         rows = predicted[shown.rows[known]]
@@ -166,26 +174,29 @@ def f1(good: int, said: int, has: int) -> float:
     return 2.0 * good / max(said + has, 1)
 
 
-def resampled(figure: Any, n: int) -> list[float]:
-    """The 90 % interval of a figure over samples of n documents, drawn with replacement."""
-    rng = np.random.default_rng(0)
-    return np.quantile([figure(rng.integers(0, n, n)) for _ in range(RESAMPLES)], [0.05, 0.95]).tolist()
+def evaluate_numbers(
+    y: np.ndarray, predicted: np.ndarray, lower: np.ndarray, upper: np.ndarray, mean: float | None = None
+) -> dict[str, Any]:  # fmt: skip
+    """Predicted against observed, and how many of the intervals contain the observed number.
 
-
-def evaluate_numbers(y: np.ndarray, predicted: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> dict[str, Any]:
-    """Predicted against observed, and how many of the intervals contain the observed number."""
+    `mean` is that of the documents of the fit; where it is not known, these documents have their own.
+    """
     error, step = y - predicted, max(1, -(-len(y) // MOST_MARKS))
     columns = (predicted, y, lower, upper)
     inside = (y >= lower) & (y <= upper)
 
-    def r2(rows: np.ndarray) -> float:
+    def explained(error: np.ndarray, rows: np.ndarray) -> float:
         around = np.sum((y[rows] - y[rows].mean()) ** 2)
         return float(1.0 - np.sum(error[rows] ** 2) / max(around, 1e-300))
 
-    everything = np.arange(len(y))
+    def r2(rows: np.ndarray) -> float:
+        return explained(error, rows)
+
+    everything, of_base = np.arange(len(y)), y - (y.mean() if mean is None else mean)
     return {
         "score": r2(everything), "interval": resampled(r2, len(y)) if len(y) > 2 else None,
-        "mean_error": few(np.abs(error).mean()), "base_error": few(np.abs(y - y.mean()).mean()),
+        "mean_error": few(np.abs(error).mean()), "base_error": few(np.abs(of_base).mean()),
+        "base_score": few(explained(of_base, everything)),
         "coverage": float(inside.mean()), "coverage_interval": wilson(inside),
         "points": np.array([few(column[::step]) for column in columns], object).T.tolist(),
     }  # fmt: skip

@@ -8,7 +8,8 @@ from supertopic.model.posterior import Posterior
 from supertopic.report.page_evaluation import f1, f_score
 from supertopic.report.page_numbers import percent, plural, span
 
-SEEN = "These may be documents of the fit. If they are, these figures are too good."
+SEEN = "The model has learned from these documents, so this figure is too good."
+PERHAPS_SEEN = "It is not known whether the model has learned from these documents; if it has, this figure is too good."
 LEAST_DOCUMENTS = 5  # of a class that may be the worst one
 
 
@@ -40,7 +41,7 @@ def headline(
     if evaluation is not None:
         sentences.append(score_sentence(evaluation, what))
         if not evaluation["test"]:
-            sentences.append("These may be documents of the fit. If they are, these figures are too good.")
+            sentences += [SEEN if evaluation["learned"] else PERHAPS_SEEN, *held_out_sentence(posterior)]
     elif posterior.supervised:
         sentences.append(f"A model that predicts the {what} of a text from {plural(len(topics), 'topic')}.")
     else:
@@ -57,6 +58,18 @@ def headline(
         found = [Tile("Topics", str(len(topics)), f"{posterior.n_words:,} words"),
                  Tile("Documents", f"{n_docs:,}", "on this page"), stable_tile(posterior, topics), None]  # fmt: skip
     return {"sentence": " ".join(sentences), "tiles": [tile for tile in found if tile is not None]}
+
+
+def held_out_sentence(posterior: Posterior) -> list[str]:
+    """How good predictions of the documents are that the fit has held out, where that is known."""
+    found = posterior.held_out.get("contributions") or {}
+    value, kind = found.get("value"), posterior.response.kind
+    if value is None:
+        return []
+    right = f"{percent(value)} of {'single labels' if kind == 'labels' else 'predictions'} are right"
+    explained = f"it explains {percent(max(value, 0.0))} of the variance"
+    what = {"accuracy": right, "R2": explained}.get(found["score"])
+    return [f"On {plural(posterior.held_out['documents'], 'document')} that the fit held out, {what}."] if what else []
 
 
 def score_sentence(evaluation: dict[str, Any], what: str) -> str:

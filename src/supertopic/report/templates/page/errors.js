@@ -106,7 +106,7 @@ function drawLabels() {
   p.line(points);
   if (good + bad) p.dot(ratio(good, label.has) ?? 0, good / (good + bad), {class: "mark", r: 6, id: "dot"});
   const cells = [["found", good, d => d.labels[0]], ["missed", label.has - good, d => d.labels[1]], ["false alarms", bad, d => d.labels[2]]], chosen = state.cell === null ? null : +state.cell.split(",")[1];
-  const own = (d, kind) => { const is = d.true !== null && d.true.split(", ").includes(label.name), said = (found.probabilities || thresholds[j] !== undefined) ? d.p[j] >= label.thresholds[at] - (thresholds[j] === undefined ? label.thresholds[at] - 0.5 : 0) : d.said[j] === 1; return d.true !== null && (kind === 0 ? is && !said : !is && said); };
+  const own = (d, kind) => { const is = d.is.includes(j), said = (found.probabilities || thresholds[j] !== undefined) ? d.p[j] >= label.thresholds[at] - (thresholds[j] === undefined ? label.thresholds[at] - 0.5 : 0) : d.said[j] === 1; return d.true !== null && (kind === 0 ? is && !said : !is && said); };
   $("label").replaceChildren(el("h3", {}, label.name), el("div", {class: "chips"}, cells.slice(1).map(([text, n], kind) => el("button", {class: "chip", "aria-pressed": String(chosen === kind), on: {click: () => toggle("cell", `${j},${kind}`)}}, `${text}: ${n}`)), el("span", {class: "soft"}, ` found: ${good} of ${label.has}`)), figure("Precision and recall", p.svg), ...(label.reliability ? [reliabilityPlot(label.reliability, label.calibration, `probability of ${cut(label.name, 20)}`)] : []),
     ...(chosen !== null && +state.cell.split(",")[0] === j ? [cellDocuments(data.documents.filter(d => own(d, chosen)), cells[chosen + 1][1], `${label.name}: ${cells[chosen + 1][0]}`)] : []));
 }

@@ -11,7 +11,7 @@ function layOutNumbers() {
     const [a, b] = column.coverage_interval, rival = column.rival;
     return el("div", {class: "pair wide-left"}, figure(`${targets.names[r]}: predicted against observed, with 90 % intervals`, p.svg, el("p", {class: "keys soft"}, el("i", {class: "point"}), "inside its interval ", el("i", {class: "point out"}), "outside ", column.rival_points && [el("i", {class: "point hollow"}), found.rival.name ?? "the other model"])),
       el("div", {}, el("table", {}, el("caption", {}, "Figures"), el("thead", {}, el("tr", {}, ["", "this model", "always the mean", ...(rival ? [found.rival.name ?? "another model"] : [])].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))), el("tbody", {},
-        el("tr", {}, el("th", {scope: "row"}, "R²"), el("td", {class: "number"}, column.score.toFixed(3)), el("td", {class: "number"}, "0"), rival && el("td", {class: "number"}, number(rival.score))),
+        el("tr", {}, el("th", {scope: "row"}, "R²"), el("td", {class: "number"}, column.score.toFixed(3)), el("td", {class: "number"}, column.base_score.toFixed(3)), rival && el("td", {class: "number"}, number(rival.score))),
         el("tr", {}, el("th", {scope: "row"}, "mean error"), el("td", {class: "number"}, number(column.mean_error)), el("td", {class: "number"}, number(column.base_error)), rival && el("td", {class: "number"}, number(rival.mean_error))))),
       el("p", {}, `Of the 90 % intervals ${percent(column.coverage)} contain what was observed (${range(a, b, percent)}): ` + (a > 0.9 ? "they are too wide." : b < 0.9 ? "they are too narrow." : "as they should.")),
       el("p", {class: "soft"}, "Documents outside their interval are “wrong” in the reader.")));

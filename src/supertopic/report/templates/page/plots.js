@@ -20,7 +20,8 @@ function track(row, scale) { // a dot with its interval
     targets.intervals && el("i", {class: "bar " + kind, style: {left: scale.at(lo) + "%", width: scale.at(hi) - scale.at(lo) + "%"}}),
     el("i", {class: "dot " + kind, style: {left: scale.at(m) + "%"}}));
 }
-const axis = (scale, n = 3) => el("span", {class: "axis track", "aria-hidden": "true"}, ticks(scale.low, scale.high, n).map(v => el("span", {style: {left: scale.at(v) + "%"}}, number(v))));
+const someTicks = (low, high, n) => [n, n + 1, n + 2].map(m => ticks(low, high, m)).find(found => found.length > 1) ?? ticks(low, high, n); // 0 alone is no axis
+const axis = (scale, n = 3) => el("span", {class: "axis track", "aria-hidden": "true"}, someTicks(scale.low, scale.high, n).map(v => el("span", {style: {left: scale.at(v) + "%"}}, number(v))));
 function trackRow(label, row, scale, attributes, title) {
   return el("button", {class: "row", title, "aria-label": `${label}: ${effectText(row[0])} ${targets.unit}` + (targets.intervals ? `, 90 % interval ${effectText(row[1])} to ${effectText(row[2])}` : ""), ...attributes},
     el("span", {class: "label"}, label), track(row, scale), el("span", {class: "value" + (row[0] < 0 ? " less" : "")}, effectText(row[0])));

@@ -1,6 +1,6 @@
 // The reader: a list of documents with filters, and what adds up to the prediction of one or two of them.
 
-const documents = data.documents;
+const documents = data.documents, graded = !classes.length || data.kind === "grade"; // more or less, and no class to choose
 const hasWord = (d, word) => !word || d.text.toLowerCase().includes(word.toLowerCase());
 function filtered() {
   const which = document.querySelector("input[name=which]:checked")?.value ?? "all", asked = $("search").value.trim(), [is, said] = state.cell === null ? [] : state.cell.split(",").map(Number);
@@ -8,7 +8,7 @@ function filtered() {
     && (state.class === null || !classes.length || classOf(d).includes(state.class)) && (state.topic === null || d.topics.some(([k]) => k === state.topic))
     && (state.cell === null || several || (d.is === is && d.true !== null && documentSaid(d) === said)));
 }
-const classOf = d => several ? classes.map((_, j) => j).filter(j => d.said[j] === 1 || (d.true ?? "").split(", ").includes(classes[j])) : [d.said, d.is];
+const classOf = d => several ? classes.map((_, j) => j).filter(j => d.said[j] === 1 || d.is.includes(j)) : [d.said, d.is];
 const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => d.said[j] === 1).join(", ") || "no label" : classes.length ? classes[d.said] : number(d.predicted[0][1]);
 const current = () => { const list = filtered(); return list.find(d => d.row === state.doc) ?? list[0] ?? null; };
 function drawReader() {
@@ -33,7 +33,7 @@ function pane(d, second) {
   const parts = [el("div", {class: "tools"}, title, buttons)];
   if (d.predicted) parts.push(el("p", {class: "finding"}, finding(d)));
   if (d.views?.length > 1) parts.push(el("div", {class: "chips", role: "group", "aria-label": "What is explained"}, d.views.map((v, i) => el("button", {class: "chip", "aria-pressed": String(v === view), on: {click: () => { viewOf[d.row] = i; drawReader(); }}}, v.of + (v.against ? ` against ${v.against}` : "")))));
-  parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, classes.length ? "towards" : "raises"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, classes.length ? "away from" : "lowers"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
+  parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, graded ? "raises" : "towards"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, graded ? "lowers" : "away from"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
     : state.topic !== null || topics.length ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "words"), ` of topic ${brief(focusTopic())}`) : null);
   parts.push(el("div", {class: "text", tabindex: 0, role: "region", "aria-label": `text of document ${called(d)}`}, view ? explained(d.text, view) : topics.length ? marked(d.text, strengthOf(focusTopic())) : d.text));
   if (view) parts.push(figure(`What adds up to the ${classes.length ? "score" : "prediction"} for ${view.of}${view.against ? ` against ${view.against}` : ""}`, waterfall(view)), el("p", {class: "sum soft"}, sumText(view)));
@@ -42,7 +42,7 @@ function pane(d, second) {
 }
 function finding(d) {
   const chance = classes.length && found?.probabilities !== false && data.kind !== "time", text = v => chance ? percent(v) : number(v);
-  const said = d.predicted.map(([what, v, a, b]) => `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what : "predicted"} ${text(v)}` + (a !== b ? ` (${range(a, b, text)})` : "")).join(", ");
+  const said = d.predicted.map(([what, v, a, b]) => `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what + (/\d$/.test(what) ? ":" : "") : "predicted"} ${text(v)}` + (a !== b ? ` (${range(a, b, text)})` : "")).join(", ");
   return [said, d.true === null || d.true === undefined ? "" : el("b", {class: d.wrong ? "wrong" : "right"}, ` ${d.wrong ? "✗" : "✓"} it is ${d.true}`), d.other ? ` · the other model predicts ${d.other[0]}` : ""];
 }
 function explained(text, view) {
@@ -65,16 +65,16 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   const [[, , base], ...rows] = barsOf(view), spans = []; let at = base;
   for (const [label, a, b, lo, hi] of rows) { spans.push({label, from: at, a, b, lo: lo === undefined ? null : at + lo, hi: hi === undefined ? null : at + hi, to: at + a + b}); at += a + b; }
   const ends = [base, at, ...(classes.length ? [0] : []), ...spans.flatMap(s => [s.from, s.to, s.from + s.a, s.lo ?? s.to, s.hi ?? s.to])], low = Math.min(...ends), high = Math.max(...ends), pad = 0.04 * (high - low) || 0.5;
-  const step = 20, left = 150, right = 560, bottom = step * (spans.length + 2) + 6, x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad), digits = digitsFor(Math.max(0, ...rows.map(([, a, b]) => Math.abs(a + b))));
-  const svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 620 ${bottom + 40}`, "aria-label": `Bars from the base rate, ${number(base)}, to ${number(at)}`});
+  const narrow = matchMedia("screen and (max-width: 640px)").matches, [left, right, width] = narrow ? [112, 300, 360] : [150, 560, 620], step = 20, bottom = step * (spans.length + 2) + 6, x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad), digits = digitsFor(Math.max(0, ...rows.map(([, a, b]) => Math.abs(a + b))));
+  const svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 ${width} ${bottom + 40}`, "aria-label": `Bars from the base rate, ${number(base)}, to ${number(at)}`});
   const text = (label, px, y, more) => svg.append(draw("text", {x: px, y, ...more}, label)), end = {"text-anchor": "end"}, middle = {"text-anchor": "middle"};
-  for (const v of ticks(low - pad, high + pad, 6)) { svg.append(draw("line", {class: v === 0 && classes.length ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom})); text(number(v), x(v), bottom + 14, middle); }
+  for (const v of ticks(low - pad, high + pad, narrow ? 3 : 6)) { svg.append(draw("line", {class: v === 0 && classes.length ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom})); text(number(v), x(v), bottom + 14, middle); }
   svg.append(draw("line", {class: "guide", x1: x(base), x2: x(base), y1: 4, y2: bottom}), draw("circle", {class: "base", cx: x(base), cy: 10, r: 4}));
   text("base rate", left - 8, 14, end);
   text(number(base), x(base) + 8, 14, {});
   spans.forEach((s, i) => {
     const y = step * (i + 1) + 4, kind = s.a + s.b < 0 ? "away" : "towards";
-    text(cut(s.label, 24), left - 8, y + 10, end);
+    text(cut(s.label, narrow ? 16 : 24), left - 8, y + 10, end);
     svg.append(draw("rect", {class: kind, x: Math.min(x(s.from), x(s.to)), width: Math.max(1, Math.abs(x(s.from) - x(s.to))), y, height: 12, rx: 1.5}));
     if (s.a) svg.append(draw("rect", {class: "through " + (s.a < 0 ? "away" : "towards"), x: Math.min(x(s.from), x(s.from + s.a)), width: Math.max(0.5, Math.abs(x(s.from + s.a) - x(s.from))), y: y + 3, height: 6}));
     if (s.lo !== null) svg.append(draw("line", {class: "whisker", x1: x(s.lo), x2: x(s.hi), y1: y + 6, y2: y + 6}));
@@ -86,7 +86,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   svg.append(draw("circle", {class: "mark", cx: x(at), cy: last + 10, r: 4}));
   text(number(at), x(at) + 8, last + 14, title);
   const unit = classes.length ? (found?.probabilities === false ? "score" : "log-odds") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
-  text(cut(unit, 40) + " · dark: through topics, light: direct weights", (left + right) / 2, bottom + 32, {...title, ...middle});
+  text(cut(unit, narrow ? 10 : 40) + " · dark: through topics, light: direct weights", narrow ? width / 2 : (left + right) / 2, bottom + 32, {...title, ...middle});
   return svg;
 }
 when(["class", "topic", "word", "doc", "beside", "cell", "names", "threshold"], drawReader);

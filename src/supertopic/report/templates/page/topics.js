@@ -27,15 +27,15 @@ const matching = () => { const asked = [$("find").value.trim().toLowerCase(), st
 const hue = k => { const row = targets.names.length ? state.class === null && !single && topics[k].pull !== null ? effect(k, topics[k].pull) : effect(k) : null;
   if (!row) return "plain"; return (row[0] > 0 ? "towards" : "away") + (isSure(row) && inMost(k) && (state.class !== null || single || topics[k].pull !== null) ? "" : " unsure"); };
 function drawMap() {
-  const svg = $("map"), x = k => 22 + 616 * topics[k].at[0], y = k => 20 + 400 * topics[k].at[1], r = k => 400 * topics[k].radius, kept = new Set(matching());
+  const svg = $("map"), size = matchMedia("screen and (max-width: 640px)").matches ? 1.7 : 1, x = k => 22 + 616 * topics[k].at[0], y = k => 20 + 400 * topics[k].at[1], r = k => 400 * topics[k].radius, kept = new Set(matching());
   const boxes = topics.map((_, k) => [x(k) - r(k), y(k) - r(k), x(k) + r(k), y(k) + r(k)]), hits = b => boxes.some(o => b[0] < o[2] && b[2] > o[0] && b[1] < o[3] && b[3] > o[1]);
   const order = topics.map((_, k) => k).sort((a, b) => topics[b].share - topics[a].share), labels = [], inside = (a, w) => Math.max(4, Math.min(a, 656 - w));
   for (const k of [...(state.topic === null ? [] : [state.topic]), ...order]) {
     if (labels.some(l => l.k === k) || labels.length >= 26) continue;
-    const text = cut(brief(k), 24), w = 6.1 * text.length + 4, gap = r(k) + 3;
-    const places = [[x(k) + gap, y(k) + 4], [x(k) - gap - w, y(k) + 4], [inside(x(k) - w / 2, w), y(k) + gap + 10], [inside(x(k) - w / 2, w), y(k) - gap - 2]];
-    const at = places.find(([a, b]) => a > 2 && a + w < 658 && b > 12 && b < 436 && !hits([a, b - 10, a + w, b + 3]));
-    if (at) { boxes.push([at[0], at[1] - 10, at[0] + w, at[1] + 3]); labels.push({k, text, at}); }
+    const text = cut(brief(k), 24), w = 6.1 * size * text.length + 4, gap = r(k) + 3;
+    const places = [[x(k) + gap, y(k) + 4], [x(k) - gap - w, y(k) + 4], [inside(x(k) - w / 2, w), y(k) + gap + 10 * size], [inside(x(k) - w / 2, w), y(k) - gap - 2]];
+    const at = places.find(([a, b]) => a > 2 && a + w < 658 && b > 12 * size && b < 436 && !hits([a, b - 10 * size, a + w, b + 3]));
+    if (at) { boxes.push([at[0], at[1] - 10 * size, at[0] + w, at[1] + 3]); labels.push({k, text, at}); }
   }
   svg.replaceChildren(...order.map(k => draw("circle", {class: hue(k) + (k === focusTopic() ? " on" : "") + (kept.has(k) ? "" : " faint"), cx: x(k), cy: y(k), r: r(k), "data-topic": k, on: {click: () => toggle("topic", k)}}, draw("title", {}, `${k} ${name(k)} ${pullText(k)}`))),
     ...labels.map(({k, text, at}) => draw("text", {x: at[0], y: at[1], class: (k === focusTopic() ? "on" : "") + (kept.has(k) ? "" : " faint")}, text)));
@@ -91,7 +91,7 @@ function drawCard() {
     if (rows.length) parts.push(el("h3", {}, `Share by ${group.name}${many ? ", the 12 largest" : ""}`), bars(rows.slice(0, many ? 12 : rows.length).map(level => [level.name, level.share[k], null, plural(level.documents, "document")]), most, percent)); }
   parts.push(el("h3", {}, "Near it"), el("div", {class: "chips"}, t.near.map(([j, alike]) => el("button", {class: "chip", title: `likeness ${alike}`, on: {click: () => set({topic: j})}}, `${j} ${brief(j)}`))));
   $("typical").replaceChildren(el("h3", {}, `Documents that are typical of “${cut(t.name, 60)}”`), ...t.typical.map(([row, text, share]) => el("p", {class: "typical"}, el("small", {}, percent(share)), " ", marked(text, strengthOf(k)), " ",
-    data.documents.some(d => d.row === row) && el("button", {class: "plain link", on: {click: () => { set({doc: row, topic: k}); $("reader").scrollIntoView(); }}}, `read ${row}`))));
+    data.documents.some(d => d.row === row) && el("button", {class: "plain link", on: {click: () => { set({doc: row, topic: k}); $("reader").scrollIntoView(); }}}, `read ${called(data.documents.find(d => d.row === row))}`))));
   $("card").replaceChildren(...parts.flat());
 }
 function contradicts(k) { // targets for which weight and effect are both sure, with different signs
