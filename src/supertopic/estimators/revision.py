@@ -82,8 +82,9 @@ def merge_topics(
 
     Notes
     -----
-    If X are other documents than those of the fit, or this model has learned from several batches, it may have learned
-    from documents that are held out now. Its loss before the change is then too small; use `test`.
+    The losses are those of predictions with weights that were estimated without the held-out documents. If X are other
+    documents than those of the fit, or this model has learned from several batches, it may have learned from documents
+    that are held out now. Its loss before the change is then too small; use `test`.
     """
     posterior = self._fitted()
     groups = check_groups(posterior, topics)
@@ -330,18 +331,33 @@ def refit(
         before = self.evaluate(**test).losses
         after = model.evaluate(**{**test, "X": cut(test["X"])}).losses
     else:
-        docs = model.posterior_.held_out_docs
-        before, after = (losses_of(each, part, y, docs, beside) for each, part in ((self, X), (model, own)))
+        before, after = held_out_losses(self, model, X, y, beside)
     model.revision_ = compare_losses(what, before, after)
     if self.verbose:
         print(model.revision_)
     return model
 
 
+def held_out_losses(self: Any, model: Any, X: Any, y: Any, beside: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The losses of this model and of the new one on the documents that the new fit held out.
+
+    Weights of words are estimated again from all documents at the end of a fit. So the losses are those that the fits
+    kept: of predictions with weights and factors from other documents. If this model learned from other documents, it
+    predicts the held-out ones as new documents.
+    """
+    posterior, now = self._fitted(), model.posterior_.held_out_predictions
+    then, docs = posterior.held_out_predictions, model.posterior_.held_out_docs
+    if now is None:
+        return np.zeros(0), np.zeros(0)
+    same = then is not None and then.loss.shape == now.loss.shape and np.array_equal(then.truth, now.truth)
+    if same and (posterior.held_out_docs is None or np.array_equal(posterior.held_out_docs, docs)):
+        return then.loss, now.loss
+    before = losses_of(self, X, y, docs, beside)
+    return before[np.isfinite(before)][-len(now.loss) :], now.loss
+
+
 def losses_of(self: Any, X: Any, y: Any, docs: np.ndarray, beside: dict[str, Any]) -> np.ndarray:
     """The losses of some documents, NaN where the response is not wholly known."""
-    if not len(docs):
-        return np.zeros(0)
     more = dict(beside)
     y = self._join(y, more)
     documents = self._new(X, **{name: value for name, value in more.items() if name in OF_PREDICTIONS})
