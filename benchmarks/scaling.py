@@ -31,7 +31,7 @@ class Rates(NamedTuple):
 
 
 def predict(rates, n_tokens, n_words, n_topics, n_columns, n_workers, n_threads, bytes_a_second):
-    """Seconds of an iteration by what they are for, and the bytes that a worker hears."""
+    """Seconds of an iteration by what they are for, and the bytes that a worker receives."""
     per_worker = n_tokens / n_workers
     sent = min(8 * rates.moved * per_worker, 4 * n_words * n_topics)  # by each: moves, or the change of all counts
     heard = sent * (n_workers - 1)
@@ -75,9 +75,9 @@ def measure(n_topics, n_columns, times):
     return rates, n_tokens, seconds, theirs, n_workers
 
 
-def show(name, parts, heard):
+def show(name, parts, received):
     shown = ", ".join(f"{part} {seconds:.3g}" for part, seconds in parts.items())
-    print(f"{name}: {sum(parts.values()):.3g} s ({shown}); a worker hears {heard / 2**20:,.0f} MiB", flush=True)
+    print(f"{name}: {sum(parts.values()):.3g} s ({shown}); a worker receives {received / 2**20:,.0f} MiB", flush=True)
 
 
 def main():

@@ -90,7 +90,7 @@ def topic_table(rows: list[dict[str, Any]], most: int | None = None) -> Table:
 
 
 def pull(row: dict[str, Any]) -> str:
-    """The class that a topic pulls to; with a question mark where only the interval of its weight says so."""
+    """The class that a topic pulls to; with a question mark if only the interval of its weight shows it."""
     if row["class"] is not None:
         return str(row["class"])
     low, high = row.get("interval", (0.0, 0.0))

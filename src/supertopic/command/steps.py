@@ -109,7 +109,7 @@ def row_names(table: Table, column: str | None) -> list[str]:
 
 
 def name_rows(cells: Sequence[Any]) -> list[str]:
-    """The cells as names of rows; the number of a row in the place of an empty one."""
+    """The cells as names of rows; an empty cell is replaced by the number of the row."""
     return [str(i) if cell is None else str(cell) for i, cell in enumerate(cells, 1)]
 
 

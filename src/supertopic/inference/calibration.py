@@ -44,7 +44,7 @@ class Calibrated(NamedTuple):
 
 
 def own_weights(chain: Chain) -> Calibrated:
-    """A chain's own weights in the place of calibrated ones."""
+    """The weights of a chain, not calibrated."""
     eta, columns = np.array(chain.eta), chain.plan.n_columns
     known, own = known_weights(chain), np.zeros((0, columns))
     if columns:

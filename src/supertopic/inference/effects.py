@@ -110,7 +110,7 @@ def each_set(posterior: Posterior, evidence: Evidence) -> Iterator[tuple[int, np
 
 
 def other_topics(x: np.ndarray, chain: np.ndarray, has: np.ndarray) -> np.ndarray:
-    """Columns (n, n_others) for what a chain has in the place of a topic; shares x (n, K) become 0 there."""
+    """Separate columns (n, n_others) for chains that do not have a topic; shares x (n, K) become 0 there."""
     others = np.zeros((len(x), np.count_nonzero(~has)))
     for column, (own, topic) in zip(others.T, np.argwhere(~has), strict=True):
         docs = chain == own

@@ -175,7 +175,7 @@ def regress_folds(
 
 
 def separate_columns(documents: FoldDocuments, has: np.ndarray) -> np.ndarray:
-    """Shares (n, K + n_others): what a chain has in the place of a topic that it does not have is another column."""
+    """Shares (n, K + n_others): if a chain does not have a topic, its topic at this place is a separate column."""
     others = np.argwhere(~has)
     x = np.zeros((len(documents.shares), has.shape[1] + len(others)))
     x[:, : has.shape[1]] = documents.shares
@@ -234,7 +234,7 @@ def reorder(statistics: Statistics, topics: np.ndarray) -> Statistics:
 
 
 def spread_out(statistics: Statistics, places: np.ndarray, width: int) -> Statistics:
-    """Statistics among more columns, of which nothing is known."""
+    """Statistics among more columns; the other columns have no data."""
     precisions, shift = [], np.zeros((width, statistics.shift.shape[1]))
     shift[places] = statistics.shift
     for r in range(shift.shape[1]):

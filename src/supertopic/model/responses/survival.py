@@ -137,7 +137,7 @@ class TimeResponse(Response):
     # predictions
 
     def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
-        """The probability to live beyond the end of each period."""
+        """The probability to survive each period."""
         return np.cumprod(self.survival(omega, scales), axis=-1)
 
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
