@@ -119,7 +119,7 @@ def read_numbers(
 ) -> dict[str, Any]:  # fmt: skip
     """Columns beside the texts, as arguments of `fit` and `predict`.
 
-    `covariates` has the column of each covariate by its name in the model, `kinds` what a fitted model knows of it.
+    `covariates` has the column of each covariate by its name in the model, `kinds` the kind of each in a fitted model.
     """
     found: dict[str, Any] = {}
     if covariates:

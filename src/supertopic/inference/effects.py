@@ -1,4 +1,4 @@
-"""Weights after the fit: regressions on documents that no chain has seen, and weights that differ between groups.
+"""Weights after the fit: regressions on documents that no chain used, and weights that differ between groups.
 
 Topics are fixed here. The regressions are those of reported weights (`inference.reported`): the same response, the same
 prior. Groups have levels and weights of their own. Shares of topics sum to 1, so that a group's level and a constant

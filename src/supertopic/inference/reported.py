@@ -1,4 +1,4 @@
-"""Reported weights: a Bayesian regression on documents whose responses the topics have not seen (cross-fitting).
+"""Reported weights: a Bayesian regression on documents whose responses did not influence the topics (cross-fitting).
 
 Each chain holds out the responses of its own fold. The topic shares of these documents are inferred from their words,
 so that no share depends on the response that it explains (Egami and others, 2022; Chernozhukov and others, 2018). All
@@ -41,7 +41,7 @@ class Reported(NamedTuple):
 
 
 class FoldDocuments(NamedTuple):
-    """Documents whose responses one chain has not seen, chain after chain."""
+    """Documents whose responses one chain does not use, chain after chain."""
 
     shares: np.ndarray  # (n, K): under the topics of that chain, in the common order
     target: Target
@@ -149,7 +149,7 @@ def regress_folds(
 ) -> Reported:  # fmt: skip
     """Draw the weights of one set of topics.
 
-    has (chain, K) says which chains have each topic, and `known` what earlier batches say of the weights.
+    has (chain, K) says which chains have each topic, and `known` the information of earlier batches about the weights.
     """
     n_docs, n_topics = documents.shares.shape
     x = separate_columns(documents, has)
