@@ -103,7 +103,7 @@ def lists(X: sp.csr_matrix, words: np.ndarray) -> list[list[str]]:
     return [row or [str(words[0])] for row in rows]
 
 
-# The systems: each fits when called, and gives back the model and what predicts
+# The systems: each fits when called, and returns the model and a predictor
 
 
 def supertopic(t: Task, **parameters) -> Fit:
@@ -151,14 +151,14 @@ def gensim_lda(t: Task) -> Fit:
     return model, lambda: model.predict(shares(t.X_test))
 
 
-def tomotopy_slda(t: Task, loud: bool = False) -> Fit:
-    """`glm_param` is the weight of a binary response and the variance of a linear one: loud is as loud as ours is."""
+def tomotopy_slda(t: Task, ours: bool = False) -> Fit:
+    """`glm_param` is the weight of a binary response and the variance of a linear one: with `ours` it is our c."""
     import tomotopy
 
     center, spread = (0.0, 1.0) if t.n_classes else (t.y.mean(), t.y.std())
     n_columns = t.n_classes if t.n_classes > 2 else 1
     columns = (t.y[:, None] == np.arange(t.n_classes)[-n_columns:]) if t.n_classes else (t.y[:, None] - center) / spread
-    weight = (25.0 if t.n_classes else 1 / 8) if loud else 1.0
+    weight = (25.0 if t.n_classes else 1 / 8) if ours else 1.0
     kinds = ("b" if t.n_classes else "l") * n_columns
     model = tomotopy.SLDAModel(k=t.n_topics, vars=kinds, glm_param=[weight] * n_columns, seed=t.seed)
     for words, values in zip(t.docs, columns.astype(float).tolist(), strict=True):
@@ -248,7 +248,7 @@ SYSTEMS = {
     "supertopic-topics": System("supertopic", partial(supertopic, words=False), "the same, topics alone"),
     "supertopic-1chain": System("supertopic", partial(supertopic, n_chains=1), "one chain, topics and words"),
     "tomotopy-slda": System("tomotopy", tomotopy_slda, "`SLDAModel`, 1,000 sweeps (20 binary columns: 200)"),
-    "tomotopy-loud": System("tomotopy", partial(tomotopy_slda, loud=True), "the same, `glm_param` 1 / 8 or 25"),
+    "tomotopy-c": System("tomotopy", partial(tomotopy_slda, ours=True), "the same, `glm_param` 1 / 8 or 25"),
     "tomotopy-plda": System("tomotopy", tomotopy_plda, "`PLDAModel`, 1,000 sweeps, half of K shared", CLASSES),
     "topica-slda": System("topica", variational, "`SupervisedLDA`, variational, 25 iterations (default)", NUMBERS),
     "topica-gibbs": System("topica", gibbs, "`SupervisedLDA`, Gibbs, 300 sweeps", NUMBERS),

@@ -1,4 +1,4 @@
-"""The systems of `benchmarks.topics`: each fits topics when it is called, and gives back what predicts."""
+"""The systems of `benchmarks.topics`: each fits topics when it is called, and returns a predictor."""
 
 from collections.abc import Callable
 from functools import partial

@@ -62,16 +62,16 @@ print(f"accuracy on the test tickets: {model.score(X_test, y_test):.3f}")
 print(f"always the larger class:      {max(np.mean(y_test == name) for name in model.classes_):.3f}")
 
 # %%
-# What the topics are, and what they do
-# -------------------------------------
-# Each topic has a weight. It compares the log-odds of "urgent" of a ticket that is all this topic with those of a
-# ticket of which nothing is known. The line is a 90 % interval.
+# The topics and their effects
+# ----------------------------
+# Each topic has a weight. It is the log-odds of "urgent" for a ticket that consists of this topic only, minus the
+# log-odds of the base rate. The line is a 90 % interval.
 
 display = CoefficientDisplay.from_estimator(model, words, n_words=4)
 _ = display.ax_.set_xlabel("log-odds of urgent,\nagainst the base rate")
 
 # %%
-# In points of the probability, which are easier to read: what ten percentage points more of a topic do.
+# Effects in points of the probability are easier to read: the change with ten percentage points more of a topic.
 
 _ = EffectDisplay.from_estimator(model, words, n_words=4)
 
@@ -79,9 +79,8 @@ _ = EffectDisplay.from_estimator(model, words, n_words=4)
 # Against the truth
 # -----------------
 # Each topic is compared with the subject that it shares most words with. The truth is put on the same scale: the
-# log-odds of a ticket that is all one subject, less ``intercept_``, the log-odds of a ticket of which nothing is
-# known. There is one topic more than subjects, since you would not know their number; so two topics may be about one
-# subject.
+# log-odds of a ticket that consists of one subject only, minus ``intercept_``, the log-odds of the base rate. There is
+# one topic more than there are subjects, since you would not know their number. So two topics may be about one subject.
 
 import pandas as pd
 

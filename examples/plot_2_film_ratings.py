@@ -5,13 +5,14 @@ What moves a film's rating, beyond its genre and its critic?
 Some critics are kinder than others, and some genres fare better. Both are known before anybody reads the review. What
 do the words add to that?
 
-Columns that are not text enter as *covariates*, next to the topics. The topics then explain what the covariates do not.
+Columns that are not text are *covariates*: they have weights beside the topics. The topics then explain what the
+covariates do not.
 
 The corpus is the scale data of Pang and Lee ("Seeing stars", ACL 2005): 5,006 film reviews of four critics, with a
-rating from 0 to 1. It is to be had on the page of its authors, https://www.cs.cornell.edu/people/pabo/movie-review-data/
+rating from 0 to 1. You can download it from the page of its authors, https://www.cs.cornell.edu/people/pabo/movie-review-data/
 ("scale dataset v1.0"). This page looks for ``moviereview_scale.jsonl.gz`` in the folder that the variable
 ``SUPERTOPIC_DATA`` names: a line of JSON for each review, with ``text``, ``y`` and ``author``. Where there is none, it
-makes up a few reviews, and says so.
+makes up a few reviews, and prints a note.
 """
 
 # %%
@@ -85,9 +86,9 @@ print(f"  words alone                 {without.score(X[test], y[test]):.3f}")
 print(f"  words, genre and critic     {model.score(X[test], y[test], covariates=Z_test):.3f}")
 
 # %%
-# What genre and critic do, at the same words
-# -------------------------------------------
-# A weight is the change of the rating for a unit of the column, which here is 0 or 1. Where the interval contains 0,
+# Effects of genre and critic, for the same words
+# -----------------------------------------------
+# A weight is the change of the rating for a unit of the column, which here is 0 or 1. If the interval contains 0,
 # the column may have no effect once the words are known.
 
 lower, upper = model.covariate_coef_interval(0.9)
@@ -96,15 +97,15 @@ pd.DataFrame(
 ).round(3)
 
 # %%
-# What topics do, at the same genre and critic
-# --------------------------------------------
-# The rating of a review that is all this topic, against the mean.
+# Effects of topics, for the same genre and critic
+# ------------------------------------------------
+# A weight is the rating of a review that consists of this topic only, minus the mean rating.
 
 display = CoefficientDisplay.from_estimator(model, words, n_words=4)
 _ = display.ax_.set_xlabel("rating, against the mean")
 
 # %%
-# No review is all one topic. The effect of ten percentage points more of a topic is closer to real reviews:
+# No review consists of one topic only. The effect of ten percentage points more of a topic is closer to real reviews:
 
 effects = model.effect_frame(0.1).assign(words=[" ".join(top) for top in model.top_words(words, 5)])
 effects.sort_values("change").round(3)

@@ -2,8 +2,8 @@
 Label a corpus with a tenth of the labels
 =========================================
 
-Labels are expensive: somebody has to read the documents. Here one document in ten has a label. The others go in without
-one: a topic model learns from their words all the same.
+Labels are expensive: somebody has to read the documents. Here one document in ten has a label. The others are used
+without a label: a topic model also learns from their words.
 
 The corpus is one that every installation has, the docstrings of SciPy. The class of each is the subpackage it belongs
 to. All labels are known, so predictions of the unlabelled documents can be evaluated.
@@ -70,7 +70,7 @@ for name, model in models.items():
 #
 # Labels that nobody has to give
 # ------------------------------
-# Where the probability of a class is high, take it as the label. Otherwise, ask a person. The probabilities predict how
+# If the probability of a class is high, take it as the label. Otherwise, ask a person. The probabilities predict how
 # many of these labels are wrong, and here we can compare them with the observed frequencies. Points above the diagonal
 # mean that the model is underconfident, points below that it is overconfident.
 

@@ -3,10 +3,10 @@ Find wrong labels
 =================
 
 Somebody has labelled your corpus, and some labels are wrong. Reading all of it again costs as much as the first time.
-A model can rank the documents: the first to read are those whose label it did not expect.
+A model can rank the documents, so that you first read those whose label it did not expect.
 
-Here the errors are planted: of SciPy's docstrings, whose class is their subpackage, one label in twenty is replaced by
-another one. So we know which ones should be found.
+The texts are SciPy's docstrings, and the class of each is its subpackage. We replace one label in twenty by another
+one, so we know which ones should be found.
 """
 
 # %%
@@ -33,8 +33,8 @@ y = names[target]
 print(f"{len(y)} documents, {len(names)} classes, {len(swapped)} labels are wrong")
 
 # %%
-# Ask a model that has not seen the label
-# ---------------------------------------
+# Predict each label with a model that did not learn from it
+# ----------------------------------------------------------
 # A wrong label is less surprising to a model that has learned from it. So the corpus is split in two, and each half is
 # predicted by a model that was fitted on the other. ``surprising`` gives a table in the order of surprise. To merge the
 # halves we need the surprise of all documents, which is the negative log of the probability of the given label.

@@ -3,7 +3,7 @@ Topics that begin with words you know
 =====================================
 
 A topic model finds topics and numbers them in an arbitrary order. Often you already know what some topics should be
-about, and a few words for each. Such seed words give topics with names. Where there are few labels, they also improve
+about, and a few words for each. Such seed words give topics with names. If there are few labels, they also improve
 predictions.
 
 The corpus is one that every installation has, the docstrings of SciPy; the class of each is its subpackage.
@@ -46,9 +46,9 @@ for k, top in enumerate(model.top_words(n=8)[: len(seeds)]):
     print(f"{model.topic_name(k):<12} {' '.join(top)}")
 
 # %%
-# Further topics are free. A seed is a prior, not a rule, and the documents decide how far it is believed: a seed word
-# has pseudo-counts in its topic, as many as the tokens that a factorisation of all documents gives to the topic.
-# ``Seeds(seeds, strength=0.5)`` in place of the dict gives half as many as the word has tokens. Other words join the
+# Further topics are free. A seed is a prior, not a rule, and the documents determine its weight: a seed word gets
+# pseudo-counts in its topic, as many as the tokens that a factorisation of all documents assigns to the topic.
+# ``Seeds(seeds, strength=0.5)`` instead of the dict gives half as many as the word has tokens. Other words join the
 # topic because they occur in the same documents as the seeds.
 #
 # Few labels, and seeds for classes
@@ -73,8 +73,8 @@ print(
 print(f"40 labels and seeds   {seeded.score(X_new, y_new):.3f}")
 
 # %%
-# For a rating or a count, the weights are numbers: the expected difference from the mean of a document that is all of
-# this topic. Weights and strength are parameters of :class:`~supertopic.Seeds`:
+# For a rating or a count, the weights are numbers: how far a document that consists of this topic only is expected
+# to be from the mean. Weights and strength are parameters of :class:`~supertopic.Seeds`:
 
 from supertopic import Seeds, SLDARegressor
 

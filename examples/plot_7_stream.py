@@ -3,7 +3,7 @@ Documents that keep coming
 ==========================
 
 Tickets come every day, and a model of last year does not fit this year's tickets. ``partial_fit`` updates a model: the
-posterior so far is the prior of the next batch, and a batch costs the time of its own documents only.
+posterior so far is the prior of the next batch, so an update takes time for the new documents only.
 
 The corpus is one that every installation has, the docstrings of SciPy.
 """

@@ -2,14 +2,14 @@
 A study, from the file to the table of the paper
 ================================================
 
-Which words go with a high rating, how sure is that, and do critics differ in what they write about? This is the whole
-way: read the file, fit, look at effects and their intervals, compare critics, check with shuffled ratings, and write
-the table and the paragraph on methods.
+Which words are related to a high rating, how certain is this, and do critics differ in what they write about? This
+tutorial shows all steps: read the file, fit, look at effects and their intervals, compare critics, check with shuffled
+ratings, and write the table and the paragraph on methods.
 
 The corpus is the scale data of Pang and Lee ("Seeing stars", ACL 2005): film reviews of four critics, with a rating
 from 0 to 1, from https://www.cs.cornell.edu/people/pabo/movie-review-data/ ("scale dataset v1.0"). This page looks for
 ``moviereview_scale.jsonl.gz`` in the folder that the variable ``SUPERTOPIC_DATA`` names: a line of JSON for each
-review, with ``text``, ``y`` and ``author``. Where there is none, it makes up a few reviews, and says so.
+review, with ``text``, ``y`` and ``author``. If there is none, it makes up a few reviews, and prints a note.
 """
 
 # %%
@@ -54,10 +54,10 @@ reviews.groupby("author").y.agg(["size", "mean"])
 # %%
 # Fit
 # ---
-# The critics are *groups*: each has an intercept, so that a topic is not credited with the kindness of the critic who
-# likes to write about it. ``words=False`` keeps the model to what will be reported. Each chain holds out the ratings of
-# its own quarter of the reviews. So every review helps to estimate effects, under topics that have not seen its rating.
-# A part of the reviews is kept for later.
+# The critics are *groups*: each has an intercept. So if a kind critic often writes about a topic, the topic does not
+# get a larger weight for this. With ``words=False`` the model has only what will be reported. Each chain holds out the
+# ratings of its own quarter of the reviews. So every review helps to estimate effects, under topics that were learned
+# without its rating. A part of the reviews is kept for later.
 
 from supertopic import SLDARegressor
 
@@ -67,15 +67,15 @@ model.fit(train.text, train.y, groups=train.author)
 model.held_out_["cross_fitted"], model.held_out_["loss"], model.held_out_["base_loss"]
 
 # %%
-# The losses are those of reviews that no chain has seen, in units of the variance: topics explain a part of it. The
-# intercepts of the critics, compared with the mean of the reviews:
+# The losses are those of held-out reviews, in units of the variance: topics explain a part of it. The intercepts of the
+# critics, compared with the mean of the reviews:
 
 model.group_frame().round(3)
 
 # %%
 # Which topics matter
 # -------------------
-# A row says what ten points more of a topic do to the rating, in place of the usual mixture of topics.
+# A row has the change of the rating if a topic takes the place of ten percentage points of the usual mixture of topics.
 
 table = model.summary_table(n_words=4)
 print(table)
@@ -89,7 +89,7 @@ print(table.to_latex()[:600], "...")
 # Who talks about what
 # --------------------
 # Do the critics differ in what they write about? ``topic_effects`` has the expected share of each topic for each
-# critic. The topics know the ratings of their own reviews, so that other reviews are asked.
+# critic. The topics depend on the ratings of the training reviews, so we use other reviews.
 
 effects = model.topic_effects(later.text, later.author)
 effects.plot()

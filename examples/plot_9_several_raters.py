@@ -51,8 +51,8 @@ answers.head()
 # %%
 # Do the raters agree?
 # --------------------
-# Krippendorff's alpha is 1 if all agree, and 0 if they agree as chance would have it. The table below it says how often
-# the other raters give the answer of each one.
+# Krippendorff's alpha is 1 if all agree, and 0 if they agree as often as by chance. The table below it says how often
+# the other raters give the same answer as each rater.
 
 model = SLDACrowdClassifier(n_chains=2, n_jobs=-1, random_state=0)
 model.agreement(answers)
@@ -87,7 +87,7 @@ _ = ax.set_yticklabels(names)
 # The true labels
 # ---------------
 # ``infer_labels`` gives the probability of each class of a document, from its text and all answers about it. Beside it
-# are the most frequent answer, and the model of Dawid and Skene, which knows answers but no texts.
+# are the most frequent answer, and the model of Dawid and Skene, which uses the answers but no texts.
 
 p = model.infer_labels(texts[:n], answers, gold=gold)
 votes = answers.groupby(["document", "answer"]).size().reset_index(name="votes")

@@ -349,7 +349,7 @@ def test_held_out_documents_are_evaluated_beside_the_base_rate(command, tickets,
     entropy = -(share * np.log(share) + (1 - share) * np.log(1 - share))
     assert found["base_rate_log_loss"] == pytest.approx(entropy, abs=0.01)
     shown = command(*fit, "--label", "team")
-    assert "by class" in shown and "with topics that have not seen their responses" in " ".join(shown.split())
+    assert "by class" in shown and "whose responses did not influence the topics" in " ".join(shown.split())
     predicted = list(csv.DictReader(command("predict", tmp_path / "m", tickets, "--text", "text").splitlines()))
     right = np.mean([a["prediction"] == b["team"] for a, b in zip(predicted, rows, strict=True)])
     assert right == pytest.approx(found["test_accuracy"], abs=0.1)

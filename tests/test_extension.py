@@ -29,7 +29,7 @@ RUN = {"words": False, "burn_in": 20, "n_draws": 10, "random_state": 0}
 
 @dataclass(frozen=True, eq=False)
 class Laplace(OneLam, NumberResponse):
-    """psi = exp(-c |y - omega| / b): a rating's median in the place of its mean."""
+    """psi = exp(-c |y - omega| / b): the median of a rating instead of its mean."""
 
     b: float  # in standard units
 

@@ -33,7 +33,7 @@ def found(*values, labels=None, english=False):
 def test_texts_without_content_are_empty():
     seen = look_at_texts(texts("one good text", "", " \n", "NaN", "n/a", "none"), english=False)
     assert seen.findings == ["No text: 2 empty, 2 like 'NaN' (rows 2, 3, 4, 5). All count as empty."]
-    assert seen.mended.tolist() == ["one good text", "", " \n", "", "", "none"]
+    assert seen.corrected.tolist() == ["one good text", "", " \n", "", "", "none"]
     assert look_at_texts(texts("one good text", "a second one"), english=False).findings == []
     assert look_at_texts(texts()).findings == []
     assert "row 1)" in found("NA", "this one is long")

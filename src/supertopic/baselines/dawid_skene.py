@@ -9,7 +9,7 @@ from supertopic.model.responses import CrowdLogistic
 
 
 class DawidSkene(NamedTuple):
-    """What answers alone say of the true classes."""
+    """The true classes, estimated from the answers alone."""
 
     classes: np.ndarray  # (L,)
     probability: np.ndarray  # (n_docs, L): of each true class

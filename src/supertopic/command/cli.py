@@ -1,4 +1,4 @@
-"""The command `supertopic`: its verbs, of which each has a file of its own or is short."""
+"""The command `supertopic`: its subcommands, which are short or have files of their own."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The console: whatever stands in names and paths is text there, and no stream of the command is missing."""
+"""The console: names and paths are printed as text, and no stream of the command is missing."""
 
 import csv
 import io

@@ -123,5 +123,5 @@ def as_facts(name: str, found: Explanation) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Arrays and numbers of NumPy as JSON knows them."""
+    """Arrays and numbers of NumPy as values of JSON."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)

@@ -157,7 +157,7 @@ def split(column: Column, share: float, seed: int, texts: np.ndarray) -> tuple[n
 
 
 def show_column(column: Column, by_default: bool) -> None:
-    """Say what the response was taken for; `by_default`: nobody has said which cells are unknown."""
+    """Print which kind of response was found; `by_default`: no option says which cells are unknown."""
     note(f"[bold]response[/bold]: {column.response} ({escape(column.why)})")
     if column.n_missing and by_default:
         note(f"{column.n_missing} responses are 'NA' and count as unknown; change this with --missing.")

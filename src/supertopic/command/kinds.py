@@ -211,7 +211,7 @@ class Classes(ResponseKind):
             more = f" and {len(names) - MANY} more" if len(names) > MANY else ""
             raise ValueError(
                 f"{len(strange):,} of {len(rows):,} rows have a class that is new to the model, such as "
-                f"{min(strange[0])!r}; it knows {', '.join(map(repr, list(names)[:MANY]))}{more}. "
+                f"{min(strange[0])!r}; its classes are {', '.join(map(repr, list(names)[:MANY]))}{more}. "
                 "--add-classes adds such classes, and --skip-unknown-classes uses the texts of these rows alone."
             )
         return self.as_y(rows, names), len(strange)

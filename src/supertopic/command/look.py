@@ -63,7 +63,7 @@ def look(
     quiet: bool,
     names: Sequence[str] | None = None,
 ) -> tuple[np.ndarray, list[str]]:
-    """Say what was found in texts and in a response; returns the texts, mended, and the sentences.
+    """Print what was found in texts and in a response; returns the corrected texts, and the sentences.
 
     `names` are those of rows, by default their numbers.
     """

@@ -69,7 +69,9 @@ FormulaText = Annotated[str | None, Option("--formula", help=FORMULA)]
 KnownCovariate = Annotated[list[str] | None, Option(help="Covariates in the fit's order, if they have other names.")]
 TestSize = Annotated[float, Option(help="Share of the labelled documents to test on.", callback=check_share)]
 Strict = Annotated[bool, Option("--strict", help="Stop if the data look wrong, and correct nothing.")]
-Folder = Annotated[Path | None, Option(help="For many files: where tokens are stored, a folder that all machines see.")]
+Folder = Annotated[
+    Path | None, Option(help="For many files: where tokens are stored, a folder that all machines can read.")
+]
 
 # words
 StopWords = Annotated[

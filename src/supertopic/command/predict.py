@@ -37,7 +37,7 @@ def predict(
     shares: opt.Shares = False, level: opt.SetLevel = None, max_error: opt.MaxError = None,
     output: opt.PredictionFile = None, device: opt.Device = opt.DeviceName.cpu, as_json: opt.JsonLines = False,
 ) -> None:  # fmt: skip
-    """Predict the response of every row of a table, as CSV: the prediction, and how sure it is.
+    """Predict the response of every row of a table, as CSV: the prediction and its uncertainty.
 
     Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ordered classes also
     with the expected grade and the ends of its 90 % interval, ratings with a standard deviation, counts with the ends
@@ -109,7 +109,7 @@ def promised(
 
 
 def count_empty(model: TopicModel, texts: np.ndarray) -> int:
-    """The number of texts without a word that topics know."""
+    """The number of texts without a word of the vocabulary."""
     return int((np.diff(model.vectorizer_.transform(texts).indptr) == 0).sum())
 
 

@@ -75,7 +75,7 @@ def typical(
 
 
 def known_y(model: Any, table: Table, asked: Asked) -> Any:
-    """The responses of a table as a fitted model knows them."""
+    """The responses of a table in the form of a fitted model."""
     response = model.posterior_.response
     y, n_strange = kind_of(response).known(response, table.__getitem__, asked)
     if n_strange:
@@ -124,7 +124,7 @@ def shown(cell: Any) -> str:
 
 
 def plain_cell(cell: Any) -> Any:
-    """A cell as JSON knows it."""
+    """A cell as a value of JSON."""
     cell = cell.item() if isinstance(cell, np.generic) else cell
     if isinstance(cell, list | tuple | np.ndarray):
         return [plain_cell(part) for part in cell]

@@ -22,8 +22,9 @@ def serve(
 ) -> None:  # fmt: skip
     """Serve a model over HTTP: predictions, explanations and topics as JSON, and a web page at /.
 
-    Only this machine is let in unless --host says otherwise; other machines need a token, which the environment
-    variable SUPERTOPIC_TOKEN sets. A new version of the model file is loaded while the old one answers.
+    By default it accepts requests of this machine only. With --host, other machines need a token, which you set in the
+    environment variable SUPERTOPIC_TOKEN. If the model file changes, the new version is loaded while the old one is in
+    use.
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:

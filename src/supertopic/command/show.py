@@ -91,7 +91,7 @@ def topic_table(rows: list[dict[str, Any]], most: int | None = None) -> Table:
 
 
 def pull(row: dict[str, Any]) -> str:
-    """The class that a topic pulls to; with a question mark where only the interval of its weight says so."""
+    """The class that a topic pulls to; with a question mark if only the interval of its weight shows it."""
     if row["class"] is not None:
         return str(row["class"])
     low, high = row.get("interval", (0.0, 0.0))
@@ -146,7 +146,7 @@ def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
 
 
 def predicts(posterior: Posterior) -> bool:
-    """Whether held-out documents are clearly better predicted than by the base rate, or were not there to ask."""
+    """Whether held-out documents are predicted clearly better than by the base rate; also if there are none."""
     found = posterior.held_out
     return not found["documents"] or found["base_loss"] - found["loss"] > CLEAR * found["se"]
 
@@ -157,11 +157,13 @@ def held_out_lines(posterior: Posterior) -> list[str]:
     if not posterior.supervised:
         return []
     if not found["documents"]:
-        return ["No document was held out: weights are estimated on the documents of the topics, and look too certain."]
+        return [
+            "No document was held out: weights are estimated on the documents of the topics, and intervals are too short."
+        ]
     lines = [
-        f"Weights are estimated on {found.get('cross_fitted', found['documents']):,} documents, with topics that have "
-        f"not seen their responses. On {found['documents']:,} documents that no topic has seen the loss of predictions "
-        f"is {found['loss']:.4g}, that of the base rate {found['base_loss']:.4g} (difference +- {found['se']:.2g})."
+        f"Weights are estimated on {found.get('cross_fitted', found['documents']):,} documents whose responses did not "
+        f"influence the topics. On {found['documents']:,} held-out documents the loss of predictions is "
+        f"{found['loss']:.4g}, that of the base rate {found['base_loss']:.4g} (difference +- {found['se']:.2g})."
     ]
     sentences = contribution_sentences(posterior)
     if sentences:

@@ -109,7 +109,7 @@ def row_names(table: Table, column: str | None) -> list[str]:
 
 
 def name_rows(cells: Sequence[Any]) -> list[str]:
-    """The cells as names of rows; the number of a row in the place of an empty one."""
+    """The cells as names of rows; an empty cell is replaced by the number of the row."""
     return [str(i) if cell is None else str(cell) for i, cell in enumerate(cells, 1)]
 
 
@@ -119,7 +119,7 @@ def read_numbers(
 ) -> dict[str, Any]:  # fmt: skip
     """Columns beside the texts, as arguments of `fit` and `predict`.
 
-    `covariates` has the column of each covariate by its name in the model, `kinds` what a fitted model knows of it.
+    `covariates` has the column of each covariate by its name in the model, `kinds` the kind of each in a fitted model.
     """
     found: dict[str, Any] = {}
     if covariates:

@@ -26,7 +26,7 @@ def update(
 ) -> None:  # fmt: skip
     """Update a model with more documents. Its posterior is the prior, so that only the new documents take time.
 
-    Words that it does not know join its vocabulary, and with --add-classes so do classes. Example: supertopic update
+    New words are added to its vocabulary, and with --add-classes also new classes. Example: supertopic update
     tickets.model monday.csv --text body --label queue -o tickets.model
     """
     check_outputs([output], [data])

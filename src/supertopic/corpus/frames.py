@@ -157,7 +157,7 @@ def unnamed_frame(values: np.ndarray, what: str = "covariates") -> Frame:
 
 
 def frame_of_cells(cells: Mapping[str, Sequence[Any]], kinds: Mapping[str, str] | None = None) -> Frame:
-    """Columns of a table whose text may stand for numbers or dates; `kinds` says what is known of them."""
+    """Columns of a table whose text may stand for numbers or dates; `kinds` has the kinds that are known."""
     columns = [as_objects(typed(name, column, (kinds or {}).get(name))) for name, column in cells.items()]
     return Frame(list(cells), columns, len(columns[0]) if columns else 0, True)
 

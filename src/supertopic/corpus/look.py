@@ -1,4 +1,4 @@
-"""A look at texts and labels before a fit: what is probably a mistake, and what can be mended.
+"""A look at texts and labels before a fit: what is probably a mistake, and what can be corrected.
 
 Nothing here changes what it is given. Rows count from 1, as messages of the command do.
 """
@@ -34,10 +34,10 @@ WORD = re.compile(r"[^\W\d_]+")
 
 
 class Look(NamedTuple):
-    """What was found: sentences, and the texts or labels with what was clear mended."""
+    """What was found: sentences, and the texts or labels with clear mistakes corrected."""
 
     findings: list[str]
-    mended: Any
+    corrected: Any
 
 
 def shown(values: Iterable[Any]) -> str:

@@ -127,8 +127,8 @@ class SLDAClassifier(TopicClassifier):
         The classes, or the names or numbers of the labels.
     coef_ : ndarray of shape (n_columns, n_topics)
         Posterior mean of the reported weights, from held-out responses: see `held_out`. With two classes there is one
-        row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that is
-        all topic k.
+        row, positive towards classes_[1]: intercept_ + coef_[0, k] is the log-odds of a document that consists of topic
+        k only.
     ...
 
     Examples

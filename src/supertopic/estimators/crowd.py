@@ -138,7 +138,7 @@ class FromRaters(Supervised):
 
 @documented
 class SLDACrowdClassifier(FromRaters, TopicClassifier):
-    """Supervised LDA with classes from several raters, each of whom makes errors of their own.
+    """Supervised LDA with classes from several raters, each with different errors.
 
     Raters may be people of a crowd, coders of a content analysis, or language models. Each has a confusion matrix, the
     probability of each answer given the true class, with a Dirichlet prior that expects two of three answers to be

@@ -1,7 +1,7 @@
 """Weights of words and features beside topics: one ridge regression of the response on all of them.
 
-Topics are left out of it. Even left-out shares of training documents know their responses a little, so that a
-regression on both would believe the topics too much; how much each contributes is decided on held-out documents
+Topics are left out of it. Even left-out shares of training documents depend on their responses a little, so a
+regression on both would trust the topics too much; how much each contributes is decided on held-out documents
 (`inference.shrinkage`). Prior variances are chosen by cross-validation, one for words and one for features, down to 0.
 """
 
@@ -30,7 +30,7 @@ CLOSE, EXACT = 1e-4, 1e-5  # relative gain of the cost that ends a regression, w
 
 
 class Past(NamedTuple):
-    """What earlier documents say of theta: a normal density of each weight, without its prior."""
+    """The information of earlier documents about theta: a normal density of each weight, without its prior."""
 
     theta: np.ndarray  # (n, R): the mean, under the prior
     precision: np.ndarray  # (n, R): without the prior's
@@ -97,7 +97,7 @@ NO_INPUTS = LinearInputs()
 
 
 class Part(NamedTuple):
-    """Rows of documents for one linear term, and what earlier batches know of its weights."""
+    """Rows of documents for one linear term, and the information of earlier batches about its weights."""
 
     x: Matrix  # (n_docs, n)
     past: Past | None = None

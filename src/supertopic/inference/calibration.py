@@ -44,7 +44,7 @@ class Calibrated(NamedTuple):
 
 
 def own_weights(chain: Chain) -> Calibrated:
-    """A chain's own weights in the place of calibrated ones."""
+    """The weights of a chain, not calibrated."""
     eta, columns = np.array(chain.eta), chain.plan.n_columns
     known, own = known_weights(chain), np.zeros((0, columns))
     if columns:
@@ -54,7 +54,7 @@ def own_weights(chain: Chain) -> Calibrated:
 
 
 class Unseen(NamedTuple):
-    """What a chain has not seen."""
+    """The documents that a chain does not use."""
 
     weight: np.ndarray  # (n_docs, R): of all responses of its documents, those of its fold included
     fold: np.ndarray  # (n_docs,): which of its documents are in its fold
@@ -103,7 +103,7 @@ def left_out_shares(engine: Engine, docs: np.ndarray) -> np.ndarray:
 
 
 def known_weights(chain: Chain) -> WeightPriors:
-    """What a chain knew of weights before it saw its documents."""
+    """The prior of the weights in a chain."""
     if chain.known is not None:
         return chain.known
     plan = chain.plan
@@ -223,7 +223,7 @@ def newton_step(
 def carry_over(
     engine: Engine, response: Response, nu2: Variance, known: Statistics, etas: Sequence[np.ndarray] | np.ndarray
 ) -> Statistics:
-    """What later batches have to know of the weights: a normal density with the mean of the draws.
+    """What later batches need of the weights: a normal density with the mean of the draws.
 
     Its precision is the curvature of the posterior there. The sum of lam x x' that a draw of eta came from is more,
     since no lam was ever observed, and with it weights would become too sure with every batch.

@@ -90,7 +90,7 @@ class Config:
 
 
 class Split(NamedTuple):
-    """The documents that chains see, and those that are held out."""
+    """The documents that chains use, and those that are held out."""
 
     seen: Corpus
     held_out: Arrays | None
@@ -244,7 +244,7 @@ class ChainJob:
                 chain.end_burn_in(False)
 
     def show(self, note: str, iteration: int) -> None:
-        """Let the progress bar know how far the chain is; what a lost worker did is not counted twice."""
+        """Move the progress bar to the state of the chain; the work of a lost worker is not counted twice."""
         self.advance(note, max(iteration - self.furthest, 0))
         self.furthest = max(iteration, self.furthest)
 

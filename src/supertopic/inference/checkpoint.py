@@ -33,8 +33,8 @@ class Checkpoint:
 
     The state of a chain is taken between two iterations. Whoever holds a shard writes its file; then the file of the
     chain names the folder of the shards, so that the files on disk always belong together. If writing fails, a warning
-    says so and the fit goes on. The file `fit` identifies the fit. Each file is sealed with the identity of the fit and
-    its own place. The folder is locked until `close`; `temporary` says that it is removed at the end of the fit.
+    is given and the fit continues. The file `fit` identifies the fit. Each file is sealed with the identity of the fit
+    and its own place. The folder is locked until `close`; `temporary` says that it is removed at the end of the fit.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float, identity: str, temporary: bool = False):

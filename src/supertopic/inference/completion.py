@@ -1,4 +1,4 @@
-"""How well topics predict the words of documents that they have not seen: document completion."""
+"""How well topics predict the words of new documents: document completion."""
 
 from collections.abc import Sequence
 
@@ -42,9 +42,9 @@ def describe_documents(posterior: Posterior, counts: csr_array, shares: np.ndarr
 
 
 def without_rare(posterior: Posterior, counts: csr_array) -> csr_array:
-    """Counts without words that the topics have hardly seen.
+    """Counts without words that hardly occur in the topics.
 
-    A held-out document may have helped to make the vocabulary; a new one has not.
+    A held-out document may have contributed words to the vocabulary; a new one has not.
     """
     first = posterior.topics[0]
     times = (first.word_topic[posterior.best_chain].sum(axis=1) / first.n_draws).round()

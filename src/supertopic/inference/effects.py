@@ -1,4 +1,4 @@
-"""Weights after the fit: regressions on documents that no chain has seen, and weights that differ between groups.
+"""Weights after the fit: regressions on documents that no chain used, and weights that differ between groups.
 
 Topics are fixed here. The regressions are those of reported weights (`inference.reported`): the same response, the same
 prior. Groups have levels and weights of their own. Shares of topics sum to 1, so that a group's level and a constant
@@ -110,7 +110,7 @@ def each_set(posterior: Posterior, evidence: Evidence) -> Iterator[tuple[int, np
 
 
 def other_topics(x: np.ndarray, chain: np.ndarray, has: np.ndarray) -> np.ndarray:
-    """Columns (n, n_others) for what a chain has in the place of a topic; shares x (n, K) become 0 there."""
+    """Separate columns (n, n_others) for chains that do not have a topic; shares x (n, K) become 0 there."""
     others = np.zeros((len(x), np.count_nonzero(~has)))
     for column, (own, topic) in zip(others.T, np.argwhere(~has), strict=True):
         docs = chain == own

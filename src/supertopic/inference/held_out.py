@@ -1,4 +1,4 @@
-"""Held-out documents: those that no chain sees, folds whose responses one chain does not see, and what they say."""
+"""Held-out documents, which no chain uses, and folds, whose responses one chain does not use."""
 
 from typing import Any
 

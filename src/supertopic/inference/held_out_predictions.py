@@ -1,6 +1,6 @@
 """Predictions for the held-out documents of a fit, as they would be if these were new.
 
-No chain has seen them, and the weights of words are those from the other documents. The factors of shrinkage are
+No chain used them, and the weights of words are those from the other documents. The factors of shrinkage are
 estimated on held-out documents: the factors for a fifth of them come from the other four fifths.
 """
 

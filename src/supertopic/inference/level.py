@@ -56,7 +56,7 @@ def find_base_rate(response: Response, target: Target, empty: np.ndarray, earlie
 
 
 def largest(weights: np.ndarray) -> np.ndarray:
-    """The largest weight of each column, 1 where nothing is known."""
+    """The largest weight of each column, 1 if all are unknown."""
     most = weights.max(axis=0)
     return np.where(most > 0, most, 1.0)
 

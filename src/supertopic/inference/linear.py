@@ -59,7 +59,7 @@ class Linear:
 
 
 def linear_parts(made: Ingredients, n_columns: int) -> tuple[dict[str, Part], Dictionary | None, np.ndarray | None]:
-    """Rows of words and features with what earlier batches know of their weights."""
+    """Rows of words and features with the information of earlier batches about their weights."""
     inputs, previous, parts = made.inputs, made.previous, dict[str, Part]()
     dictionary = documents = None
 

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for whoever asks for one."""
+"""A progress bar on stderr, if it is wanted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Reported weights: a Bayesian regression on documents whose responses the topics have not seen (cross-fitting).
+"""Reported weights: a Bayesian regression on documents whose responses did not influence the topics (cross-fitting).
 
 Each chain holds out the responses of its own fold. The topic shares of these documents are inferred from their words,
 so that no share depends on the response that it explains (Egami and others, 2022; Chernozhukov and others, 2018). All
@@ -41,7 +41,7 @@ class Reported(NamedTuple):
 
 
 class FoldDocuments(NamedTuple):
-    """Documents whose responses one chain has not seen, chain after chain."""
+    """Documents whose responses one chain does not use, chain after chain."""
 
     shares: np.ndarray  # (n, K): under the topics of that chain, in the common order
     target: Target
@@ -149,7 +149,7 @@ def regress_folds(
 ) -> Reported:  # fmt: skip
     """Draw the weights of one set of topics.
 
-    has (chain, K) says which chains have each topic, and `known` what earlier batches say of the weights.
+    has (chain, K) says which chains have each topic, and `known` the information of earlier batches about the weights.
     """
     n_docs, n_topics = documents.shares.shape
     x = separate_columns(documents, has)
@@ -175,7 +175,7 @@ def regress_folds(
 
 
 def separate_columns(documents: FoldDocuments, has: np.ndarray) -> np.ndarray:
-    """Shares (n, K + n_others): what a chain has in the place of a topic that it does not have is another column."""
+    """Shares (n, K + n_others): if a chain does not have a topic, its topic at this place is a separate column."""
     others = np.argwhere(~has)
     x = np.zeros((len(documents.shares), has.shape[1] + len(others)))
     x[:, : has.shape[1]] = documents.shares
@@ -234,7 +234,7 @@ def reorder(statistics: Statistics, topics: np.ndarray) -> Statistics:
 
 
 def spread_out(statistics: Statistics, places: np.ndarray, width: int) -> Statistics:
-    """Statistics among more columns, of which nothing is known."""
+    """Statistics among more columns; the other columns have no data."""
     precisions, shift = [], np.zeros((width, statistics.shift.shape[1]))
     shift[places] = statistics.shift
     for r in range(shift.shape[1]):

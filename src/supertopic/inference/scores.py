@@ -62,7 +62,7 @@ def calibration_error(p: np.ndarray, true: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Unlearned:
-    """A batch of documents as the model before it sees them."""
+    """A batch of documents in the form of the model before it."""
 
     documents: NewDocuments
     unknown_words: float | None

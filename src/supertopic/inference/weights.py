@@ -37,7 +37,7 @@ BETWEEN_GROUPS = 1 << 40  # a path of random numbers that no training iteration 
 
 
 class PredictionTerms(NamedTuple):
-    """The terms of omega in predictions, and what later batches and readers need to know of them."""
+    """The terms of omega in predictions, and what later batches and readers need of them."""
 
     terms: tuple[Term, ...]
     scale: np.ndarray  # (chain, draw, R or 0)
@@ -79,7 +79,7 @@ def carry_over(made: Ingredients, scale: np.ndarray, **more: Any) -> Carryover:
 
 
 def calibrated_terms(made: Ingredients) -> PredictionTerms:
-    """Prediction weights, shrunk as held-out documents say, with words beside them, and the level found last."""
+    """Prediction weights, shrunk as held-out documents require, with words beside them, and the level found last."""
     topics, beside, scale = made.raw
     response, split = made.response.plain(), made.split
     lengths = np.diff(split.seen.doc_start)

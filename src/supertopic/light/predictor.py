@@ -59,7 +59,7 @@ def spread_normals(n: int, n_columns: int) -> np.ndarray:
 
 
 class Predictor:
-    """Predictions of a model file. Any number of threads may ask it."""
+    """Predictions of a model file. Any number of threads may use it."""
 
     def __init__(self, header: dict[str, Any], tensors: Mapping[str, np.ndarray]):
         facts = header["posterior"]

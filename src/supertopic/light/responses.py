@@ -195,7 +195,7 @@ class SharedTimes(Times):
         return np.cumprod(expit(scales[:, None] - omega), axis=-1)
 
     def chances(self, omega: np.ndarray) -> np.ndarray:
-        """The probability of an event in each period for those who live to see it, (n, S)."""
+        """The probability of an event in each period for those at risk, (n, S)."""
         mean = np.cumprod(expit(self.scale - omega[..., None]), axis=-1).mean(axis=1)
         return 1.0 - mean / np.hstack([np.ones((len(mean), 1)), mean[:, :-1]])
 

@@ -63,7 +63,7 @@ def compare(response: Response, truth: np.ndarray, omegas: np.ndarray, scales: n
 
 
 def conformal_threshold(scores: np.ndarray, weight: np.ndarray, level: float) -> float:
-    """The score that a new document's does not exceed with probability `level` or more; infinite if nothing says so.
+    """The score that a new document's does not exceed with probability `level` or more; infinite if there is none.
 
     It is a quantile of the scores of held-out documents and of one more document, whose score may be anything.
     """
@@ -85,8 +85,8 @@ def answer_threshold(
 
     confidence and right are (n_docs, n_answers), weight is (n_docs,). With probability `certainty` over the held-out
     documents the error rate of new answers is at most `max_error`. The threshold is lowered as long as a binomial test
-    says so, from several starts, among which the risk of the tests is divided (Angelopoulos and others, "Learn then
-    test", 2021). Where no threshold is safe it is infinite.
+    allows it, from several starts, among which the risk of the tests is divided (Angelopoulos and others, "Learn then
+    test", 2021). If no threshold is safe, it is infinite.
     """
     order = np.argsort(-confidence.ravel(), kind="stable")
     sure, n = confidence.ravel()[order], len(order)

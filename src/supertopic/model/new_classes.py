@@ -126,7 +126,7 @@ class Growth:
         return Intercept(self.response, level, base, self.offsets(term.empty, new), documents)
 
     def carryover(self, rates: np.ndarray, link: np.ndarray, nu2: PriorVariances) -> Carryover:
-        """What the next batch needs to know of the documents so far."""
+        """What the next batch needs of the documents so far."""
         known, columns = self.posterior.carryover, self.columns
         shift = None
         if known.level_shift is not None:
@@ -144,7 +144,7 @@ class Growth:
         )  # fmt: skip
 
     def weights(self, nu2: PriorVariances) -> tuple[tuple[WeightPriors, ...], ...]:
-        """What earlier documents say of the weights of each set and chain."""
+        """The information of earlier documents about the weights of each set and chain."""
         sets = self.posterior.carryover.weights
         if not sets:
             return ()

@@ -36,7 +36,7 @@ class Vocabulary(NamedTuple):
 
 
 def usage_of(posterior: Posterior, name: str) -> Usage:
-    """How often the words of a vocabulary come; before a first update, what the counts of the fit say of it."""
+    """How often the words of a vocabulary occur; before a first update, according to the counts of the fit."""
     known, linear = posterior.carryover.usage.get(name), posterior.carryover.linear.get(WordWeights.name)
     if known is not None:
         return known
@@ -104,7 +104,7 @@ def with_words(posterior: Posterior, topics: Vocabulary | None, own: Vocabulary 
 
 
 def move_words(carryover: Carryover, words: WordWeights | None, direct: Vocabulary) -> Carryover:
-    """What earlier documents say of the weights of words, at the words' other places."""
+    """The information of earlier documents about the weights of words, at the new places of the words."""
     known = carryover.linear.get(WordWeights.name)
     if known is None:
         return carryover

@@ -79,7 +79,7 @@ class Traces(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Phrases:
-    """Pairs of neighbours in texts that say more than each word alone, the strongest first."""
+    """Pairs of neighbours in texts that are more informative than each word alone, the strongest first."""
 
     first: np.ndarray  # (n,): places of words in the vocabulary
     second: np.ndarray  # (n,)
@@ -90,7 +90,7 @@ class Phrases:
 
 
 class LinearCarryover(NamedTuple):
-    """What earlier documents say of the weights of a linear term: a normal density of each, without its prior."""
+    """Earlier documents and the weights of a linear term: a normal density of each, without its prior."""
 
     theta: np.ndarray  # (n, R): the mean
     precision: np.ndarray  # (n, R)
@@ -99,7 +99,7 @@ class LinearCarryover(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """How often the words of a vocabulary come: see `model.new_words`."""
+    """How often the words of a vocabulary occur: see `model.new_words`."""
 
     documents: np.ndarray  # (V,): documents that have each word, those of earlier batches count for less
     first: int  # the number of words of the first fit
@@ -107,7 +107,7 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Carryover:
-    """What later batches need to know of the documents so far; a file of an old version has less."""
+    """What later batches need of the documents so far; a file of an old version has less."""
 
     weights: tuple[tuple[WeightPriors, ...], ...] = ()  # for each set of topics and chain
     sums: np.ndarray = field(default_factory=lambda: np.zeros((5, 0)))  # see `inference.level`

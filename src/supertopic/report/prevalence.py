@@ -2,8 +2,8 @@
 
 The method of composition (Treier and Jackman, 2008), as in R's stm: draw the topic shares of all documents, regress
 them on what is known of each document, draw the coefficients from their sampling distribution, and pool many draws.
-Shares under a prior that knows nothing of the groups would be shrunk towards the mean of the corpus, and differences
-would come out too small. So the prior of a document is Dirichlet(total m_d), where m_d is what the last draw of the
+Under a prior that does not depend on the groups, shares would be shrunk towards the mean of the corpus, and differences
+would be too small. So the prior of a document is Dirichlet(total m_d), where m_d is what the last draw of the
 regression expects of it, and total is learned. Topics are those of the model and stay as they are.
 """
 

@@ -97,7 +97,7 @@ def start_log() -> None:
 
 
 def serve(settings: Settings, started: Callable[[str], None] = lambda address: None) -> None:
-    """Serve until SIGTERM or SIGINT; `started` is told the address once the model is loaded."""
+    """Serve until SIGTERM or SIGINT; `started` is called with the address once the model is loaded."""
     start_log()
     with listen(settings.host, settings.port) as listening:
         host = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host

@@ -118,7 +118,7 @@ def parse(data: bytes | bytearray) -> dict[str, Any]:
 
 
 def _writer(data: bytes) -> str:
-    """Who wrote a file of an older format, if it says so."""
+    """The version that wrote a file of an older format, if the file has it."""
     try:
         metadata = parse(data[8:])["__metadata__"]
         return f" (written by supertopic {str(parse(metadata['supertopic'].encode())['library'])[:40]})"

@@ -1,4 +1,4 @@
-"""What several raters say of documents: a row for each document and a column for each rater, or a long table."""
+"""The answers of several raters: a row for each document and a column for each rater, or a long table."""
 
 from typing import Any, NamedTuple
 
@@ -146,7 +146,7 @@ def no_gold(n_docs: int) -> np.ndarray:
 
 
 def warn_of_raters(answers: Answers) -> None:
-    """Say which raters gave no answer, and if there is no document that two of them have seen."""
+    """Warn of raters without answers, and if no document has answers of two raters."""
     silent = answers.raters[np.bincount(answers.rater, minlength=len(answers.raters)) == 0].tolist()
     if silent:
         more = f" and {len(silent) - NAMED} more" if len(silent) > NAMED else ""

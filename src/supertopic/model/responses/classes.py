@@ -300,7 +300,8 @@ class ClassResponse(Response):
             names = ", ".join(repr(name) for name in self.classes[:MANY].tolist())
             names += f" and {len(self.classes) - MANY} more" if len(self.classes) > MANY else ""
             raise ValueError(
-                f"y has the class {plain_value(stray[0])!r}, which the model does not know: it has {names}."
+                f"y has the class {plain_value(stray[0])!r}, which is not a class of the model; its classes are "
+                f"{names}."
             )
         return np.where(unknown[:, None], np.nan, (y[:, None] == self.classes).astype(float))
 

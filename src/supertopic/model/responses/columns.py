@@ -39,7 +39,7 @@ class NewColumns(NamedTuple):
         return self.of(variance, sign=False, new=mean) * variance.dtype.type(self.share)
 
     def of_grids(self, grids: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        """What held-out documents say of factors; where columns share weights, the factor is another one."""
+        """Held-out documents and the factors; if columns share weights, the factor is another one."""
         if self.exclusive:
             return grids
         if self.share != 1.0:

@@ -42,7 +42,7 @@ class Display(ABC):
         return list(range(len(names))), names, "its units"
 
     def how(self, shared: str) -> str:
-        """What a methods section says of the response after its kind; `shared` says whether topics are."""
+        """What a methods section has about the response after its kind; `shared` says whether topics are."""
         return "."
 
     def observed(self, truth: np.ndarray, y: Any, rows: np.ndarray) -> list[Any]:

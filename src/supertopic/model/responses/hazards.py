@@ -107,7 +107,8 @@ class SharedHazards(ThresholdResponse, TimeResponse):
 
     def how(self, shared: str) -> str:
         return super().how(shared) + (
-            "The log-odds of an event in a period, for documents to which it had not come before, had one weight for "
+            "The log-odds of an event in a period, for documents to which it had not happened before, had one weight "
+            "for "
             "each topic and a threshold for each period."
         )
 
@@ -160,13 +161,14 @@ class PeriodHazards(LogisticColumns, TimeResponse):
         return (np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))[:, None]
 
     def mean_of_draws(self, omegas: np.ndarray) -> np.ndarray:
-        """Of those draws that live to see a period, by how likely they do."""
+        """Of draws at risk in a period, by the probability of this."""
         p = expit(omegas)
         alive = np.cumprod(1.0 - p, axis=-1) / np.maximum(1.0 - p, TINY)
         return (alive * p).sum(axis=0) / np.maximum(alive.sum(axis=0), TINY)
 
     def how(self, shared: str) -> str:
         return super().how(shared) + (
-            "The log-odds of an event in a period, for documents to which it had not come before, had weights of their "
+            "The log-odds of an event in a period, for documents to which it had not happened before, had weights of "
+            "their "
             "own for each period."
         )

@@ -1,9 +1,9 @@
-"""Times until an event, as hazards: whether the event comes in a period, for those to whom it has not come before.
+"""Times until an event, as hazards: whether the event happens in a period, if it has not happened before.
 
-Each period that a document lives to see is a logistic coin. With `SharedHazards` all coins of a document have one omega
-and each period a threshold (proportional odds of the hazards); with `PeriodHazards` each period is a column of omega,
-with weights of its own. A censored document has the coins of the periods that it survived, so that it is no special
-case.
+Each period in which a document is at risk is a logistic coin. With `SharedHazards` all coins of a document have one
+omega and each period a threshold (proportional odds of the hazards); with `PeriodHazards` each period is a column of
+omega, with weights of its own. A censored document has the coins of the periods that it survived, so that it is no
+special case.
 """
 
 from abc import abstractmethod
@@ -74,7 +74,7 @@ class TimeResponse(Response):
 
     @abstractmethod
     def survival(self, omega: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
-        """The probability to survive each period, given that the document lives to see it: (..., S)."""
+        """The probability to survive each period, given that the document is at risk in it: (..., S)."""
 
     @abstractmethod
     def log_density_of_documents(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
@@ -95,7 +95,7 @@ class TimeResponse(Response):
                 raise ValueError("Every time in y is unknown (or has weight 0); at least some must be known.")
             events = times.time[known & (times.event > 0)]
             if not len(events):
-                raise ValueError("All documents are censored: no event came, so that there is nothing to learn.")
+                raise ValueError("All documents are censored: no event happened, so there is nothing to learn from.")
             edges, censoring = choose_edges(self.periods, events, self.most_periods), find_censoring(times, weight)
             response = replace(self, edges=edges, censor_times=censoring.times, censor_survival=censoring.survival)
         passed = passed_periods(response.edges, times)
@@ -137,7 +137,7 @@ class TimeResponse(Response):
     # predictions
 
     def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
-        """The probability to live beyond the end of each period."""
+        """The probability to survive each period."""
         return np.cumprod(self.survival(omega, scales), axis=-1)
 
     def interval(self, omegas: np.ndarray, scales: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:

@@ -302,7 +302,7 @@ class ThresholdResponse(Response):
     def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
         """Draws of omega of a document without words, as spread as omega of others is.
 
-        With them the thresholds give it the base rates; a single omega would say too little of its uncertainty.
+        With them the thresholds give it the base rates; a single omega would have too little uncertainty.
         """
         p = self.chances(SPREADS[:, None] * SPREAD_POINTS)  # (spreads, S)
         sd = SPREADS[np.argmin(((p - expit(-self.base)) ** 2).sum(axis=1))]

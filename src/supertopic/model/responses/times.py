@@ -29,7 +29,7 @@ class Times(NamedTuple):
 
 
 def with_events(y: Any, event: Any) -> Any:
-    """y with a second column that says whether the event came; y itself where nothing is said of it."""
+    """y with a second column that says whether the event happened; y itself without events."""
     if event is None:
         return y
     if y is None:

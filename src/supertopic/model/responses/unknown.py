@@ -1,4 +1,4 @@
-"""Classes and labels of a batch that a fitted response does not know."""
+"""Classes and labels of a batch that are new to a fitted response."""
 
 from typing import Any
 
