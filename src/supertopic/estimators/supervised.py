@@ -17,6 +17,7 @@ from supertopic.estimators.effects import effects_on, interactions
 from supertopic.estimators.encoding import response_of
 from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.growing import STAYS, Growing
+from supertopic.estimators.inference_data import to_arviz
 from supertopic.estimators.placebo import placebo
 from supertopic.estimators.report import report
 from supertopic.estimators.texts import check_vectorizer
@@ -207,6 +208,7 @@ class Supervised(TopicModel):
     placebo = placebo
     effects_on = effects_on
     interactions = interactions
+    to_arviz = to_arviz
     report = report
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> Evaluation:
