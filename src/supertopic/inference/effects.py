@@ -43,9 +43,7 @@ class Evidence(NamedTuple):
 
     def part(self, docs: np.ndarray) -> "Evidence":
         """Some of the documents."""
-        return self._replace(
-            shares=self.shares[docs], target=select_target(self.target, docs), chain=self.chain[docs]
-        )
+        return self._replace(shares=self.shares[docs], target=select_target(self.target, docs), chain=self.chain[docs])
 
 
 class NewWeights(NamedTuple):

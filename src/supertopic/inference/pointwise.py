@@ -1,7 +1,7 @@
 """The regression behind reported weights once more, with the log-likelihood of each document in each draw.
 
 Shares come from topics that have not seen a document's response (cross-fitting), so that the response enters through
-the weights alone. Leaving a document out then means what it means for any regression, and importance sampling can do it.
+the weights alone. Leaving a document out then means what it means for any regression, which importance sampling can do.
 """
 
 from typing import Any, NamedTuple
