@@ -15,7 +15,8 @@ from supertopic import (
     SLDASurvivalRegressor,
     choose_topics,
 )
-from supertopic.corpus.made_frames import make_frame, rows_of
+from supertopic.corpus.frames import rows_of
+from supertopic.corpus.made_frames import make_frame
 from supertopic.datasets import load_docstrings, make_corpus
 
 RUN = {"burn_in": 4, "n_draws": 4, "n_chains": 2, "random_state": 0, "words": False}

@@ -10,9 +10,9 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar
 
-import narwhals.stable.v2 as nw
-import numpy as np
 from sklearn import get_config
+
+from supertopic.corpus.frames import build_frame
 
 F = TypeVar("F", bound=Callable[..., Any])
 PANDAS, POLARS, PYARROW = "pandas", "polars", "pyarrow"
@@ -57,20 +57,7 @@ def make_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
         import pandas
 
         return pandas.DataFrame(dict(columns))
-    backend: Any = library
-    return nw.from_dict({name: as_column(values) for name, values in columns.items()}, backend=backend).to_native()
-
-
-def as_column(values: Any) -> Any:
-    """A column for a library whose columns have one type each: beside texts, numbers become texts, too."""
-    values = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
-    if values.dtype != object:
-        return values
-    cells = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
-    is_text = [isinstance(cell, str) for cell in cells if cell is not None]
-    if any(is_text) and not all(is_text):
-        return [cell if cell is None else str(cell) for cell in cells]
-    return [list(cell) if isinstance(cell, tuple) else cell for cell in cells]
+    return build_frame(columns, library)
 
 
 def frame_of_rows(rows: Iterable[Mapping[str, Any]], names: Iterable[str] | None = None) -> Any:
@@ -87,11 +74,6 @@ def frame_of_rows(rows: Iterable[Mapping[str, Any]], names: Iterable[str] | None
 def index_of(X: Any) -> Any:
     """The labels of documents; only pandas has some. A list has an `index`, too, which is something else."""
     return X.index if hasattr(X, "iloc") else None
-
-
-def rows_of(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a frame of any of these libraries."""
-    return list(nw.from_native(frame, eager_only=True).iter_rows(named=True))
 
 
 def in_own_library(method: F) -> F:

@@ -208,7 +208,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def own_library(self, given: Sequence[Any]) -> str | None:
         """The library of the frames that a method returns: see `in_own_library`."""
-        asked = getattr(self, "_sklearn_output_config", {}).get("transform")
+        asked = self.__dict__.get("_sklearn_output_config", {}).get("transform")
         return next((x for x in (asked, configured(), library_of(given), self._library) if x in LIBRARIES), None)
 
     def _counts(self, X: Any) -> csr_array:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi2
 
-from supertopic.corpus.made_frames import PANDAS, frame_of_rows, frames_of, rows_of, wanted_library
+from supertopic.corpus.frames import rows_of
+from supertopic.corpus.made_frames import PANDAS, frame_of_rows, frames_of, wanted_library
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report.design import Design
 from supertopic.report.displays import PrevalenceDisplay

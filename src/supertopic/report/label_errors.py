@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from supertopic.corpus.made_frames import rows_of
+from supertopic.corpus.frames import rows_of
 from supertopic.model.responses.base import TINY
 
 LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.4, 6.0, 20)]
