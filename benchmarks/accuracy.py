@@ -27,12 +27,13 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 
 SEEDS = range(5)
 JOBS = 1  # fits at a time
-RESULTS = Path(__file__).with_name("accuracy.json")
+RESULTS = history.place("accuracy")
 Table = dict[str, list[dict[str, float]]]  # system -> a row of figures for each seed
 
 

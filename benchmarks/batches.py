@@ -16,11 +16,12 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
+from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 from supertopic.datasets import load_docstrings
 
-RESULTS = Path(__file__).with_name("batches.json")
+RESULTS = history.place("batches")
 BATCHES, WITHOUT = 10, 3  # batches, and those that lack half of the classes
 GROUPS = "comp.graphics", "rec.autos", "sci.med", "sci.space", "talk.politics.guns"
 

@@ -13,10 +13,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.datasets import fetch_20newsgroups
 
+from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 
-RESULTS = Path(__file__).with_name("drift.json")
+RESULTS = history.place("drift")
 BATCHES = 10, 20, 30, 40, 50
 FITTED, STREAM = 5000, 50  # documents of a fit and of a stream
 

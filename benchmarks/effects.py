@@ -17,11 +17,12 @@ from scipy import special
 from scipy.optimize import brentq, linear_sum_assignment
 from sklearn.feature_extraction.text import CountVectorizer
 
+from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 
-RESULTS = Path(__file__).with_name("effects.json")
+RESULTS = history.place("effects")
 ETA = np.repeat([0.0, 0.0, 1.0, -1.0, 3.0, -3.0], [2, 2, 1, 1, 1, 1])  # of eight topics
 GAMMA = np.array([0.0, 0.4])  # of two covariates
 N_DOCS, LENGTH = 1000, 100

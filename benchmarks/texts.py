@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 from supertopic.corpus.source import make_target
@@ -29,7 +30,7 @@ from supertopic.model.responses import Logistic
 from supertopic.sampling.pool import Pool
 
 SEEDS = range(5)
-RESULTS = Path(__file__).with_name("texts.json")
+RESULTS = history.place("texts")
 ROWS: list[dict] = []  # of this run
 Texts = tuple[list[str], np.ndarray, list[str], np.ndarray]
 
