@@ -1,7 +1,7 @@
 """`python -m benchmarks`: all results made again, and the tables of the documentation from them.
 
-`all` runs the benchmarks one after the other, each in a process of its own, which takes many hours. What is in the folder
-already is not run again, so that a run that was stopped goes on. `docs` writes the tables of the pages from the results.
+`all` runs the benchmarks one after the other, each in a process of its own, which takes many hours. What is in the
+folder already is not run again, so that a run that was stopped goes on. `docs` writes the tables of the pages.
 """
 
 import argparse
@@ -29,8 +29,9 @@ class Part(NamedTuple):
 PARTS = {
     "speed": Part("speed, memory, first use, beside tomotopy", "benchmarks.speed", ""),
     "threads": Part("threads of one chain", "benchmarks.threads", "--threads 1 2", "--ceiling"),
-    "accuracy": Part("word counts", "benchmarks.accuracy", "few_labels", "twenty binary reviews few_labels reuters ratings"
-                     " citations"),
+    "accuracy": Part(
+        "word counts", "benchmarks.accuracy", "few_labels", "twenty binary reviews few_labels reuters ratings citations"
+    ),
     "texts": Part("raw texts", "benchmarks.texts", "time docstrings", "accuracy few noise time"),
     "calibration": Part("noise, coverage, rare classes, batches", "benchmarks.calibration", "rare"),
     "effects": Part("effects and their intervals", "benchmarks.effects", "--corpora 2"),

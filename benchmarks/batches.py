@@ -16,7 +16,6 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 from supertopic.datasets import load_docstrings

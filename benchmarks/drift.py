@@ -13,7 +13,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.datasets import fetch_20newsgroups
 
-from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 

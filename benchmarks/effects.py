@@ -9,7 +9,6 @@ same topics). Results are added to effects.json. `--corpora N` sets the number o
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -17,7 +16,6 @@ from scipy import special
 from scipy.optimize import brentq, linear_sum_assignment
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus

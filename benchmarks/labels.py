@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 

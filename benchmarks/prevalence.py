@@ -12,7 +12,6 @@ The rows of a run are added to prevalence.json.
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np

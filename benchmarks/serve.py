@@ -25,8 +25,7 @@ from urllib.request import urlopen
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks import history
-from benchmarks import corpora
+from benchmarks import corpora, history
 from supertopic import SLDAClassifier, save
 from supertopic.datasets import make_corpus
 

@@ -213,7 +213,8 @@ def main() -> None:
         rows = Parallel(n_jobs=given.jobs)(tasks)
     print("\n".join(summary(rows)))
     if given.out:
-        given.out.write_text(json.dumps(history.about() | {"quick": given.quick, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        results = history.about() | {"quick": given.quick, "rows": rows}
+        given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

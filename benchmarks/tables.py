@@ -1,12 +1,13 @@
 """Tables of the documentation from files of results: `python -m benchmarks docs` writes them, a test compares them.
 
-A page has `<!-- results: NAME -->` before a table that a function here makes. What is rounded, and in which words a row is
-named, is said here; the numbers are only in the files.
+A page has `<!-- results: NAME -->` before a table that a function here makes. Rounding and the names of rows are said
+here; the numbers are in the files alone.
 """
 
 import json
 import re
 from collections.abc import Callable, Iterable
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,8 @@ def table(name: str) -> Callable[[Callable[[], list[list[str]]]], Callable[[], l
 
 def markdown(rows: list[list[str]]) -> str:
     heads, *rest = rows
-    lines = [heads, ["---"] * len(heads), *rest]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines).replace("|  | K = 5", "| | K = 5").replace("|  | accuracy, K", "| | accuracy, K")
+    lines = [f"| {' | '.join(line)} |\n" for line in (heads, ["---"] * len(heads), *rest)]
+    return "".join("| " + line[3:] if line.startswith("|  ") else line for line in lines)
 
 
 def runs(name: str) -> list[dict[str, Any]]:
@@ -55,13 +56,18 @@ def chosen(frame: pd.DataFrame, **where: Any) -> pd.DataFrame:
     return frame
 
 
+def fixed(value: float, digits: int) -> str:
+    """A number with this many digits; a half is rounded up, as readers expect, whatever its bits are."""
+    return f"{Decimal(repr(round(float(value), 9))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):,}"
+
+
 def mean_sd(values: Cells, digits: int = 3, ddof: int = 1) -> str:
     """The mean, and the standard deviation if there is more than one number."""
     known = np.array([value for value in values if value is not None and not np.isnan(value)])
     if not len(known):
         return ""
-    sd = f" ({known.std(ddof=ddof):.{digits}f})" if len(known) > 1 else ""
-    return f"{known.mean():.{digits}f}{sd}"
+    sd = f" ({fixed(known.std(ddof=ddof), digits)})" if len(known) > 1 else ""
+    return f"{fixed(known.mean(), digits)}{sd}"
 
 
 # Accuracy
@@ -122,7 +128,7 @@ def effects() -> list[list[str]]:
     columns = ["none", "small", "large", "covariates", "width"]
     rows = [["40 corpora each", "no effect", "small", "large", "covariates", "width"]]
     for kind, own in zip(kinds["kind"], kinds.to_dict("records"), strict=True):
-        rows.append([names[kind], *(f"{own[column]:.2f}" for column in columns)])
+        rows.append([names[kind], *(fixed(own[column], 2) for column in columns)])
     return rows
 
 
@@ -137,7 +143,7 @@ def sets() -> list[list[str]]:
         cells = [f"{level:g}"]
         for corpus, system, column, digits in shown:
             own = chosen(frame, corpus=corpus, level=level, system=system)
-            cells.append(f"{own['coverage'].mean():.3f} ({own[column].mean():.{digits}f})")
+            cells.append(f"{fixed(own['coverage'].mean(), 3)} ({fixed(own[column].mean(), digits)})")
         rows.append(cells)
     return rows
 
@@ -150,7 +156,7 @@ def next_to_label() -> list[list[str]]:
     rows = [["corpus, seeds", *ways]]
     for corpus in ("20 Newsgroups", "IMDb", "Reuters"):
         own = [chosen(frame, corpus=corpus, how=way).sort_values("seed")["accuracy"] for way in ways]
-        rows.append([f"{corpus}, 0 and 1", *(", ".join(f"{value:.3f}" for value in values) for values in own)])
+        rows.append([f"{corpus}, 0 and 1", *(", ".join(fixed(value, 3) for value in values) for values in own)])
     return rows
 
 
@@ -161,9 +167,9 @@ def wrong_labels() -> list[list[str]]:
     for own in frame[frame["flipped"].notna()].to_dict("records"):
         found, seed = own["precision"], int(own["seed"])
         rows.append([
-            f"{own['corpus']}, {own['share']:.0%}, {seed}", f"{own['flipped']:.0f}",
-            f"{own['wrong']:.0f} ({own['lower']:.0f} to {own['upper']:.0f})",
-            f"{found['supertopic']:.3f}", f"{found['cleanlab, self_confidence']:.3f}",
+            f"{own['corpus']}, {own['share']:.0%}, {seed}", fixed(own['flipped'], 0),
+            f"{fixed(own['wrong'], 0)} ({fixed(own['lower'], 0)} to {fixed(own['upper'], 0)})",
+            fixed(found['supertopic'], 3), fixed(found['cleanlab, self_confidence'], 3),
         ])  # fmt: skip
     return rows
 
@@ -223,7 +229,7 @@ def survival() -> list[list[str]]:
         cells = []
         for corpus in corpora:
             own = rows_of_runs("survival", corpus=corpus, system=system)
-            cells.append(f"{own['uno'].mean():.3f}, {own['ibs'].mean():.3f}")
+            cells.append(f"{fixed(own['uno'].mean(), 3)}, {fixed(own['ibs'].mean(), 3)}")
         rows.append([name, *cells])
     return rows
 
@@ -241,7 +247,9 @@ def raters() -> list[list[str]]:
             own = frame[(frame["labels a document"] == n) & (frame["system"] == system)]
             rows.append([name, str(n), *(mean_sd(own[what]) for what in ("labels", "accuracy", "log_loss"))])
     own = chosen(frame, system="true")
-    rows.append(["SLDAClassifier() with the true classes", "-", "1", mean_sd(own["accuracy"]), mean_sd(own["log_loss"])])
+    rows.append(
+        ["SLDAClassifier() with the true classes", "-", "1", mean_sd(own["accuracy"]), mean_sd(own["log_loss"])]
+    )
     return rows
 
 
@@ -267,8 +275,8 @@ def tomotopy() -> list[list[str]]:
     for own in runs("results")[-1]["rows"]:
         if "tomotopy" in own:
             digits, unit = (0, "ns") if own["unit"] == "ns" else (1, "s")
-            both = [f"{own[name]:,.{digits}f} {unit}" for name in ("supertopic", "tomotopy")]
-            rows.append([own["work"], *both, f"{own['ratio']:.1f}x"])
+            both = [f"{fixed(own[name], digits)} {unit}" for name in ("supertopic", "tomotopy")]
+            rows.append([own["work"], *both, f"{fixed(own['ratio'], 1)}x"])
     return rows
 
 
@@ -281,7 +289,7 @@ def words_time() -> list[list[str]]:
     rows = [["the part of a fit that learns words", "supertopic", "grid search, 5 values of C, 5 folds", "ratio"]]
     for corpus, name in names.items():
         own = rows_of_runs("texts", table="time", corpus=corpus)[["ours", "theirs", "ratio"]].median()
-        rows.append([name, f"{own['ours']:.1f} s", f"{own['theirs']:,.0f} s", f"{own['ratio']:.2f}"])
+        rows.append([name, f"{fixed(own['ours'], 1)} s", f"{fixed(own['theirs'], 0)} s", fixed(own["ratio"], 2)])
     return rows
 
 
@@ -294,10 +302,18 @@ def server() -> list[list[str]]:
     cpu = sorted(run["cpu_ms_of_server"] for run in load["requests_a_second"])
     rows = [["what", "best", "median", "worst"]]
     for name, values, unit in (
-        ("requests a second, 32 connections", [f"{value:,.0f}" for value in rate], ""),
-        ("p99 at 400 requests a second", [f"{value:.1f}" if value < 100 else f"{value:.0f}" for value in p99], " ms"),
-        ("processor time of the server for a request", [f"{value:.2f}" for value in cpu], " ms"),
-        ("one document alone, in this process, without a server (see below)", [f"{x:.1f}" for x in sorted(alone)], " ms"),
+        ("requests a second, 32 connections", [fixed(value, 0) for value in rate], ""),
+        (
+            "p99 at 400 requests a second",
+            [fixed(value, 1) if value < 100 else fixed(value, 0) for value in p99],
+            " ms",
+        ),
+        ("processor time of the server for a request", [fixed(value, 2) for value in cpu], " ms"),
+        (
+            "one document alone, in this process, without a server (see below)",
+            [fixed(x, 1) for x in sorted(alone)],
+            " ms",
+        ),
     ):
         rows.append([name, *(values[place] + unit for place in (0, len(values) // 2, -1))])
     return rows
@@ -327,7 +343,7 @@ def figure_1_seconds() -> list[list[str]]:
     rows = [["", *("K = 5" if k == 5 else str(k) for k in sizes)]]
     for system, digits in (("gSLDA+", 2), ("vSLDA", 1), ("vMedLDA", 1)):
         own = [chosen(frame, system=system, K=k)["train_seconds"].mean() for k in sizes]
-        rows.append([system, *(f"{value:.{digits}f}" for value in own)])
+        rows.append([system, *(fixed(value, digits) for value in own)])
     return rows
 
 
@@ -344,7 +360,7 @@ def figure_2() -> list[list[str]]:
             parts[1:] = [own[:0], own[:0]]
         name = f"{system}, {topics}" + (f", {n_jobs} threads" if n_jobs > 1 else "")
         name += f", K = {only[0]}" if system == "DiscLDA" else ""
-        seconds = [f"{part['train_seconds'].mean():.0f}" if len(part) else "" for part in parts]
+        seconds = [fixed(part["train_seconds"].mean(), 0) if len(part) else "" for part in parts]
         rows.append([name, *(mean_sd(part["accuracy"]) for part in parts), *seconds, str(len(parts[0]))])
     return rows
 
@@ -357,6 +373,37 @@ def probabilities() -> list[list[str]]:
         own = chosen(frame, version=version).drop_duplicates("seed")  # a row for each bin
         rows.append([version, *(mean_sd(own[name]) for name in ("accuracy", "log_loss", "ECE"))])
     return rows
+
+
+def sentences() -> dict[str, list[str]]:
+    """What pages say in their text, whose line breaks do not count."""
+    drift, coin = runs("drift")[-1]["rows"], rows_of_runs("prevalence", case="coin").set_index("system")["without_0"]
+    served = json.loads((BENCHMARKS / "serve.json").read_text(encoding="utf-8"))
+    memory, docs = served["growth"]["memory_mb"], "topic_effects, "
+    after = [str(own["noticed_after"]) for own in drift]
+    raw = {line[0].partition(",")[0].partition(" (")[0]: line[1:3] for line in raw_texts()[1:]}
+    paper = []
+    for name, what in (
+        ("SciPy docstrings", "the docstrings of SciPy"), ("Reuters", "Reuters-21578"),
+        ("20 Newsgroups with headers", "20 Newsgroups"), ("film ratings above the median", "film reviews"),
+    ):  # fmt: skip
+        ours, theirs = ([part.partition(" (")[0] for part in cell.split(" / ")] for cell in raw[name])
+        paper.append(f"{ours[0]} and {ours[1]} on {what}")
+        paper.append(f"{theirs[0]} and {theirs[1]})")
+    return {
+        "docs/accuracy.md": [
+            f"after {', '.join(after[:-1])} and {after[-1]} documents",
+            f"{fixed(coin[docs + 'documents of the fit'], 2)} of the intervals excluded 0",
+            f"and {fixed(coin[docs + 'other documents'], 2)} on others",
+        ],
+        "benchmarks/README.md": [
+            f"Over {served['growth']['requests']:,} requests",
+            f"from {memory[1]} to {memory[-1]} MB",
+            f"Of {served['malformed']['sent']:,} malformed requests",
+            f"all of {served['reload']['replaced']['requests']:,} requests were answered",
+        ],
+        "paper/paper.md": paper,
+    }  # fmt: skip
 
 
 def with_tables(text: str, make: Callable[[str], str] = lambda name: TABLES[name]()) -> str:

@@ -9,7 +9,6 @@ Newsgroups, with word vectors as features. noise: what random features cost. Res
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import fetch_20newsgroups
@@ -21,7 +20,6 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from benchmarks import history
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 from supertopic.corpus.source import make_target
