@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -32,7 +31,7 @@ from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 
 SEEDS = range(5)
 JOBS = 1  # fits at a time
-RESULTS = Path(__file__).with_name("accuracy.json")
+RESULTS = history.place("accuracy")
 Table = dict[str, list[dict[str, float]]]  # system -> a row of figures for each seed
 
 

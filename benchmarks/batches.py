@@ -20,7 +20,7 @@ from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 from supertopic.datasets import load_docstrings
 
-RESULTS = Path(__file__).with_name("batches.json")
+RESULTS = history.place("batches")
 BATCHES, WITHOUT = 10, 3  # batches, and those that lack half of the classes
 GROUPS = "comp.graphics", "rec.autos", "sci.med", "sci.space", "talk.politics.guns"
 

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from benchmarks import corpora
+from benchmarks import corpora, history
 from supertopic import SLDAClassifier, SLDACrowdClassifier, SLDACrowdRegressor, SLDARegressor
 from supertopic.baselines import dawid_skene
 
@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--validate", action="store_true", help="on a fifth of the training documents")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("crowd.json"))
+    parser.add_argument("--out", type=Path, default=history.place("crowd"))
     asked = parser.parse_args()
     tasks = []
     if "groups" in asked.tables:
@@ -118,7 +118,7 @@ def main() -> None:
     for row in Parallel(n_jobs=asked.jobs, return_as="generator_unordered")(tasks):
         print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
         rows.append(row)
-        asked.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+        asked.out.write_text(json.dumps(history.about() | {"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from sklearn.datasets import fetch_20newsgroups
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 
-RESULTS = Path(__file__).with_name("drift.json")
+RESULTS = history.place("drift")
 BATCHES = 10, 20, 30, 40, 50
 FITTED, STREAM = 5000, 50  # documents of a fit and of a stream
 

@@ -9,7 +9,6 @@ same topics). Results are added to effects.json. `--corpora N` sets the number o
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,7 +20,7 @@ from benchmarks import corpora, history
 from supertopic import SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 
-RESULTS = Path(__file__).with_name("effects.json")
+RESULTS = history.place("effects")
 ETA = np.repeat([0.0, 0.0, 1.0, -1.0, 3.0, -3.0], [2, 2, 1, 1, 1, 1])  # of eight topics
 GAMMA = np.array([0.0, 0.4])  # of two covariates
 N_DOCS, LENGTH = 1000, 100

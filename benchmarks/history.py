@@ -1,14 +1,31 @@
-"""Results of benchmarks: every run stays, the newest last."""
+"""Results of benchmarks: where they are, and when, where and with what each run was made. The newest run is last."""
 
 import json
 import os
 import platform
+import subprocess
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 PACKAGES = ("supertopic", "tomotopy", "topica", "gensim", "numba", "numpy", "scikit-learn")
+
+
+def place(name: str) -> Path:
+    """The file of results of a benchmark: beside this file, or in the folder that SUPERTOPIC_BENCHMARKS names."""
+    return Path(os.environ.get("SUPERTOPIC_BENCHMARKS", Path(__file__).parent)) / f"{name}.json"
+
+
+def commit() -> str:
+    """The commit of this checkout, "+" behind it if files differ from it; "" outside of a checkout."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        found = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+        changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "../src"], capture_output=True)
+    except FileNotFoundError:
+        return ""
+    return found.stdout.strip() + "+" * (changed.returncode == 1) if found.returncode == 0 else ""
 
 
 def about() -> dict[str, Any]:
@@ -23,7 +40,8 @@ def about() -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     cpu = f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores"
-    return {"date": str(date.today()), "cpu": cpu, "python": platform.python_version(), "versions": versions}
+    made = {"date": str(date.today()), "cpu": cpu, "commit": commit()}
+    return made | {"python": platform.python_version(), "versions": versions}
 
 
 def read(path: Path) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 
-RESULTS = Path(__file__).with_name("labels.json")
+RESULTS = history.place("labels")
 POOL, TEST = 2000, 1500  # documents
 FIRST, BATCH, ROUNDS, NOISE = 50, 90, 5, 0.1
 QUICK = {"n_topics": 20, "n_chains": 2, "burn_in": 10, "n_draws": 10, "predict_sweeps": 20, "n_jobs": 1}

@@ -28,7 +28,7 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 
-from benchmarks import corpora
+from benchmarks import corpora, history
 from supertopic import SLDAClassifier, SLDAOrdinalClassifier, SLDARegressor
 
 N_CLASSES = 4
@@ -158,7 +158,8 @@ def main() -> None:
         rows = Parallel(n_jobs=given.jobs)(tasks)
     print("\n".join(summary(rows)))
     if given.out:
-        given.out.write_text(json.dumps({"quick": given.quick, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        results = history.about() | {"quick": given.quick, "rows": rows}
+        given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ The rows of a run are added to prevalence.json.
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from scipy.stats import t as student
 from benchmarks import history
 from supertopic import LDA, SLDAClassifier
 
-RESULTS = Path(__file__).with_name("prevalence.json")
+RESULTS = history.place("prevalence")
 N_DOCS, N_TOPICS, N_WORDS, N_CLUSTERS, MIXED = 400, 5, 300, 20, 2.0
 LEVEL, ALIKE, MANY = 0.9, 0.8, 100_000  # MANY draws are the truth where it has no closed form
 LENGTHS = (20, 50, 200)

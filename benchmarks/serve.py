@@ -25,11 +25,11 @@ from urllib.request import urlopen
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
-from benchmarks import corpora
+from benchmarks import corpora, history
 from supertopic import SLDAClassifier, save
 from supertopic.datasets import make_corpus
 
-RESULTS = Path(__file__).with_name("serve.json")
+RESULTS = history.place("serve")
 N_WORDS, N_TOPICS, N_CHAINS, LENGTH = 20_000, 20, 4, 100
 CONNECTIONS, SECONDS, TRIALS = 32, 5.0, 5
 GROWTH, MALFORMED, AT_ONCE = 50_000, 10_000, 50
@@ -350,7 +350,7 @@ def main() -> None:
                     found[part] = {"load": load, "growth": growth}[part](server, requests)
                 found[part]["ended_with"] = server.close()
             print(part, json.dumps(found[part], indent=1), flush=True)
-            given.out.write_text(json.dumps(found, indent=1) + "\n")
+            given.out.write_text(json.dumps(history.about() | found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

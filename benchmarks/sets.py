@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from benchmarks import corpora, history, texts
 from supertopic import SLDAClassifier, SLDACountRegressor, SLDARegressor
 
-RESULTS = Path(__file__).with_name("sets.json")
+RESULTS = history.place("sets")
 LEVELS = 0.8, 0.9, 0.95
 
 

@@ -31,7 +31,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.model_selection import train_test_split
 
-from benchmarks import corpora
+from benchmarks import corpora, history
 from supertopic import LDA, SLDASurvivalRegressor
 from supertopic.datasets import make_corpus
 from supertopic.model.responses.censoring import brier_scores, find_censoring, integrated_brier, uno_concordance
@@ -213,7 +213,8 @@ def main() -> None:
         rows = Parallel(n_jobs=given.jobs)(tasks)
     print("\n".join(summary(rows)))
     if given.out:
-        given.out.write_text(json.dumps({"quick": given.quick, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        results = history.about() | {"quick": given.quick, "rows": rows}
+        given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

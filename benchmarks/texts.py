@@ -9,7 +9,6 @@ Newsgroups, with word vectors as features. noise: what random features cost. Res
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import fetch_20newsgroups
@@ -29,7 +28,7 @@ from supertopic.model.responses import Logistic
 from supertopic.sampling.pool import Pool
 
 SEEDS = range(5)
-RESULTS = Path(__file__).with_name("texts.json")
+RESULTS = history.place("texts")
 ROWS: list[dict] = []  # of this run
 Texts = tuple[list[str], np.ndarray, list[str], np.ndarray]
 

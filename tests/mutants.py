@@ -768,7 +768,7 @@ PAPER = [  # tables and text for a paper; some tests read files that a copy does
     m("report/methods", "documents that were held out without any", "if held_out_documents(posterior) else []", "if posterior.supervised else []", "tables:bibtex tables:text_without"),
     m("report/methods", "the number of sets for that of topics", "K = {posterior.topics[0].n_topics} topics", "K = {posterior.n_topics} topics", "tables:numbers_fit"),
     m("estimators/documents", "the surprise in place of the probability", "np.exp(-score) if response.has_probabilities", "score if response.has_probabilities", "tables:documents"),
-    m("estimators/documents", "row numbers in place of labels", 'list(X.index[rows]) if hasattr(X, "iloc") else rows', "rows", "tables:documents"),
+    m("estimators/documents", "row numbers in place of labels", "list(index_of(X)[rows]) if index_of(X) is not None else rows", "rows", "tables:documents"),
     m("estimators/documents", "the first documents' predictions", "documents.part(rows).expected()", "documents.part(np.arange(len(rows))).expected()", "tables:documents"),
     m("estimators/placebo", "responses that are not shuffled", "rng.permutation(own)", "own", "tables:placebo"),
     m("estimators/placebo", "groups that do not matter", "    if groups is None:\n", "    if groups is None or len(groups) == n_docs:\n", "tables:placebo_groups"),

@@ -139,6 +139,7 @@ def test_estimators_are_at_most_four_deep():
         ("safetensors", {"storage"}),
         ("pyarrow", {"corpus"}),
         ("narwhals", {"corpus"}),
+        ("arviz", {"report"}),
         ("formulaic", {"model"}),
         ("ray", {"sampling"}),
         ("jinja2", {"report"}),

@@ -158,7 +158,7 @@ def held_out_lines(posterior: Posterior) -> list[str]:
         return []
     if not found["documents"]:
         return [
-            "No document was held out: weights are estimated on the documents of the topics, and intervals are too short."
+            "No document was held out: weights come from the documents of the topics, and intervals are too short."
         ]
     lines = [
         f"Weights are estimated on {found.get('cross_fitted', found['documents']):,} documents whose responses did not "

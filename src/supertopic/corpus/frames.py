@@ -301,3 +301,25 @@ def unknown_kind(name: str, held: str) -> str:
         f"The column {name!r} holds {held} values; expected numbers, booleans, text, categories or dates. Convert "
         "the column first."
     )
+
+
+def build_frame(columns: Mapping[str, Any], library: Any) -> Any:
+    """A data frame of a library whose columns have one type each: polars, pyarrow."""
+    return nw.from_dict({name: as_column(values) for name, values in columns.items()}, backend=library).to_native()
+
+
+def as_column(values: Any) -> Any:
+    """A column of one type: beside texts, numbers become texts, too."""
+    values = values if isinstance(values, np.ndarray) else as_objects(values)
+    if values.dtype != object:
+        return values
+    cells = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    is_text = [isinstance(cell, str) for cell in cells if cell is not None]
+    if any(is_text) and not all(is_text):
+        return [cell if cell is None else str(cell) for cell in cells]
+    return [list(cell) if isinstance(cell, tuple) else cell for cell in cells]
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a data frame."""
+    return list(nw.from_native(frame, eager_only=True).iter_rows(named=True))

@@ -13,13 +13,14 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.corpus.made_frames import LIBRARIES, configured, in_own_library, library_of
 from supertopic.corpus.source import Arrays, Corpus, no_target
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators import documents, reading, revision, tables
 from supertopic.estimators.docs import documented_fit
 from supertopic.estimators.drift import drift
 from supertopic.estimators.encoding import Given, check_sizes, encode_documents, with_features
-from supertopic.estimators.fitted import Fitted, known
+from supertopic.estimators.fitted import Fitted, FittedFrame, known
 from supertopic.estimators.from_files import fit_from_files
 from supertopic.estimators.growing import STAYS, Growing, Update, prepare_update
 from supertopic.estimators.parameters import check_choices, check_whole_numbers, make_config, make_seed
@@ -84,6 +85,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         "n_topics", "alpha", "beta", "optimize_priors", "seeds", "vectorizer", "init", "burn_in", "max_seconds",
         "n_draws", "n_chains", "sampler", "predict_sweeps", "random_state", "verbose",
     )  # fmt: skip
+    _library: str | None = None
     _learners: Sequence[Learner] = ()  # of further terms of omega
     _validate_counts = read_counts
 
@@ -136,7 +138,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         **more: Any,
     ) -> Self:  # fmt: skip
         self.check_parameters()
-        update = None
+        update, library = None, library_of((X, y, *more.values()))
         if previous is None:
             read = read_documents(self, X, feature_names, None, self._validate_counts)
         else:
@@ -153,6 +155,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if read.texts is not None and read.reader is not None and previous is None:
             more["unknown"] = left_out_unknown(read.reader.topics, read.texts, read.counts.topics)
         self.fit_corpus(documents, read.counts.topics, y, read.vocabulary, **more)
+        self._library = library
         keep_reader(self, read.reader)
         if read.texts is not None and previous is None:
             self.learn_phrases(read.texts, self.vectorizer_)
@@ -203,6 +206,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "posterior_")
         return self.posterior_
 
+    def own_library(self, given: Sequence[Any]) -> str | None:
+        """The library of the frames that a method returns: see `in_own_library`."""
+        asked = self.__dict__.get("_sklearn_output_config", {}).get("transform")
+        return next((x for x in (asked, configured(), library_of(given), self._library) if x in LIBRARIES), None)
+
     def _counts(self, X: Any) -> csr_array:
         """The counts of the topics' words in new documents."""
         return read_new(self, X, self._validate_counts).topics
@@ -251,7 +259,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     sampler_ = Fitted(lambda posterior: posterior.sampler)
     best_chain_ = Fitted(lambda posterior: posterior.best_chain)
     n_batches_ = Fitted(lambda posterior: posterior.n_batches)
-    history_ = Fitted(history_frame)
+    history_ = FittedFrame(history_frame)
     topic_names_ = Fitted(lambda posterior: dict(posterior.topic_names))
     log_joint_ = Fitted(lambda posterior: posterior.traces.log_joint)
     log_joint_iterations_ = Fitted(lambda posterior: posterior.traces.iterations)
@@ -276,8 +284,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         posterior, counts = self._read(X)
         return mean_topic_shares(posterior, make_tokens(counts.topics), self._settings())
 
-    typical_documents = documents.typical_documents
-    summary_table = tables.summary_table
+    typical_documents = in_own_library(documents.typical_documents)
+    summary_table = in_own_library(tables.summary_table)
     methods_text = tables.methods_text
     bibtex = tables.bibtex
     card = tables.card
@@ -325,8 +333,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.posterior_ = replace(posterior, phrases=find_phrases(texts, token_stream(vectorizer), words))
         return self
 
+    @in_own_library
     def topic_frame(self, feature_names: ArrayLike | None = None, n: int = 10, min_chains: int = 1) -> Any:
-        """A pandas frame of the topics that at least some chains have, with their shares, chains and n top words."""
+        """A data frame of the topics that at least some chains have, with their shares, chains and n top words."""
         posterior = self._fitted()
         names = topics_report.vocabulary_of(posterior, feature_names)
         return topics_report.topic_frame(posterior, names, n, min_chains)
@@ -355,8 +364,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """How far the n most probable words of each topic belong to it: its mean part in their use by all topics."""
         return topics_report.exclusivity(self._fitted(), n)
 
-    topic_effects, perplexity, coherence = reading.topic_effects, reading.perplexity, reading.coherence
-    label_topics = reading.label_topics
+    topic_effects = in_own_library(reading.topic_effects)
+    perplexity, coherence, label_topics = reading.perplexity, reading.coherence, reading.label_topics
 
     def to_pyldavis(self, X: ArrayLike, feature_names: ArrayLike | None = None) -> Any:
         """The topics for pyLDAvis, in their own order: `pyLDAvis.save_html(model.to_pyldavis(X), "page.html")`.

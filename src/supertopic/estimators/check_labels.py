@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from supertopic.corpus.made_frames import frame_of_rows
 from supertopic.estimators.documents import check_n, document_frame
 from supertopic.estimators.placebo import take
 from supertopic.estimators.validation import check_level
@@ -66,8 +67,6 @@ def check_labels(
             f"check_labels needs probabilities of classes or labels, and {type(self).__name__} has none that it could "
             "compare. For ratings, counts and times see surprising(); raters have an accuracy of their own."
         )
-    import pandas
-
     n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
     whole = response.encode(y, np.ones(n_docs)).response
     assert isinstance(whole, ProbabilityResponse)
@@ -76,8 +75,8 @@ def check_labels(
     found = [judge(*case, level) for case in cases(folds.p, truth, whole.multilabel)]
     wrong, score, best = (np.stack([own[i] for own in found], axis=1) for i in range(3))  # (n_docs, n_labels or 1)
     names = [{"label": name} for name in whole.classes.tolist()] if whole.multilabel else [{}]
-    estimates = pandas.DataFrame([name | own[3]._asdict() for name, own in zip(names, found, strict=True)])
-    most = round(estimates["wrong"].sum()) if n is None else int(n)
+    estimates = frame_of_rows([name | own[3]._asdict() for name, own in zip(names, found, strict=True)])
+    most = round(sum(own[3].wrong for own in found)) if n is None else int(n)
     order = np.argsort(score, axis=None, kind="stable")[: min(most, (~np.isnan(wrong)).sum())]  # NaN comes last
     docs, columns = np.unravel_index(order, wrong.shape)
     facts = [describe(whole, truth, best, folds, X, fit, d, j) for d, j in zip(docs, columns, strict=True)]

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing as rows_of
 
 from supertopic.corpus.look import same_texts
+from supertopic.corpus.made_frames import frame_of_rows, frames_of, wanted_library
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.splitting import split_known
 from supertopic.estimators.texts import are_texts, count_texts, read_texts
@@ -48,6 +49,7 @@ class Choice:
 
     def __init__(self, rows: list[dict[str, Any]], losses: dict[int, np.ndarray], score: str, n_docs: int):
         self.rows, self.losses, self.score, self.n_docs = rows, losses, score, n_docs
+        self.library = wanted_library()  # of the frame
         mean = {k: loss.mean() for k, loss in losses.items()}
         self.best = min(mean, key=lambda k: mean[k])
         self.chosen = self.best
@@ -58,10 +60,9 @@ class Choice:
                 self.chosen = row["n_topics"]
 
     def frame(self) -> Any:
-        """The rows as a pandas.DataFrame."""
-        import pandas
-
-        return pandas.DataFrame(self.rows)
+        """The rows as a data frame."""
+        with frames_of(self.library):
+            return frame_of_rows(self.rows)
 
     def plot(self, *, ax: Any = None) -> ChoiceDisplay:
         """A plot of the loss of each number of topics beyond the best one, and of the coherence of its topics."""
@@ -160,7 +161,8 @@ def choose_topics(
             "coherence": npmi(model, count_texts(model, X[train]).topics if texts else X[train]),
             "exclusivity": float(model.exclusivity().mean()), "seconds": seconds,
         })  # fmt: skip
-    return Choice(rows, losses, score, len(test))
+    with frames_of(estimator.own_library((X, y))):
+        return Choice(rows, losses, score, len(test))
 
 
 def split(

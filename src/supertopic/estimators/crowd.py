@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from supertopic.corpus.made_frames import in_own_library, index_of
 from supertopic.corpus.source import select_target
 from supertopic.estimators.classifiers import SLDAClassifier, TopicClassifier
 from supertopic.estimators.docs import documented
@@ -35,7 +36,7 @@ class FromRaters(Supervised):
         if y is None:
             return None
         n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
-        return as_answers(y, n_docs, gold, getattr(X, "index", None), getattr(self, "missing_label", None))
+        return as_answers(y, n_docs, gold, index_of(X), getattr(self, "missing_label", None))
 
     def fit(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None, *, gold: ArrayLike | None = None,
@@ -100,14 +101,16 @@ class FromRaters(Supervised):
 
     raters_ = Fitted(lambda posterior: crowd_response(posterior).raters)
 
+    @in_own_library
     def rater_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame with a row for each rater: the number of its answers, and its errors with intervals.
+        """A data frame with a row for each rater: the number of its answers, and its errors with intervals.
 
         For classes the accuracy, which is the probability of a right answer. For ratings the bias, and the standard
         deviation (`sd`) around true rating plus bias.
         """
         return raters.rater_frame(self._fitted(), level)
 
+    @in_own_library
     def agreement(self, y: Any) -> Agreement:
         """How far raters agree with each other: Krippendorff's alpha with its 90 % interval.
 
@@ -207,8 +210,9 @@ class SLDACrowdClassifier(FromRaters, TopicClassifier):
         check_level(level)
         return draw_interval(raters.confusion_draws(self._fitted()), level)
 
+    @in_own_library
     def confusion_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame: rater, true class, answer, its probability, lower, upper."""
+        """A data frame: rater, true class, answer, its probability, lower, upper."""
         check_level(level)
         return raters.confusion_frame(self._fitted(), level)
 
@@ -228,6 +232,7 @@ class SLDACrowdClassifier(FromRaters, TopicClassifier):
             lambda omegas, scales, docs: response.infer(select_target(target, docs), omegas, scales)
         )
 
+    @in_own_library
     def disagreements(self, X: ArrayLike, y: Any, n: int = 10, **beside: Any) -> Any:
         """The answers of raters that are most probably wrong, given the text and all answers about it.
 
@@ -242,7 +247,7 @@ class SLDACrowdClassifier(FromRaters, TopicClassifier):
 
         Returns
         -------
-        pandas.DataFrame
+        DataFrame
             Columns: row, text if X are texts, rater, answer, its probability p_answer, the most probable class as
             `probable`, and its probability p_probable.
         """
@@ -350,6 +355,7 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
         )
         return (mean[:, 0], sd[:, 0]) if return_std else mean[:, 0]
 
+    @in_own_library
     def disagreements(self, X: ArrayLike, y: Any, n: int = 10, **beside: Any) -> Any:
         """The ratings of raters that differ most from what is expected, given the text and the other ratings.
 
@@ -364,7 +370,7 @@ class SLDACrowdRegressor(FromRaters, SLDARegressor):
 
         Returns
         -------
-        pandas.DataFrame
+        DataFrame
             Columns: row, text if X are texts, rater, rating, `expected` (the true rating plus the rater's bias), and
             `away`, their difference in standard deviations.
         """

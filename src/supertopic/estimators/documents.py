@@ -1,4 +1,4 @@
-"""Methods of estimators that show some documents: typical, surprising and unsure ones, as pandas frames.
+"""Methods of estimators that show some documents: typical, surprising and unsure ones, as data frames.
 
 They are functions that estimators take as their methods.
 """
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from supertopic.corpus.made_frames import index_of, make_frame
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.texts import are_texts
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
@@ -31,7 +32,7 @@ def typical_documents(self: Any, X: ArrayLike, topic: int, n: int = 5) -> Any:
 
     Returns
     -------
-    pandas.DataFrame
+    DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; and share,
         that of the topic. The largest come first. The share of a short document is shrunk towards the prior of the
         topic, since a single word is weak evidence.
@@ -55,7 +56,7 @@ def surprising(self: Any, X: ArrayLike, y: ArrayLike, n: int = 10, **beside: Any
 
     Returns
     -------
-    pandas.DataFrame
+    DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted
         and observed; and score, by which documents are sorted. The score is the probability of the observed class or
         of all observed labels, the distance of a number from its prediction in standard deviations, how far a score
@@ -79,7 +80,7 @@ def unsure(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
 
     Returns
     -------
-    pandas.DataFrame
+    DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
         and score, by which documents are sorted. The score is the probability of the predicted class, the mean
         distance of the labels' probabilities from a half, the width of the 90 % interval of a number, for
@@ -163,7 +164,7 @@ def next_to_label(self: Any, X: ArrayLike, n: int = 10, **beside: Any) -> Any:
 
     Returns
     -------
-    pandas.DataFrame
+    DataFrame
         Columns: row, the label of the document in the index of X, or its row number; text, if X are texts; predicted;
         uncertainty, of classes and labels 1 less the distance of the two most probable answers, of ratings and counts
         the mutual information of the number and the weights in nats, and of scores of `MedLDAClassifier`
@@ -184,13 +185,11 @@ def check_n(n: Any) -> None:
 
 
 def document_frame(X: Any, rows: np.ndarray, **columns: Any) -> Any:
-    """A pandas frame of some documents, with the labels of X's index and with texts if there are any."""
-    import pandas
-
-    found: dict[str, Any] = {"row": list(X.index[rows]) if hasattr(X, "iloc") else rows}
+    """A data frame of some documents, with the labels of X's index and with texts if there are any."""
+    found: dict[str, Any] = {"row": list(index_of(X)[rows]) if index_of(X) is not None else rows}
     if are_texts(X):
         found["text"] = np.asarray(X, dtype=object)[rows]
-    return pandas.DataFrame(found | columns)
+    return make_frame(found | columns)
 
 
 def predicted(documents: NewDocuments, rows: np.ndarray) -> list[Any]:

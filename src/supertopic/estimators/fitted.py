@@ -1,10 +1,11 @@
 """Attributes of a fitted model, which read its posterior."""
 
 from collections.abc import Callable
-from typing import Generic, Protocol, Self, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.corpus.made_frames import frames_of
 from supertopic.model.posterior import Posterior
 
 T = TypeVar("T")
@@ -31,6 +32,16 @@ class Fitted(Generic[T]):
             return self
         check_is_fitted(model, "posterior_")
         return self.read(model.posterior_)
+
+
+class FittedFrame(Fitted[Any]):
+    """A data frame, of the library that the user works with."""
+
+    def __get__(self, model: Any, owner: type) -> Any:
+        if model is None:
+            return self
+        with frames_of(model.own_library(())):
+            return super().__get__(model, owner)
 
 
 def known(value: T | None, otherwise: str) -> T:

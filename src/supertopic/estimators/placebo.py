@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from supertopic.corpus.frames import is_missing
+from supertopic.corpus.made_frames import frame_of_rows
 from supertopic.estimators.validation import check_level
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
@@ -46,12 +47,10 @@ def placebo(
 
     Returns
     -------
-    pandas.DataFrame
+    DataFrame
         A row for the model and for each placebo fit: fit, seed, topics and covariates (the shares of the intervals of
         their weights that exclude 0), held_out_loss and base_loss.
     """
-    import pandas
-
     posterior = self._fitted()
     check_level(level)
     if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
@@ -70,7 +69,7 @@ def placebo(
             warnings.filterwarnings("ignore", "Found no relation")  # there is none
             other = clone(self).set_params(random_state=seed).fit(X, take(y, order), **own)
         rows.append(describe_fit(f"placebo {i + 1}", other.posterior_, level))
-    return pandas.DataFrame(rows)
+    return frame_of_rows(rows)
 
 
 def group_places(groups: Any, n_docs: int) -> list[np.ndarray]:

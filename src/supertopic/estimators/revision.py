@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from supertopic.corpus.made_frames import index_of
 from supertopic.estimators.texts import are_texts
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.answers import as_answers, is_long
@@ -363,7 +364,7 @@ def losses_of(self: Any, X: Any, y: Any, docs: np.ndarray, beside: dict[str, Any
     documents = self._new(X, **{name: value for name, value in more.items() if name in OF_PREDICTIONS})
     n_docs, response = documents.counts.shape[0], documents.posterior.response
     if is_long(y):
-        y = as_answers(y, n_docs, None, getattr(X, "index", None), getattr(self, "missing_label", None))
+        y = as_answers(y, n_docs, None, index_of(X), getattr(self, "missing_label", None))
     truth = response.truth(y, n_docs)[docs]
     return documents.part(docs).losses(truth)[0]
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from supertopic.corpus.made_frames import in_own_library
 from supertopic.estimators import documents
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.check_labels import check_labels
@@ -17,6 +18,7 @@ from supertopic.estimators.effects import effects_on, interactions
 from supertopic.estimators.encoding import response_of
 from supertopic.estimators.fitted import Fitted
 from supertopic.estimators.growing import STAYS, Growing
+from supertopic.estimators.inference_data import to_arviz
 from supertopic.estimators.placebo import placebo
 from supertopic.estimators.report import report
 from supertopic.estimators.texts import check_vectorizer
@@ -169,6 +171,7 @@ class Supervised(TopicModel):
         """
         return self._new(X, **beside).predictions()
 
+    @in_own_library
     def explain(
         self, X: ArrayLike, feature_names: ArrayLike | None = None, *, covariates: ArrayLike | None = None,
         exposure: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
@@ -200,13 +203,14 @@ class Supervised(TopicModel):
         return explain_document(document, names, topic_labels(document.posterior, names), level)
 
     conformalize = conformalize
-    check_labels = check_labels
-    next_to_label = documents.next_to_label
-    unsure = documents.unsure
-    surprising = documents.surprising
-    placebo = placebo
-    effects_on = effects_on
-    interactions = interactions
+    check_labels = in_own_library(check_labels)
+    next_to_label = in_own_library(documents.next_to_label)
+    unsure = in_own_library(documents.unsure)
+    surprising = in_own_library(documents.surprising)
+    placebo = in_own_library(placebo)
+    effects_on = in_own_library(effects_on)
+    interactions = in_own_library(interactions)
+    to_arviz = to_arviz
     report = report
 
     def evaluate(self, X: ArrayLike, y: ArrayLike | None = None, **beside: Any) -> Evaluation:
@@ -294,19 +298,22 @@ class Supervised(TopicModel):
         """The central posterior interval of the covariates' reported weights, each (column, covariate)."""
         return draw_interval(self.covariate_coef_draws_, level)
 
+    @in_own_library
     def coefficient_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""
+        """A data frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""
         return summary.coefficient_frame(self._fitted(), level)
 
+    @in_own_library
     def group_frame(self, level: float = 0.9) -> Any:
-        """A pandas frame of the groups' reported intercepts, relative to their mean over the documents.
+        """A data frame of the groups' reported intercepts, relative to their mean over the documents.
 
         Columns: column, group, mean, sd, lower, upper, p_positive.
         """
         return summary.group_frame(self._fitted(), level)
 
+    @in_own_library
     def effect_frame(self, points: float = 0.1, level: float = 0.9) -> Any:
-        """A pandas frame of the effect of more of a topic on the probability, the rating or the count.
+        """A data frame of the effect of more of a topic on the probability, the rating or the count.
 
         A document with the usual shares of all topics gets `points` (0.1: ten percentage points) more of one topic, and
         less of all topics in proportion. Columns: topic, name, column, before, which is the base rate, after, and

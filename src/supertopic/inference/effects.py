@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from supertopic.corpus.source import Target
+from supertopic.corpus.source import Target, select_target
 from supertopic.inference.calibration import draw_weights, find_mode, newton_step
 from supertopic.inference.regression import cut_documents, regression_engine
 from supertopic.inference.reported import MANY, NU2_REPORTED, THIN
@@ -40,6 +40,10 @@ class Evidence(NamedTuple):
     has: np.ndarray  # (chain, K): which topics each of some sets of topics has
     chain: np.ndarray  # (n,): whose topics the shares are of
     spread: np.ndarray  # (R, K): the variance of weights between these sets
+
+    def part(self, docs: np.ndarray) -> "Evidence":
+        """Some of the documents."""
+        return self._replace(shares=self.shares[docs], target=select_target(self.target, docs), chain=self.chain[docs])
 
 
 class NewWeights(NamedTuple):

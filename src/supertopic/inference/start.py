@@ -102,6 +102,7 @@ def factorise_words(
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is a start
         steps = int(np.clip(WORK / (sum(rows.shape) * n_topics**2), STEPS // 10, STEPS))
         model = NMF(n_topics, init="nndsvda", max_iter=steps, tol=TOLERANCE, random_state=0)
+        model.set_output(transform="default")  # an array, whatever the user has configured
         sizes = model.fit_transform(csr_array(hstack([rows, csr_array(labels), csr_array(seeds)]))).sum(axis=0)
     weights = model.components_ * sizes[:, None]
     order = seeds_first(weights[:, weights.shape[1] - len(seeded) :] / np.maximum(weights.sum(axis=1), SMOOTH)[:, None])

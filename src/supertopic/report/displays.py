@@ -4,11 +4,13 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.corpus.made_frames import PANDAS
 from supertopic.model.terms import Intercept
 from supertopic.report.explain import Explanation
 from supertopic.report.plots import MOST_TOPICS, POINTS, column_place, plain_unit, topic_rows, unit_of_weights
@@ -219,7 +221,7 @@ class PrevalenceDisplay(Display):
         figsize: Any = None,
     ) -> "PrevalenceDisplay":  # fmt: skip
         """The same of what `topic_effects` has returned; the variable is by default the first one."""
-        table = effects.frame(variable)
+        table = replace(effects, library=PANDAS).frame(variable)
         name = table["variable"].iloc[0]
         table = table[table["variable"] == name]
         if topics is None:

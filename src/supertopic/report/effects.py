@@ -1,13 +1,15 @@
 """The result of `topic_effects`: tables and plots of the shares of topics, with intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
+from supertopic.corpus.frames import rows_of
+from supertopic.corpus.made_frames import PANDAS, frame_of_rows, frames_of, wanted_library
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report.design import Design
 from supertopic.report.displays import PrevalenceDisplay
@@ -46,9 +48,10 @@ class TopicEffects:
     names: np.ndarray
     labels: list[str]
     level: float
+    library: str = field(default_factory=wanted_library, kw_only=True)  # of the frames
 
     def frame(self, variable: str | None = None, at: Mapping[str, Any] | None = None) -> Any:
-        """A pandas frame of expected shares: variable, topic, name, value, share, sd, lower, upper.
+        """A data frame of expected shares: variable, topic, name, value, share, sd, lower, upper.
 
         Parameters
         ----------
@@ -75,7 +78,7 @@ class TopicEffects:
     def differences(
         self, reference: Any = None, variable: str | None = None, at: Mapping[str, Any] | None = None
     ) -> Any:
-        """A pandas frame of differences between expected shares: of all groups, or of the highest number.
+        """A data frame of differences between expected shares: of all groups, or of the highest number.
 
         Parameters
         ----------
@@ -109,7 +112,7 @@ class TopicEffects:
         return self._table(np.array(rows), facts, "difference", direction=True)
 
     def coefficients(self) -> Any:
-        """A pandas frame of the coefficients: coefficient, topic, name, mean, sd, lower, upper, p_direction."""
+        """A data frame of the coefficients: coefficient, topic, name, mean, sd, lower, upper, p_direction."""
         facts = [{"coefficient": name} for name in self.design.names]
         return self._table(np.eye(len(facts)), facts, "mean", direction=True)
 
@@ -136,7 +139,8 @@ class TopicEffects:
         """
         name = self._chosen(variable)[0]
         groups = self.design.variables[name].levels is not None
-        table = self.differences(reference, name) if groups else self.frame(name)
+        own = replace(self, library=PANDAS)
+        table = own.differences(reference, name) if groups else own.frame(name)
         column = "difference" if groups else "share"
         if topics is None:
             sides = table.groupby("topic")[column].agg(["min", "max"])
@@ -175,9 +179,7 @@ class TopicEffects:
         return fits + tails[:, :, None] * errors, np.where(np.isnan(degrees)[:, None], np.nan, sd)
 
     def _table(self, rows: np.ndarray, facts: list[dict[str, Any]], value: str, direction: bool = False) -> Any:
-        """A pandas frame of rows (q, p) times coefficients, for each topic."""
-        import pandas
-
+        """A data frame of rows (q, p) times coefficients, for each topic."""
         draws, sd = self._draws(rows)
         mean, (lower, upper) = rows @ self.fits.mean(axis=0), draw_interval(draws, self.level)
         numbers = {value: mean, "sd": sd, "lower": lower, "upper": upper}  # (q, K) each
@@ -194,7 +196,8 @@ class TopicEffects:
             for i, fact in enumerate(facts)
             if fact[heads[0]] == first
         ]
-        return pandas.DataFrame(lines)
+        with frames_of(self.library):
+            return frame_of_rows(lines)
 
     def _shown(self) -> tuple[str, list[tuple[str, str, str]], int]:
         """What is printed: a heading, the largest differences as texts, and how many more there are."""
@@ -202,15 +205,15 @@ class TopicEffects:
         heading = f"Shares of {n_topics} topics by {', '.join(self.design.variables)}: {n_docs:,} documents, "
         heading += f"{self.regression.n_clusters:,} clusters, " if self.regression.clustered else ""
         heading += f"{n_draws} draws, {self.level:.0%} intervals"
-        table = self.differences()
-        order = np.argsort(-table["difference"].abs().to_numpy(), kind="stable")[:MOST_SHOWN]
+        table = rows_of(self.differences())
+        order = np.argsort([-abs(row["difference"]) for row in table], kind="stable")[:MOST_SHOWN]
         lines = [
             (
-                f"{row.difference:+.3f} ({row.lower:+.3f} .. {row.upper:+.3f})",
-                self.labels[row.topic],
-                f"{row.variable}: {row.value} against {row.reference}",
+                f"{row['difference']:+.3f} ({row['lower']:+.3f} .. {row['upper']:+.3f})",
+                self.labels[row["topic"]],
+                f"{row['variable']}: {row['value']} against {row['reference']}",
             )
-            for row in table.iloc[order].itertuples()
+            for row in (table[i] for i in order)
         ]
         return heading, lines, len(table) - len(lines)
 

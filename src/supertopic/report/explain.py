@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.corpus.made_frames import PANDAS, make_frame, wanted_library
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses.averages import draw_interval
 from supertopic.model.terms import Intercept, TopicWeights
@@ -38,6 +39,7 @@ class Explanation(NamedTuple):
     topics: np.ndarray  # (K, R): what each topic adds, in the mean of the chains that have it; it need not add up
     topic_shares: np.ndarray  # (K,): its share of the document
     topic_labels: list[str]
+    library: str = PANDAS  # of the frames
 
     @property
     def through_topics(self) -> np.ndarray:
@@ -75,17 +77,15 @@ class Explanation(NamedTuple):
         ]
 
     def frame(self) -> Any:
-        """A pandas frame: a row for each word and column, with what it adds through topics, directly, and together."""
-        import pandas
-
+        """A data frame: a row for each word and column, with what it adds through topics, directly, and together."""
         n_words, n_columns = self.through_topics.shape
         word, column = np.divmod(np.arange(n_words * n_columns), n_columns)
-        return pandas.DataFrame({
+        return make_frame({
             "word": np.array(self.words, object)[word], "times": self.times[word],
             "column": np.array(self.columns, object)[column], "through_topics": self.through_topics.ravel(),
             "direct": self.direct.ravel(), "total": self.total.ravel(), "lower": self.lower.ravel(),
             "upper": self.upper.ravel(),
-        })  # fmt: skip
+        }, self.library)  # fmt: skip
 
     @property
     def column(self) -> int:
@@ -111,15 +111,13 @@ class Explanation(NamedTuple):
         return "\n".join(lines)
 
     def topic_frame(self) -> Any:
-        """A pandas frame: a row for each topic and column, with the topic's share and what it adds."""
-        import pandas
-
+        """A data frame: a row for each topic and column, with the topic's share and what it adds."""
         n_topics, n_columns = self.topics.shape
         topic, column = np.divmod(np.arange(n_topics * n_columns), n_columns)
-        return pandas.DataFrame({
+        return make_frame({
             "topic": topic, "label": np.array(self.topic_labels, object)[topic], "share": self.topic_shares[topic],
             "column": np.array(self.columns, object)[column], "adds": self.topics.ravel(),
-        })  # fmt: skip
+        }, self.library)  # fmt: skip
 
     def _repr_html_(self) -> str:
         """For notebooks: the same as a table, with bars."""
@@ -220,7 +218,7 @@ def explain_document(
         columns, words, counts, {name: (split @ signs.T).mean(axis=0) for name, split in by_word.items()},
         lower, upper, beside, centre + (omega @ signs.T).mean(axis=0),
         expected[:, 0].mean(axis=0), (low[0], high[0]), response.answers, by_topic @ signs.T,
-        shares, labels,
+        shares, labels, wanted_library(),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from supertopic.corpus.made_frames import frame_of_rows
 from supertopic.model.history import SAMPLE, Batch
 from supertopic.model.posterior import Posterior
 
@@ -12,10 +13,8 @@ def history_rows(posterior: Posterior) -> list[dict[str, Any]]:
 
 
 def history_frame(posterior: Posterior) -> Any:
-    """A pandas frame with a row for each batch."""
-    import pandas
-
-    return pandas.DataFrame(history_rows(posterior), columns=list(SAMPLE))
+    """A data frame with a row for each batch."""
+    return frame_of_rows(history_rows(posterior), SAMPLE)
 
 
 def describe_batch(entry: Batch) -> list[str]:

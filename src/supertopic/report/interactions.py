@@ -1,10 +1,11 @@
 """Effects of topics on documents that came after the fit, and weights of topics that differ between groups."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from supertopic.corpus.made_frames import PANDAS, make_frame, wanted_library
 from supertopic.inference.effects import NewWeights
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
@@ -39,6 +40,7 @@ class Effects:
     n_documents: int  # with a known response
     points: float  # how much more of a topic an effect is of
     level: float  # of intervals
+    library: str = field(default_factory=wanted_library, kw_only=True)  # of the frames
 
     @property
     def coef_draws(self) -> np.ndarray:
@@ -51,13 +53,11 @@ class Effects:
         return summary.covariate_draws(self.posterior)
 
     def frame(self) -> Any:
-        """The weights as a pandas frame, a row for each topic or covariate and each column of the response.
+        """The weights as a data frame, a row for each topic or covariate and each column of the response.
 
         Columns: kind, topic, name, column, weight, sd, lower, upper and p_direction, the posterior probability of the
         sign of the weight. Covariates have no topic.
         """
-        import pandas
-
         parts = []
         names = {TOPIC: labels_of(self.posterior), COVARIATE: summary.covariate_names(self.posterior)}
         for kind, draws in ((TOPIC, self.coef_draws), (COVARIATE, self.covariate_draws)):
@@ -69,12 +69,14 @@ class Effects:
                 "p_direction": direction(draws),
             }  # fmt: skip
             facts = {
-                "kind": kind, "topic": pandas.array(place if kind == TOPIC else [None] * len(place), dtype="Int64"),
+                "kind": np.full(len(place), kind, dtype=object),
+                "topic": np.array(place.tolist() if kind == TOPIC else [None] * len(place), dtype=object),
                 "name": names[kind][place],
                 "column": np.array(self.posterior.response.column_names, dtype=object)[column],
             }  # fmt: skip
-            parts.append(pandas.DataFrame(facts | {name: values[column, place] for name, values in columns.items()}))
-        return pandas.concat([part for part in parts if len(part)], ignore_index=True)
+            parts.append(facts | {name: values[column, place] for name, values in columns.items()})
+        frame = make_frame({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, self.library)
+        return frame.astype({"topic": "Int64"}) if self.library == PANDAS else frame
 
     def table(self, n_words: int = 5, min_chains: int = 1) -> SummaryTable:
         """A table for a paper, as `summary_table` gives it, with the effects of this regression.
@@ -139,6 +141,7 @@ class Interactions:
     own: np.ndarray  # (n_columns, n_topics): which topics each column has weights for
     pooled: bool  # whether groups are compared with their mean
     level: float  # of intervals
+    library: str = field(default_factory=wanted_library, kw_only=True)  # of the frames
 
     @property
     def n_documents(self) -> int:
@@ -151,14 +154,12 @@ class Interactions:
         return self.draws - (self.draws.mean(axis=2, keepdims=True) if self.pooled else self.draws[:, :, :1])
 
     def frame(self) -> Any:
-        """The weights as a pandas frame, a row for each topic, group and column of the response.
+        """The weights as a data frame, a row for each topic, group and column of the response.
 
         Columns: topic, name, group, column, weight, lower, upper, difference, difference_lower, difference_upper, and
         p_direction, the posterior probability of the sign of the difference. Differences are those from the reference,
         which has none, or from the mean of all groups.
         """
-        import pandas
-
         table, column, group, topic = self._numbers(), *np.nonzero(self._rows())
         order = np.lexsort([group, topic, column])
         column, group, topic = column[order], group[order], topic[order]
@@ -167,7 +168,8 @@ class Interactions:
             "group": np.array(self.groups, dtype=object)[group],
             "column": np.array(self.columns, dtype=object)[column],
         }  # fmt: skip
-        return pandas.DataFrame(facts | {name: values[column, group, topic] for name, values in table.items()})
+        numbers = {name: values[column, group, topic] for name, values in table.items()}
+        return make_frame(facts | numbers, self.library)
 
     def plot(self, n_topics: int = SHOWN, *, column: int | str = 0, ax: Any = None) -> InteractionDisplay:
         """The weights of some topics in each group, with their intervals. Needs matplotlib.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
+from supertopic.corpus.frames import rows_of
 from supertopic.model.responses.base import TINY
 
 LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.4, 6.0, 20)]
@@ -80,10 +81,10 @@ class LabelCheck:
 
     Attributes
     ----------
-    frame : pandas.DataFrame
+    frame : DataFrame
         Labels that are probably wrong, by score: row, text (if there are texts), label (of several labels), given,
         suggested, p_wrong, score and words, which are evidence for the suggestion and against the given label.
-    estimates : pandas.DataFrame
+    estimates : DataFrame
         How many labels are wrong: documents, wrong, lower and upper; of several labels a row for each.
     p_wrong : ndarray of shape (n_docs,), or (n_docs, n_labels)
         The probability that each given label is wrong; NaN where it is unknown, or the only one of its class.
@@ -107,7 +108,7 @@ class LabelCheck:
     def sentences(self) -> Sequence[str]:
         """How many labels are wrong, a line for each estimate."""
         found = []
-        for row in self.estimates.to_dict("records"):
+        for row in rows_of(self.estimates):
             whose = f" of {row['label']!r}" if "label" in row else ""
             share = row["wrong"] / max(row["documents"], 1)
             found.append(
@@ -118,10 +119,13 @@ class LabelCheck:
 
     def __repr__(self) -> str:
         shown = self.frame.head(SHOWN)
-        table = [] if not len(shown) else [shown.to_string(index=False, max_colwidth=60)]
+        is_pandas = hasattr(shown, "to_string")
+        table = [shown.to_string(index=False, max_colwidth=60) if is_pandas else str(shown)] if len(shown) else []
         left = len(self.frame) - len(shown)
         more = [f"and {left:,} more in .frame"] if left > 0 else []
         return "\n".join([*self.sentences(), *table, *more])
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(' '.join(self.sentences()))}</p>{self.frame.head(SHOWN).to_html(index=False)}"
+        shown = self.frame.head(SHOWN)
+        table = shown.to_html(index=False) if hasattr(shown, "to_html") else f"<pre>{escape(str(shown))}</pre>"
+        return f"<p>{escape(' '.join(self.sentences()))}</p>{table}"

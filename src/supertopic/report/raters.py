@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.corpus.made_frames import make_frame
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses import CrowdGaussian, CrowdLogistic
 from supertopic.model.responses.answers import Answers
@@ -31,9 +32,7 @@ def rating_draws(posterior: Posterior) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rater_frame(posterior: Posterior, level: float = 0.9) -> Any:
-    """A pandas frame with a row for each rater: answers, and accuracy or bias and sd, each with its interval."""
-    import pandas
-
+    """A data frame with a row for each rater: answers, and accuracy or bias and sd, each with its interval."""
     response: Any = posterior.response
     if isinstance(response, CrowdLogistic):
         rate = posterior.mean_response.expected(posterior.intercept.base)
@@ -48,19 +47,17 @@ def rater_frame(posterior: Posterior, level: float = 0.9) -> Any:
         ends = draw_interval(draws, level)
         for side, values in zip(("lower", "upper"), ends, strict=True):
             columns[side if len(measures) == 1 else f"{name}_{side}"] = values
-    return pandas.DataFrame(columns)
+    return make_frame(columns)
 
 
 def confusion_frame(posterior: Posterior, level: float = 0.9) -> Any:
-    """A pandas frame: rater, true class, answer, its probability and interval."""
-    import pandas
-
+    """A data frame: rater, true class, answer, its probability and interval."""
     draws, response = confusion_draws(posterior), posterior.response
     assert isinstance(response, CrowdLogistic)
     shape, names = draws.shape[1:], response.classes.astype(object)
     rater, true, said = (index.ravel() for index in np.indices(shape))
     lower, upper = draw_interval(draws, level)
-    return pandas.DataFrame({
+    return make_frame({
         "rater": response.raters[rater], "true": names[true], "answer": names[said],
         "probability": draws.mean(axis=0).ravel(), "lower": lower.ravel(), "upper": upper.ravel(),
     })  # fmt: skip
@@ -72,7 +69,7 @@ class Agreement(NamedTuple):
     alpha: float
     lower: float  # the ends of the 90 % interval, from documents drawn with replacement
     upper: float
-    raters: Any  # a pandas frame: rater, answers, and what of them the other raters say as well
+    raters: Any  # a data frame: rater, answers, and what of them the other raters say as well
 
     def __repr__(self) -> str:
         return f"Krippendorff's alpha {self.alpha:.3f} ({self.lower:.3f} .. {self.upper:.3f})\n{self.raters}"
@@ -80,8 +77,6 @@ class Agreement(NamedTuple):
 
 def measure_agreement(answers: Answers, numbers: bool) -> Agreement:
     """Krippendorff's alpha of classes (nominal) or of numbers (interval), and the agreement of each rater."""
-    import pandas
-
     values, index = np.unique(answers.value.astype(float if numbers else object), return_inverse=True)
     size = np.bincount(answers.doc, minlength=answers.n_docs).astype(float)
     some = size > 1
@@ -100,7 +95,7 @@ def measure_agreement(answers: Answers, numbers: bool) -> Agreement:
     alphas = krippendorff(parts, size, samples, numbers)
     alpha = krippendorff(parts, size, np.ones((1, len(size))), numbers)[0]
     lower, upper = np.nanquantile(alphas, INTERVAL)
-    frame = pandas.DataFrame({
+    frame = make_frame({
         "rater": answers.raters, "answers": np.bincount(answers.rater, minlength=len(answers.raters)),
         "agreement": pair_agreement(answers, index, values, numbers),
     })  # fmt: skip

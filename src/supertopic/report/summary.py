@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from supertopic.corpus.made_frames import make_frame
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report.topics import top_words, topic_name, topic_names
@@ -78,26 +79,22 @@ def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...
 
 
 def effect_frame(posterior: Posterior, points: float = 0.1, level: float = 0.9) -> Any:
-    """A pandas frame of the effect of more of a topic on the probability, the rating or the count."""
-    import pandas
-
+    """A data frame of the effect of more of a topic on the probability, the rating or the count."""
     before, after, change, lower, upper = effects(posterior, points, level)
     names = posterior.response.answers
     k, c = np.divmod(np.arange(change.size), len(names))
     columns = {"before": np.broadcast_to(before, change.shape), "after": after, "change": change, "lower": lower,
                "upper": upper}  # fmt: skip
     facts = {"topic": k, "name": topic_names(posterior)[k], "column": np.array(names, dtype=object)[c]}
-    return pandas.DataFrame(facts | {name: values[k, c] for name, values in columns.items()})
+    return make_frame(facts | {name: values[k, c] for name, values in columns.items()})
 
 
 def coefficient_frame(posterior: Posterior, level: float = 0.9) -> Any:
-    """A pandas frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""
-    import pandas
-
+    """A data frame of the reported weights: column, topic, name, mean, sd, interval, P(positive)."""
     draws = coef_draws(posterior)
     lower, upper = draw_interval(draws, level)
     names, n_topics = posterior.response.column_names, draws.shape[2]
-    return pandas.DataFrame({
+    return make_frame({
         "column": np.repeat(np.array(names, dtype=object), n_topics),
         "topic": np.tile(np.arange(n_topics), len(names)),
         "name": np.tile(topic_names(posterior), len(names)),
@@ -110,16 +107,14 @@ def coefficient_frame(posterior: Posterior, level: float = 0.9) -> Any:
 
 
 def group_frame(posterior: Posterior, level: float = 0.9) -> Any:
-    """A pandas frame of the reported intercepts of groups, relative to their mean over the documents."""
-    import pandas
-
+    """A data frame of the reported intercepts of groups, relative to their mean over the documents."""
     groups = posterior.columns_beside.groups
     draws = posterior.response.in_units(posterior.reported_groups)
     (lower, upper), columns = draw_interval(draws, level), np.array(posterior.response.column_names, dtype=object)
     values = {"mean": draws.mean(axis=0), "sd": draws.std(axis=0, ddof=1), "lower": lower, "upper": upper,
               "p_positive": (draws > 0).mean(axis=0)}  # fmt: skip
     facts = {"column": np.repeat(columns, len(groups)), "group": np.tile(groups, len(columns))}
-    return pandas.DataFrame(facts | {name: value.ravel() for name, value in values.items()})
+    return make_frame(facts | {name: value.ravel() for name, value in values.items()})
 
 
 def group_sd(posterior: Posterior) -> np.ndarray:

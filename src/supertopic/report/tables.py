@@ -1,12 +1,13 @@
 """The table of a paper: topics with their effects, covariates below, and how good the fit is at the foot."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.corpus.made_frames import LIBRARIES, PANDAS, make_frame, wanted_library
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
 from supertopic.report.formats import Block, Layout, as_html, as_latex, as_markdown, as_text, plain, rounded
@@ -54,14 +55,15 @@ class SummaryTable:
     level: float  # of intervals
     n_chains: int  # in all
     facts: tuple[tuple[str, str], ...]  # measures of fit, by their names
+    library: str = field(default_factory=wanted_library, kw_only=True)  # of the frames
 
-    def frame(self, kind: str = "pandas") -> Any:
+    def frame(self, kind: str | None = None) -> Any:
         """The numbers as a data frame, a row for each topic or covariate and each answer.
 
         Parameters
         ----------
-        kind : {"pandas", "polars"}, default="pandas"
-            The library of the frame, which has to be installed.
+        kind : {"pandas", "polars", "pyarrow"}, optional
+            The library of the frame, which has to be installed; by default that of the data of the fit.
 
         Returns
         -------
@@ -69,16 +71,13 @@ class SummaryTable:
             Columns: kind, topic, name, words, share, chains and, if the model has a response, column, change, lower,
             upper, p_direction and unit. What a covariate does not have is missing.
         """
-        if kind not in ("pandas", "polars"):
-            raise ValueError(f"kind must be 'pandas' or 'polars', got {kind!r}.")
-        columns = self._columns()
-        if kind == "polars":
-            import polars
-
-            return polars.DataFrame(columns, strict=False)
-        import pandas
-
-        return pandas.DataFrame(columns).astype({"topic": "Int64", "chains": "Int64", "share": float})
+        kind = self.library if kind is None else kind
+        if kind not in LIBRARIES:
+            raise ValueError(f"kind must be 'pandas', 'polars' or 'pyarrow', got {kind!r}.")
+        frame = make_frame(self._columns(), kind)
+        if kind != PANDAS:
+            return frame
+        return frame.astype({"topic": "Int64", "chains": "Int64", "share": float})
 
     def to_latex(self) -> str:
         """A LaTeX table with the rules of booktabs, in which every special character of a name is escaped.

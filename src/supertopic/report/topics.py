@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from supertopic.corpus.made_frames import make_frame
 from supertopic.corpus.tokens import make_tokens
 from supertopic.inference.completion import complete
 from supertopic.inference.predict import Settings, mean_topic_shares
@@ -180,19 +181,18 @@ def typical_rows(posterior: Posterior, counts: csr_array, n: int, settings: Sett
 
 
 def topic_frame(posterior: Posterior, names: np.ndarray, n: int = 10, min_chains: int = 1) -> Any:
-    """A pandas frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
-    import pandas
-
+    """A data frame of the topics: topic, name, share, the chains that have it, exclusivity, and n top words."""
     words = [", ".join(row) for row in top_words(posterior, names, n)]
     columns: dict[str, Any] = {"topic": np.arange(len(words)), "name": topic_names(posterior)}
     columns |= {
         "share": posterior.mean_shares,
         "chains": posterior.consensus.n_having,
         "exclusivity": exclusivity(posterior, n),
-        "words": words,
+        "words": np.array(words, dtype=object),
     }
-    frame = pandas.DataFrame(columns)
-    return frame[frame.chains >= min_chains].sort_values("share", ascending=False, ignore_index=True)
+    order = np.argsort(-posterior.mean_shares, kind="stable")
+    order = order[posterior.consensus.n_having[order] >= min_chains]
+    return make_frame({name: values[order] for name, values in columns.items()})
 
 
 def to_pyldavis(posterior: Posterior, counts: csr_array, names: np.ndarray, settings: Settings) -> Any:

@@ -144,6 +144,11 @@ class NegativeBinomial(KernelResponse, NumberResponse):
         usual = np.maximum(np.where(away > 0, upper - mean, mean - lower), 0.5)
         return (np.abs(away) / usual).max(axis=1)
 
+    def replicate(self, omega: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        mean = rng.gamma(self.r, self.mean(omega) / self.r)
+        large = mean > LARGE_MEAN  # NumPy draws no larger counts; there these are as good as their mean
+        return np.where(large, mean, rng.poisson(np.where(large, 0.0, mean)))
+
     @property
     def scale(self) -> np.ndarray:
         return self.r

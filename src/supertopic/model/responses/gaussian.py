@@ -61,6 +61,9 @@ class Gaussian(KernelResponse, NumberResponse):
     def cdf(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
         return ndtr((y - omega) / np.sqrt(self.sigma2))
 
+    def replicate(self, omega: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return self.offset_in_units(omega + np.sqrt(self.sigma2) * rng.standard_normal(omega.shape))
+
     @property
     def scale(self) -> np.ndarray:
         return self.sigma2

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array
 
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import Target, make_target
 from supertopic.model.responses.averages import average
 from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.responses.values import check_columns, without_na
@@ -193,6 +193,14 @@ class NumberResponse(Response):
         if values.shape[1] != len(self.names):
             raise ValueError(f"y has {values.shape[1]} columns, but the model was fitted with {len(self.names)}.")
         return (values - self.centre) / self.unit
+
+    def replicate(self, omega: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """New responses under this omega in the user's units, (n_docs, R); a subclass may draw them faster."""
+        return self.offset_in_units(self.quantile(rng.random(omega.shape), omega[None], self.scale[None]))
+
+    def as_replicated(self, target: Target) -> np.ndarray:
+        """Known responses in the form of `replicate`, NaN where they are unknown."""
+        return np.where(target.weight > 0, self.offset_in_units(target.y), np.nan)
 
     def log_density_in_units(self, truth: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         """The log predictive density of each y in the user's units, (n_docs, R); NaN where y is unknown."""

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from supertopic.corpus.source import Target
 from supertopic.model.responses.averages import average
 from supertopic.model.responses.base import TINY
 from supertopic.model.responses.classes import ClassResponse, sum_known
@@ -62,3 +63,16 @@ class ProbabilityResponse(ClassResponse):
     def figures(self, truth: np.ndarray, expected: np.ndarray) -> dict[str, float]:
         p = self.chosen_probability(truth, expected)
         return super().figures(truth, expected) | {"log_loss": float(-np.log(p + TINY).sum(axis=1).mean())}
+
+    def replicate(self, omega: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """New responses under this omega: the number of a class, (n_docs, 1), or labels as 0 and 1."""
+        p = self.expected(omega[None], self.scale[None])[0]
+        if self.multilabel:
+            return (rng.random(p.shape) < p).astype(np.int32)
+        below = np.cumsum(p, axis=1)[:, :-1]
+        return (rng.random((len(p), 1)) > below).sum(axis=1, dtype=np.int32)[:, None]
+
+    def as_replicated(self, target: Target) -> np.ndarray:
+        """Known responses in the form of `replicate`; unknown labels are NaN."""
+        truth = self.encoded_truth(target.y)
+        return np.where(target.weight > 0, truth, np.nan) if self.multilabel else truth.argmax(axis=1)[:, None]

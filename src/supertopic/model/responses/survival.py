@@ -174,6 +174,15 @@ class TimeResponse(Response):
     def predicted(self, expected: np.ndarray) -> list[Any]:
         return self.time_at(expected, 0.5).tolist()
 
+    def replicate(self, omega: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """How many periods new documents with this omega survive, (n_docs, 1)."""
+        curve = self.expected(omega[None], self.scale[None])[0]
+        return (curve > rng.random((len(curve), 1))).sum(axis=1, dtype=np.int32)[:, None]
+
+    def as_replicated(self, target: Target) -> np.ndarray:
+        """How many whole periods each document was seen to survive, (n_docs, 1): fewer than it does if censored."""
+        return np.floor(self.passed(target.y)).astype(np.int32)[:, None]
+
     # comparisons with known times
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
