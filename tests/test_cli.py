@@ -211,8 +211,8 @@ def test_counts_with_exposure_weights_and_covariates(command, tmp_path):
     assert "no column 'age'" in command(*predict, "--exposure", "text", code=1)
     assert "fitted with an exposure" in " ".join(command(*predict, code=1).split())
     fit = ["fit", data, "--text", "text", "--label", "label", "-o", model]
-    assert "--loss hinge does not go" in command(*fit, "--loss", "hinge", code=1)
-    assert "--exposure does not go" in command(*fit, "--response", "rating", "--exposure", "hours", code=1)
+    assert "--loss hinge cannot be used" in command(*fit, "--loss", "hinge", code=1)
+    assert "--exposure cannot be used" in command(*fit, "--response", "rating", "--exposure", "hours", code=1)
     assert "not a number" in command(
         "fit", data, "--text", "label", "--label", "text", "-o", model, "--response", "count", code=1
     )
@@ -609,7 +609,7 @@ def test_labels_and_numbers_of_an_update(command, tmp_path):
 
 def test_texts_of_which_no_word_is_known(command, fitted, tmp_path, capsys):
     found = command("explain", fitted[1], "--text", "asdf qwer")
-    assert "no word that the model knows" in found
+    assert "no word of the vocabulary" in found
     numbers = [float(x) for x in re.findall(r"\(([\d.]+) \.\. ([\d.]+)\)", found)[0]]
     assert numbers[1] - numbers[0] > 0.2  # the model has seen no such text
     path = write(tmp_path, "csv", [("asdf qwer", ""), ("goal match", ""), ("", "")])
@@ -694,7 +694,7 @@ def test_numbers_have_an_order_of_their_own(command, reviews, tmp_path):
     assert found[0]["held_out"] == found[1]["held_out"]
     update = ["update", model, reviews, "--text", "text", "-o", tmp_path / "n", "--json"]
     assert json.loads(command(*update, "--label", "decimal"))["batches"] == 2
-    assert "knows '1', '2', '3', '4'" in " ".join(command(*update, "--label", "name", code=1).split())
+    assert "its classes are '1', '2', '3', '4'" in " ".join(command(*update, "--label", "name", code=1).split())
     skipped = json.loads(command(*update, "--label", "name", "--skip-unknown-classes"))
     assert skipped["rows_of_unknown_classes"] == 300
     assert json.loads(command(*fit, "--label", "stars", "--order", "4,3,2.5,2,1"))["classes"] == [4, 3, 2.5, 2, 1]
@@ -715,7 +715,7 @@ def test_numbers_have_an_order_of_their_own(command, reviews, tmp_path):
         ("lonely", ["--order", "1,2,3"], "one class only (3)"),
         ("stars", ["--response", "class", "--order", "1,2,3,4"], "--order cannot be used with the response 'class'"),
         ("stars", ["--loss", "hinge"], "--loss hinge cannot be used with the response 'ordinal'"),
-        ("stars", ["--multiclass", "separate"], "--multiclass separate does not go"),
+        ("stars", ["--multiclass", "separate"], "--multiclass separate cannot be used with the response 'ordinal'"),
         ("text", [], "holds names"),
     ],
 )
@@ -729,7 +729,7 @@ def test_every_kind_of_response_is_known_by_its_fitted_response():
     fitted = [kind.fitted for kind in KINDS.values()]
     assert len(set(fitted)) == len(fitted)
     assert all(kind_of(SimpleNamespace(kind=kind.fitted)) is kind for kind in KINDS.values())
-    with pytest.raises(ValueError, match="knows no responses of the kind 'other'"):
+    with pytest.raises(ValueError, match="does not support responses of the kind 'other'"):
         kind_of(SimpleNamespace(kind="other"))
 
 

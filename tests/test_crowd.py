@@ -723,6 +723,7 @@ def test_krippendorffs_alpha():
         (pd.DataFrame(np.eye(60)[:, :2], columns=["a", "a"]), {}, "same name"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:There are no answers")
 def test_bad_answers(Y, more, message):
     X = make_corpus(n_docs=60, n_topics=3, random_state=0).X
     with pytest.raises(ValueError, match=message):
@@ -734,7 +735,7 @@ def test_warnings_of_raters():
     made = make_corpus(n_docs=60, n_topics=3, random_state=0)
     run_short = RUN | {"burn_in": 5, "n_draws": 4, "n_chains": 1, "words": False}
     Y = np.column_stack([made.y.ravel(), made.y.ravel(), np.full(60, NAN)]).astype(float)
-    with pytest.warns(UserWarning, match="no answers of '2'"):
+    with pytest.warns(UserWarning, match="no answers from '2'"):
         SLDACrowdClassifier(**run_short).fit(made.X, Y)
     Y[::2, 0] = Y[1::2, 1] = NAN
     with pytest.warns(UserWarning, match="No document has answers of two raters"):

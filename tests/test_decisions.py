@@ -351,7 +351,7 @@ def test_too_few_or_no_held_out_documents_are_an_error(fitted):
         none.predict_set(X)
     assert none.conformalize(X, y).predict_set(X, 0.8).shape == (60, 3)
     rating = SLDARegressor(**QUICK, random_state=0, held_out=0.0).fit(X, y)
-    with pytest.raises(ValueError, match="conformal=True rests on held-out documents"):
+    with pytest.raises(ValueError, match="conformal=True needs held-out documents"):
         rating.predict_interval(X, conformal=True)
 
 

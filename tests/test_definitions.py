@@ -263,7 +263,7 @@ def test_every_fitted_fact_is_in_the_file(corpus, tmp_path):
     for model in models:
         supertopic.save(model, tmp_path / "m")
         loaded = supertopic.load(tmp_path / "m")
-        assert vars(model).keys() == vars(loaded).keys()
+        assert vars(model).keys() - {"_library"} == vars(loaded).keys()
         for name in vars(loaded).keys() - {"posterior_"}:
             np.testing.assert_equal(getattr(loaded, name), getattr(model, name), err_msg=name)
         assert loaded.posterior_.doc_topic is None
@@ -299,7 +299,7 @@ def honest(corpus, tmp_path_factory):
 def test_a_forged_file_is_refused(honest, tmp_path, name, change):
     header, tensors = honest
     write_file(tmp_path / "m", header, tensors | {name: np.ascontiguousarray(change(tensors[name]))})
-    with pytest.raises(ValueError, match="sound"):
+    with pytest.raises(ValueError, match="cannot be right|not a valid supertopic model"):
         supertopic.load(tmp_path / "m")
 
 

@@ -279,6 +279,7 @@ def test_topics_beside_the_corpus(three):
         TopicDisplay.from_estimator(model, topics=[4])
 
 
+@pytest.mark.filterwarnings("ignore:These may be the documents of the fit")
 def test_shares_over_time_and_by_group(three):
     model, texts, _ = three
     by = pandas.DataFrame({"year": 2000 + np.arange(N) % 10, "party": np.resize(["left", "right"], N)})

@@ -1072,7 +1072,7 @@ def check_loaded(case, batches, model, other, monkeypatch, folder):
         for a, b in zip(answers(model, other), answers(loaded, other), strict=True):
             assert_same(a, b)
         for field in fields(model.posterior_):
-            if field.name not in ("response", "terms", "doc_topic", "traces", "cross_fitted"):
+            if field.name not in ("response", "terms", "doc_topic", "traces", "cross_fitted", "held_out_docs"):
                 assert_same(getattr(loaded.posterior_, field.name), getattr(model.posterior_, field.name), field.name)
         for name in model.posterior_.response.learned:
             a, b = (getattr(m.posterior_.response, name) for m in (loaded, model))

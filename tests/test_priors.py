@@ -632,7 +632,8 @@ def test_choose_topics(kind):
     found = choose_topics(model, X, *given, n_topics=(8, 1, 4), **CHOOSE)
     assert [row["n_topics"] for row in found.rows] == [1, 4, 8] and found.n_docs == 72
     assert found.chosen in (4, 8) and found.chosen <= found.best
-    assert "chosen" in repr(found) and len(found.frame()) == 3
+    (marked,) = [line for line in repr(found).splitlines() if line.startswith(">")]
+    assert marked.split()[1] == str(found.chosen) and len(found.frame()) == 3
     best = next(row for row in found.rows if row["n_topics"] == found.best)
     assert best["loss_more"] == 0.0 and all(row["loss_more"] >= 0 for row in found.rows)
     assert all(-1 <= row["coherence"] <= 1 and 0 <= row["exclusivity"] <= 1 for row in found.rows)
@@ -745,7 +746,7 @@ def test_the_page_shows_seeds_and_batches():
     from supertopic.report.page import facts
 
     def facts_of(model):
-        return facts(model.posterior_, type(model).__name__, 9)
+        return facts(model.posterior_, type(model).__name__, 9, 9)
 
     X, y, _, names = planted()
     seeds = Seeds({"first": ["a0"], "last": ["c0"]}, strength=1.0)

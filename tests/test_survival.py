@@ -544,7 +544,8 @@ def test_the_page(model, corpus, tmp_path):
     texts = [" ".join(f"word{w}" for w in np.repeat(np.arange(X.shape[1]), row)) for row in X]
     own = SLDASurvivalRegressor(**RUN, effects=model.effects).fit(texts * 4, np.tile(y, (4, 1)))
     page = own.report(texts, y, tmp_path / "page.html")
-    assert "0." in page and "beyond" in page and "NaN" not in page and "Infinity" not in page
+    data = page.partition('<script type="application/json"')[2].partition("</script>")[0]
+    assert "0." in data and "beyond" in data and "NaN" not in data and "Infinity" not in data
 
 
 def test_files(model, corpus, tmp_path):

@@ -263,7 +263,7 @@ def test_a_table_cannot_be_changed(models):
     table = models("two classes").summary_table()
     with pytest.raises(FrozenInstanceError):
         table.level = 0.5
-    with pytest.raises(ValueError, match="kind must be 'pandas' or 'polars', got 'excel'"):
+    with pytest.raises(ValueError, match="kind must be 'pandas', 'polars' or 'pyarrow', got 'excel'"):
         table.frame("excel")
 
 
@@ -570,7 +570,7 @@ def test_documents_of_texts_have_texts():
             assert list(frame)[:2] == ["row", "text"] and set(frame["row"]) <= set(labels)
             place = frame["row"] - labels[0]
             assert frame["text"].tolist() == [texts[i] for i in place]
-    assert model.unsure(polars.Series(texts), 2)["text"].tolist() == model.unsure(texts, 2)["text"].tolist()
+    assert model.unsure(polars.Series(texts), 2)["text"].to_list() == model.unsure(texts, 2)["text"].tolist()
     missing = model.typical_documents([*texts[:3], None], 0, 4)
     assert len(missing) == 4 and missing["text"].isna().sum() == 1
 

@@ -1,7 +1,6 @@
 """Supervised topic models: topics learned from documents together with what is known about each."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
         TopicDisplay,
         TraceDisplay,
     )
+
+    __version__: str
 
 __all__ = [
     "LDA",
@@ -59,8 +60,6 @@ __all__ = [
     "load",
     "save",
 ]
-__version__ = version("supertopic")
-
 _HOMES = {
     "LDA": "estimators.lda",
     "SLDAClassifier": "estimators.classifiers",
@@ -96,6 +95,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: scikit-learn and Numba take a second."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("supertopic")
     if name not in _HOMES:
         raise AttributeError(f"module 'supertopic' has no attribute {name!r}")
     return getattr(import_module(f"supertopic.{_HOMES[name]}"), name)

@@ -26,6 +26,10 @@ def plain(text: str) -> str:
 class PlainConsole(Console):
     """A console that prints no control characters but its own."""
 
+    def __init__(self, **options: Any):
+        super().__init__(**options)
+        self._width = None  # else COLUMNS would count as it is at the import, not as it is when something is printed
+
     @property
     def size(self) -> ConsoleDimensions:
         width, height = super().size
