@@ -111,8 +111,10 @@ def predict_folds(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one for each fold would be many
             model.fit(take(X, rest), take(y, rest), **of_documents(fit, rest))
-        place = np.searchsorted(whole.classes, model.classes_)
-        place = place if not whole.multilabel else np.arange(truth.shape[1])
+        place = np.arange(truth.shape[1])
+        if not whole.multilabel:  # a class may be in no other fold; those with an order are not sorted
+            places = {name: j for j, name in enumerate(whole.classes.tolist())}
+            place = np.array([places[name] for name in model.classes_.tolist()])
         p[test] = 0.0
         p[np.ix_(test, place)] = model.predict_proba(take(X, test), **beside(of_documents(fit, test)))
         models.append(model)
