@@ -109,3 +109,22 @@ def test_labels_that_are_wrong(command, place, tmp_path):  # noqa: F811
     assert sum(int(row["row"]) <= 8 for row in rows) >= 7 and ";" in rows[0]["words"]
     assert all(texts[int(row["row"]) - 1] == row["text"] for row in rows)
     assert list(rows[0]) == ["row", "text", "given", "suggested", "p_wrong", "score", "words"]
+
+
+def test_columns_of_a_table_beside_the_texts(command, place, tmp_path):  # noqa: F811
+    texts, y = make_texts(90, 5)
+    data = write(tmp_path / "d.csv", {"text": texts, "label": y, "who": np.where(np.arange(90) % 3, "x", "y")})
+    more = data, "--text", "text", "--label", "label"
+    command("fit", *more, "--covariate", "who", "--chains", 1, "--topics", 2, "--burn-in", 5, "-o", tmp_path / "m")
+    assert "predicted less observed share" in command("drift", tmp_path / "m", *more)
+    assert len(rows_of(command("check-labels", tmp_path / "m", *more, "-n", 3))) == 3
+    assert len(rows_of(command("next-to-label", tmp_path / "m", data, "--text", "text", "-n", 2))) == 2
+
+
+def test_labels_are_checked_under_their_names(command, place, tmp_path):  # noqa: F811
+    texts, y = make_texts(90, 6)
+    data = write(tmp_path / "d.csv", {"text": texts, "tags": [f"{name};long" for name in y]})
+    more = data, "--text", "text", "--label", "tags"
+    command("fit", *more, "--chains", 1, "--topics", 2, "--burn-in", 5, "-o", tmp_path / "m")
+    found = command("check-labels", tmp_path / "m", *more, "-n", 4)
+    assert {row["label"] for row in rows_of(found)} <= {"sport", "politics", "long"}

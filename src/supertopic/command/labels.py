@@ -8,6 +8,7 @@ import numpy as np
 from rich.markup import escape
 
 from supertopic.command import options as opt
+from supertopic.command.cells import NamedColumns
 from supertopic.command.console import write_csv
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
@@ -49,6 +50,8 @@ def check_labels(
     y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
     if n_strange:
         note(f"{n_strange:,} rows have a class that is new to the model; they are not checked.")
+    if response.kind == "labels":
+        y = NamedColumns(y, list(response.labels or ()))
     given = read_beside(estimator, model, table, None, covariate, weight, groups)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     with plain_warnings():

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy.sparse import issparse
 
 NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE)
@@ -323,3 +324,15 @@ def as_column(values: Any) -> Any:
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     """The rows of a data frame."""
     return list(nw.from_native(frame, eager_only=True).iter_rows(named=True))
+
+
+def take(values: Any, rows: np.ndarray) -> Any:
+    """Some rows of a list, an array, a sparse matrix, a column or a data frame of any library, in this order."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if issparse(values):
+        return values.tocsr()[rows]
+    found: Any = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(found, nw.DataFrame | nw.Series):
+        return nw.to_native(found[rows])
+    return [values[i] for i in rows] if isinstance(values, Sequence) else values[rows]

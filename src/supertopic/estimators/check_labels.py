@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from supertopic.corpus.frames import take
 from supertopic.corpus.made_frames import frame_of_rows
 from supertopic.estimators.documents import check_n, document_frame
-from supertopic.estimators.placebo import take
 from supertopic.estimators.validation import check_level
 from supertopic.model.responses.probabilities import ProbabilityResponse
 from supertopic.report.label_errors import Estimate, LabelCheck, find_wrong
