@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from test_cli import command  # noqa: F401
 from test_drift import QUICK, make_texts
@@ -119,6 +120,24 @@ def test_columns_of_a_table_beside_the_texts(command, place, tmp_path):  # noqa:
     assert "predicted less observed share" in command("drift", tmp_path / "m", *more)
     assert len(rows_of(command("check-labels", tmp_path / "m", *more, "-n", 3))) == 3
     assert len(rows_of(command("next-to-label", tmp_path / "m", data, "--text", "text", "-n", 2))) == 2
+
+
+def test_a_table_without_rows(command, place, tmp_path):  # noqa: F811
+    """It has no predictions, one of many files may be like that, and nothing can be learned from it."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    few = write(parts / "1.csv", {"text": make_texts(5, 7)[0], "label": ["sport"] * 5})
+    empty = write(parts / "2.csv", {"text": [], "label": []})
+    model, more = place / "m", (empty, "--text", "text")
+    assert command("predict", model, *more, "--set", "0.8", "--max-error", "0.2").startswith("prediction,set,decision")
+    command("predict", model, parts, "--text", "text", "-o", tmp_path / "found")
+    assert pq.read_table(tmp_path / "found" / "2.parquet").num_rows == 0 and few.exists()
+    assert rows_of(command("next-to-label", model, *more)) == []
+    assert "No drift found in 0 documents" in command("drift", model, *more)
+    for arguments in (("fit", *more, "-o", tmp_path / "x"), ("check", *more), ("choose", *more),
+                      ("update", model, *more, "-o", tmp_path / "x"), ("check-labels", model, *more)):  # fmt: skip
+        message = command(*arguments, "--label", "label", code=1)
+        assert "2.csv has no rows." in " ".join(message.split()), arguments
 
 
 def test_labels_are_checked_under_their_names(command, place, tmp_path):  # noqa: F811

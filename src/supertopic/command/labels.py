@@ -46,6 +46,7 @@ def check_labels(
     """
     check_outputs([output], [data, model])
     estimator, table = need_response(load(model)), Table(data)
+    table.need_rows()
     response = estimator.posterior_.response
     y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
     if n_strange:

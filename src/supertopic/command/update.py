@@ -32,6 +32,7 @@ def update(
     check_outputs([output], [data])
     estimator = load(model)
     table, response = Table(data), estimator.posterior_.response
+    table.need_rows()
     beside = read_beside(estimator, model, table, exposure, covariate, weight, groups)
     y: Any = None
     n_strange, more = 0, {"new_words": not no_new_words}
