@@ -167,7 +167,9 @@ def test_methods_that_take_some_rows_of_a_frame(texts, monkeypatch):
     for make in (pd.DataFrame, pl.DataFrame, pa.table):
         model.fit(X, y, covariates=make(columns))
         found = model.drift(X, y, covariates=make(columns))
-        tables.append([*map(list, found.values()), model.check_labels(X, y, n=2, n_folds=2, covariates=make(columns)).p_wrong])
+        tables.append(
+            [*map(list, found.values()), model.check_labels(X, y, n=2, n_folds=2, covariates=make(columns)).p_wrong]
+        )
     for other in tables[1:]:
         for a, b in zip(tables[0], other, strict=True):
             np.testing.assert_array_equal(a, b)

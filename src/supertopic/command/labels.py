@@ -48,11 +48,10 @@ def check_labels(
     estimator, table = need_response(load(model)), Table(data)
     table.need_rows()
     response = estimator.posterior_.response
-    y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
+    given_y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
+    y = NamedColumns(given_y, list(response.labels or ())) if response.kind == "labels" else given_y
     if n_strange:
         note(f"{n_strange:,} rows have a class that is new to the model; they are not checked.")
-    if response.kind == "labels":
-        y = NamedColumns(y, list(response.labels or ()))
     given = read_beside(estimator, model, table, None, covariate, weight, groups)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     with plain_warnings():
