@@ -219,7 +219,8 @@ def test_new_labels():
         copy.copy(frame).partial_fit(more.X, np.zeros((100, 5)), add_classes=True)
 
 
-@pytest.mark.filterwarnings("ignore:New classes", "ignore:Found no relation", "ignore:.* had not settled")
+@pytest.mark.filterwarnings("ignore:New classes", "ignore:Found no relation")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # chains are short
 @pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize("known", [False, True])
 def test_tables_and_pages_of_a_model_with_a_new_class(labels, known):

@@ -164,15 +164,15 @@ def frame_of_cells(cells: Mapping[str, Sequence[Any]], kinds: Mapping[str, str] 
 
 
 def typed(name: str, cells: Sequence[Any], kind: str | None) -> Sequence[Any]:
-    """Cells of a table as values of a kind; without one, texts are numbers or dates where all of them are."""
+    """Cells of a table as values of a kind; without one, texts are numbers or dates where all cells are such texts."""
     if kind == CATEGORY:
         return [cell if cell is None else str(cell) for cell in cells]
     texts = [cell for cell in cells if isinstance(cell, str)]
-    if not texts or len(texts) < sum(cell is not None for cell in cells):
+    if not texts or (kind is None and len(texts) < sum(cell is not None for cell in cells)):
         return cells
     for reader in [READERS[kind]] if kind else [READERS[NUMBER], READERS[DATE]]:
         try:
-            return [None if cell is None or cell.strip() == NA else reader(cell.strip()) for cell in cells]
+            return [read_cell(cell, reader) for cell in cells]
         except ValueError:
             continue
     numbers = {text for text in texts if is_number(text)}
@@ -183,6 +183,13 @@ def typed(name: str, cells: Sequence[Any], kind: str | None) -> Sequence[Any]:
             "numbers may have empty cells or NA where they are unknown, and nothing else."
         )
     return cells
+
+
+def read_cell(cell: Any, reader: Callable[[str], Any]) -> Any:
+    """A text as a value, None for NA; a number or a date as it is."""
+    if not isinstance(cell, str):
+        return cell
+    return None if cell.strip() == NA else reader(cell.strip())
 
 
 def is_number(text: str) -> bool:
