@@ -74,6 +74,12 @@ def test_a_line_says_whether_documents_have_changed(monkeypatch, place, capsys):
     assert "rift" not in errors("predict", place / "m", place / "few.csv", "--text", "text")
     more = "--text", "text", "--label", "label", "--skip-unknown-classes", "-o", place / "m2"
     assert "Drift in 40 documents" in errors("update", place / "m", place / "food.csv", *more)
+    more = "--text", "text", "--label", "label", "-o", place / "m2"
+    texts, y = make_texts(60, 8)
+    other = write(place / "wrong.csv", {"text": texts, "label": np.where(y == "sport", "politics", "sport")})
+    found = errors("update", place / "m", other, *more)  # words are as usual, labels are not
+    assert "Drift in 60 documents: loss" in found and "unknown words" not in found
+    assert "new classes 1" in errors("update", place / "m", place / "food.csv", *more, "--add-classes")
 
 
 def test_drift_is_a_table(command, place):  # noqa: F811
