@@ -4,6 +4,7 @@ import csv
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from test_cli import command  # noqa: F401
 from test_drift import QUICK, make_texts
@@ -73,6 +74,12 @@ def test_a_line_says_whether_documents_have_changed(monkeypatch, place, capsys):
     assert "rift" not in errors("predict", place / "m", place / "few.csv", "--text", "text")
     more = "--text", "text", "--label", "label", "--skip-unknown-classes", "-o", place / "m2"
     assert "Drift in 40 documents" in errors("update", place / "m", place / "food.csv", *more)
+    more = "--text", "text", "--label", "label", "-o", place / "m2"
+    texts, y = make_texts(60, 8)
+    other = write(place / "wrong.csv", {"text": texts, "label": np.where(y == "sport", "politics", "sport")})
+    found = errors("update", place / "m", other, *more)  # words are as usual, labels are not
+    assert "Drift in 60 documents: loss" in found and "unknown words" not in found
+    assert "new classes 1" in errors("update", place / "m", place / "food.csv", *more, "--add-classes")
 
 
 def test_drift_is_a_table(command, place):  # noqa: F811
@@ -109,3 +116,40 @@ def test_labels_that_are_wrong(command, place, tmp_path):  # noqa: F811
     assert sum(int(row["row"]) <= 8 for row in rows) >= 7 and ";" in rows[0]["words"]
     assert all(texts[int(row["row"]) - 1] == row["text"] for row in rows)
     assert list(rows[0]) == ["row", "text", "given", "suggested", "p_wrong", "score", "words"]
+
+
+def test_columns_of_a_table_beside_the_texts(command, place, tmp_path):  # noqa: F811
+    texts, y = make_texts(90, 5)
+    data = write(tmp_path / "d.csv", {"text": texts, "label": y, "who": np.where(np.arange(90) % 3, "x", "y")})
+    more = data, "--text", "text", "--label", "label"
+    command("fit", *more, "--covariate", "who", "--chains", 1, "--topics", 2, "--burn-in", 5, "-o", tmp_path / "m")
+    assert "predicted less observed share" in command("drift", tmp_path / "m", *more)
+    assert len(rows_of(command("check-labels", tmp_path / "m", *more, "-n", 3))) == 3
+    assert len(rows_of(command("next-to-label", tmp_path / "m", data, "--text", "text", "-n", 2))) == 2
+
+
+def test_a_table_without_rows(command, place, tmp_path):  # noqa: F811
+    """It has no predictions, one of many files may be like that, and nothing can be learned from it."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    few = write(parts / "1.csv", {"text": make_texts(5, 7)[0], "label": ["sport"] * 5})
+    empty = write(parts / "2.csv", {"text": [], "label": []})
+    model, more = place / "m", (empty, "--text", "text")
+    assert command("predict", model, *more, "--set", "0.8", "--max-error", "0.2").startswith("prediction,set,decision")
+    command("predict", model, parts, "--text", "text", "-o", tmp_path / "found")
+    assert pq.read_table(tmp_path / "found" / "2.parquet").num_rows == 0 and few.exists()
+    assert rows_of(command("next-to-label", model, *more)) == []
+    assert "No drift found in 0 documents" in command("drift", model, *more)
+    for arguments in (("fit", *more, "-o", tmp_path / "x"), ("check", *more), ("choose", *more),
+                      ("update", model, *more, "-o", tmp_path / "x"), ("check-labels", model, *more)):  # fmt: skip
+        message = command(*arguments, "--label", "label", code=1)
+        assert "2.csv has no rows." in " ".join(message.split()), arguments
+
+
+def test_labels_are_checked_under_their_names(command, place, tmp_path):  # noqa: F811
+    texts, y = make_texts(90, 6)
+    data = write(tmp_path / "d.csv", {"text": texts, "tags": [f"{name};long" for name in y]})
+    more = data, "--text", "text", "--label", "tags"
+    command("fit", *more, "--chains", 1, "--topics", 2, "--burn-in", 5, "-o", tmp_path / "m")
+    found = command("check-labels", tmp_path / "m", *more, "-n", 4)
+    assert {row["label"] for row in rows_of(found)} <= {"sport", "politics", "long"}

@@ -220,6 +220,7 @@ def test_new_labels():
 
 
 @pytest.mark.filterwarnings("ignore:New classes", "ignore:Found no relation")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # chains are short
 @pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize("known", [False, True])
 def test_tables_and_pages_of_a_model_with_a_new_class(labels, known):
@@ -452,6 +453,27 @@ def test_histories_of_numbers(kind):
     inside = ((y[100:] >= lower) & (y[100:] <= upper)).mean()
     assert second.calibration == pytest.approx(inside, abs=0.03) and second.loss < second.base_loss
     assert first.score > 0.5 and first.scored > 5
+
+
+@pytest.mark.parametrize("kind", [SLDAOrdinalClassifier, SLDACountRegressor, SLDASurvivalRegressor])
+def test_the_base_rate_of_histories_has_a_parameter_of_its_own(kind):
+    """Thresholds beside topics are far apart, and counts beside topics vary less: neither belongs to a base rate."""
+    corpus, rng = Corpus(300, own=0.6), np.random.default_rng(0)
+    grade = np.array([{"a": 0, "b": 1, "c": 2}[c] for c in corpus.y])
+    y = rng.poisson(np.array([1.0, 8.0, 40.0])[grade]) if kind is SLDACountRegressor else grade
+    if kind is SLDASurvivalRegressor:
+        y = np.column_stack([rng.exponential(np.array([1.0, 8.0, 40.0])[grade]), np.ones(300)])
+    model = kind(**RUN | {"burn_in": 20}).fit(corpus.X[:200], y[:200]).partial_fit(corpus.X[200:], y[200:])
+    first, second = (entry.figures for entry in model.posterior_.history)
+    if kind is SLDAOrdinalClassifier:
+        rate = -np.log(np.bincount(grade[:200]) / 200)[grade[200:]].mean()
+        assert second.base_loss == pytest.approx(rate, abs=0.03) and first.base_loss == pytest.approx(rate, abs=0.1)
+        return
+    if kind is SLDACountRegressor:
+        assert model.held_out_["base_loss"] == pytest.approx(first.base_loss, abs=0.3)
+    model = kind(**RUN | {"burn_in": 20}).fit(["apple"] * 200, y[:200])  # topics say nothing
+    losses = model.evaluate(["apple"] * 100, y[200:]).losses
+    assert second.base_loss == pytest.approx(losses.mean(), abs=0.05) and second.loss < second.base_loss - 0.1
 
 
 def test_histories_of_other_responses():

@@ -283,6 +283,19 @@ def test_other_models_of_classes_and_columns_beside_the_texts(make):
     assert np.isfinite(found.p_wrong).all() and "text" not in found.frame
 
 
+def test_grades_whose_names_are_not_sorted_keep_their_probabilities():
+    texts, y = make_texts(90, 6, THREE)
+    options = QUICK | {"random_state": 0}
+    number = np.argsort(np.argsort(THREE))[[THREE.index(name) for name in y]]
+    names, order = np.array(["low", "mid", "high"], dtype=object)[number], ["low", "mid", "high"]
+    found = SLDAOrdinalClassifier(order=order, **options).check_labels(texts, names, n=5)
+    same = SLDAOrdinalClassifier(**options).check_labels(texts, number, n=5)
+    np.testing.assert_array_equal(found.probabilities, same.probabilities)
+    assert np.isfinite(found.p_wrong).all() and found.estimates["documents"].tolist() == [90]
+    assert found.classes.tolist() == order and found.frame["row"].tolist() == same.frame["row"].tolist()
+    assert found.frame["suggested"].tolist() == [order[i] for i in same.frame["suggested"]]
+
+
 @pytest.mark.parametrize("make", [MedLDAClassifier, SLDARegressor, SLDACountRegressor, SLDACrowdClassifier])
 def test_other_responses_are_refused(make):
     with pytest.raises(ValueError, match="check_labels needs probabilities of classes"):

@@ -18,6 +18,7 @@ from supertopic import (
 from supertopic.corpus.frames import rows_of
 from supertopic.corpus.made_frames import make_frame
 from supertopic.datasets import load_docstrings, make_corpus
+from supertopic.estimators import drift
 
 RUN = {"burn_in": 4, "n_draws": 4, "n_chains": 2, "random_state": 0, "words": False}
 ODD = [f"doc {i % 7}.{i}" for i in range(100)][::-1]  # not sorted, no numbers
@@ -156,6 +157,24 @@ def test_a_long_table_of_answers_beside_texts(texts, make):
     frame = pl.DataFrame(answers) if make is pl.Series else pd.DataFrame(answers)
     model = SLDACrowdClassifier(3, **RUN).fit(make(X), frame)
     assert type(model.rater_frame()) is type(model.disagreements(make(X), frame, 3)) is type(frame)
+
+
+def test_methods_that_take_some_rows_of_a_frame(texts, monkeypatch):
+    monkeypatch.setattr(drift, "MOST", 30)
+    X, y = [text[:200] for text in texts[0]], texts[1]
+    columns, model = {"n": np.arange(len(X)) % 5, "who": ["x", "y"] * (len(X) // 2)}, SLDAClassifier(3, **RUN)
+    tables = []
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        model.fit(X, y, covariates=make(columns))
+        found = model.drift(X, y, covariates=make(columns))
+        tables.append(
+            [*map(list, found.values()), model.check_labels(X, y, n=2, n_folds=2, covariates=make(columns)).p_wrong]
+        )
+    for other in tables[1:]:
+        for a, b in zip(tables[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+    answers = pa.chunked_array([list(y)])
+    assert set(model.check_labels(X, answers, n=2, n_folds=2).classes) == set(y)
 
 
 def test_columns_of_one_type_each():

@@ -33,8 +33,10 @@ from fitted import BESIDE, FITS, NAMES, TEXTS, N
 from supertopic import load
 from supertopic.command.cli import main
 from supertopic.report.colours import colour_text
+from supertopic.serve import examples
 from supertopic.serve.asked import Asked, Document, Options
 from supertopic.serve.batches import Batches, Job
+from supertopic.serve.examples import Example, Examples
 from supertopic.serve.http import Service, make_app
 from supertopic.serve.limits import Limits
 from supertopic.serve.metrics import Metrics
@@ -328,10 +330,43 @@ def test_openapi_and_metrics(client):
     assert 'path="other",status="404"' in client.get("/metrics").text and "<b>" not in client.get("/metrics").text
 
 
+def test_numbers_of_a_table_may_be_texts(models):
+    """The page sends cells as they are in a CSV file, other programs numbers; one request may have both."""
+    with client_of(models("covariates")) as client:
+        asked = [{"text": "goal", "covariates": {"year": year, "who": "x"}} for year in (2001, "2001", " 2001.0 ")]
+        rows = client.post("/predict", json={"documents": asked}).json()["predictions"]
+        assert rows[0] == rows[1] == rows[2]
+        asked[1]["covariates"]["year"] = "soon"
+        assert client.post("/predict", json={"documents": asked}).status_code == 422
+
+
+@pytest.mark.parametrize("name", ["class", "separate", "labels", "rating"])
+def test_documents_like_a_text(models, name):
+    """The nearest ones have the same topics; texts without known words are never shown."""
+    documents = [Example(f"n{i}", text) for i, text in enumerate([*TEXTS[:30], "", "qqq"])]
+    served = ServedModel.load(models(name), documents=documents)
+    for i in range(5):
+        found = served.explain(Document(TEXTS[i]), 0.9)["documents"]
+        assert len(found) == 3 and found[0]["similarity"] >= found[1]["similarity"] >= found[2]["similarity"] > 0
+        shares = load(models(name)).transform([TEXTS[i], *(each.text for each in documents[:30])])
+        alike = np.sqrt(shares[1:]) @ np.sqrt(shares[0])
+        assert found[0]["similarity"] == pytest.approx(alike.max(), abs=1e-5) and alike.max() == pytest.approx(1)
+        row = int(found[1]["row"][1:])
+        assert found[1]["text"] == TEXTS[row] and alike[row] == pytest.approx(found[1]["similarity"], abs=1e-5)
+    assert ServedModel.load(models(name)).explain(Document(TEXTS[0]), 0.9)["documents"] == []
+
+
+def test_documents_are_spread_evenly_and_cut(models, monkeypatch):
+    monkeypatch.setattr(examples, "MOST", 4)
+    found = Examples(load(models("class")), [Example(str(i), "goal " * 1000) for i in range(10)])
+    assert [each.name for each in found.documents] == ["0", "3", "6", "9"]
+    assert len(found.nearest(np.ones(4) / 4, 1)[0]["text"]) == 500
+
+
 def test_a_new_file_takes_over(models, tmp_path):
     path = tmp_path / "served.model"
     shutil.copy(models("class"), path)
-    file = ModelFile(path)
+    file = ModelFile(path, documents=[Example("first", TEXTS[0])])
     old = file.current
     assert not file.look()
     path.write_bytes(path.read_bytes()[:-100])  # damaged
@@ -344,6 +379,7 @@ def test_a_new_file_takes_over(models, tmp_path):
     shutil.copy(models("rating"), tmp_path / "other")
     os.replace(tmp_path / "other", path)
     assert file.look() and file.failed is None and file.current.needs.response == "rating" and file.n_loaded == 2
+    assert [each.name for each in file.current.examples.documents] == ["first"]
     assert old.predict([Document("goal")], Options())[0]["prediction"] in set(NAMES)  # whoever has it keeps it
 
 
@@ -509,7 +545,8 @@ def test_the_command_refuses(models, tmp_path, monkeypatch, capsys):
     wrong = [
         ([models("class"), "--host", "0.0.0.0"], "SUPERTOPIC_TOKEN"), ([tmp_path / "none"], "There is no model"),
         ([models("class"), "--port", str(busy.getsockname()[1])], "Cannot listen on"),
-        ([tmp_path / "damaged"], "cut off"),
+        ([tmp_path / "damaged"], "cut off"), ([models("class"), "--documents", "d.csv"], "--documents needs --text"),
+        ([models("class"), "--text", "body"], "which is not given"),
     ]  # fmt: skip
     for options, message in wrong:
         monkeypatch.setattr(sys, "argv", ["supertopic", "serve", *map(str, options)])
@@ -551,7 +588,10 @@ def wait_for(condition, seconds=20):
 def test_the_page_in_a_browser(models, browser, tmp_path):
     """A text is predicted and coloured, a token is asked for, and a table comes back without formulas that run."""
     token = "a-token-of-some-length"
-    with running(models("class"), environment={"SUPERTOPIC_TOKEN": token}) as (_, port):
+    table = tmp_path / "like.csv"
+    table.write_text("id,body\nfirst,goal team match\nsecond,vote law\nthird,<i>goal</i> vote\n", encoding="utf-8")
+    like = "--documents", str(table), "--text", "body", "--id", "id"
+    with running(models("class"), *like, environment={"SUPERTOPIC_TOKEN": token}) as (_, port):
 
         def find(selector):
             return browser.find_element("css selector", selector)
@@ -571,6 +611,8 @@ def test_the_page_in_a_browser(models, browser, tmp_path):
         styles = {mark.get_attribute("class"): mark.value_of_css_property("text-decoration-style") for mark in marks}
         assert styles == {"towards": "solid", "away": "wavy"}  # a sign beside the colour
         assert len(browser.find_elements("css selector", "#topics tr")) > 0
+        assert len(browser.find_elements("css selector", "#documents tr")) == 3
+        assert "first" in find("#documents").text and "<i>goal</i> vote" in find("#documents").text
         path = tmp_path / "table.csv"
         path.write_text('id,text\n1,"goal, team"\n=1+1,"vote ""law"""\n-5,\n', encoding="utf-8")
         find("#file").send_keys(str(path))

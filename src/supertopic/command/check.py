@@ -26,6 +26,7 @@ def check(
     `fit`, `choose` and `update` look at the same. Example: supertopic check tickets.csv --text body --label queue
     """
     table, column, has_names = Table(data), None, False
+    table.need_rows()
     texts = table.texts(text)
     facts: dict[str, object] = {"documents": len(texts)}
     words = np.array([len(each.split()) for each in texts])

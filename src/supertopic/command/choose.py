@@ -41,6 +41,7 @@ def choose(
     except ValueError:
         raise ValueError(f"--topics must be whole numbers with commas between them, got {topics!r}.") from None
     table = Table(data)
+    table.need_rows()
     asked = Asked(label, separator, order=order, event=event, gold=gold)
     column = read_response(table.__getitem__, response, asked)
     has_names, english = KINDS[column.response].has_names, stop_words == "english"

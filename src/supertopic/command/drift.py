@@ -15,12 +15,12 @@ from supertopic.estimators.base import TopicModel
 FEWEST, LEAST_USUAL = 20, 20  # documents, and held-out ones, with which a line is printed
 
 
-def drift_line(model: TopicModel, texts: np.ndarray) -> str | None:
-    """A line about the drift of texts; None if there are too few of them, or too few to compare with."""
+def drift_line(model: TopicModel, texts: np.ndarray, y: Any = None, **beside: Any) -> str | None:
+    """A line about the drift of texts, and of responses; None if there are too few, or too few to compare with."""
     usual = model.posterior_.reference
     if len(texts) < FEWEST or usual is None or len(usual.shares) < LEAST_USUAL:
         return None
-    found = model.drift(texts)
+    found = model.drift(texts, y, **beside)
     return found.sentence() if found else None
 
 

@@ -33,13 +33,16 @@ def history(model: opt.Model, as_csv: opt.BatchesCsv = False, as_json: opt.AsJso
     else:
         names = rows[-1]["score_name"], rows[-1]["calibration_name"]
         shown = ["batch", "documents", "scored", names[0] or "score", "loss", "of base rate", names[1] or "calibration"]
-        table = Table(*shown, "unknown words", "changes", box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(*shown, "unknown words", box=SIMPLE_HEAD, pad_edge=False)
         for entry, row in zip(entries, rows, strict=True):
             figures = ("" if row[name] is None else f"{row[name]:.3f}" for name in FIGURES)
             scored = f"{row['scored']:,} held out" if entry.held_out else f"{row['scored']:,}"
-            changes = escape(" ".join(describe_changes(entry)))
-            table.add_row(str(entry.batch), f"{entry.documents:,}", scored, *figures, changes)
+            table.add_row(str(entry.batch), f"{entry.documents:,}", scored, *figures)
         out.print(table, highlight=False)
+        for entry in entries:
+            changes = describe_changes(entry)
+            if changes:  # a column of the table would be a few letters wide
+                out.print(escape(f"Batch {entry.batch}: {' '.join(changes)}"), highlight=False)
 
 
 def cell(value: Any) -> Any:

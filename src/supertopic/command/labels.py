@@ -8,6 +8,7 @@ import numpy as np
 from rich.markup import escape
 
 from supertopic.command import options as opt
+from supertopic.command.cells import NamedColumns
 from supertopic.command.console import write_csv
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
@@ -45,8 +46,10 @@ def check_labels(
     """
     check_outputs([output], [data, model])
     estimator, table = need_response(load(model)), Table(data)
+    table.need_rows()
     response = estimator.posterior_.response
-    y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
+    given_y, n_strange = kind_of(response).known(response, table.__getitem__, Asked(label, separator))
+    y = NamedColumns(given_y, list(response.labels or ())) if response.kind == "labels" else given_y
     if n_strange:
         note(f"{n_strange:,} rows have a class that is new to the model; they are not checked.")
     given = read_beside(estimator, model, table, None, covariate, weight, groups)

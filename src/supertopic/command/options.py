@@ -202,6 +202,10 @@ AllowedHost = Annotated[list[str] | None, Option("--name", help="A name that cli
 Workers = Annotated[int, Option(min=1, max=64, help="The number of processes; with --mmap they share arrays.")]
 Threads = Annotated[int, Option(min=1, max=64, help="Threads that predict in each process.")]
 Mmap = Annotated[bool, Option("--mmap", help="Leave arrays in the file, which must then be replaced, not changed.")]
+Documents = Annotated[
+    Path | None, Option(help="A table of documents; those that are most like a text are shown beside it.")
+]
+DocumentText = Annotated[str | None, Option("--text", help="The column with the texts of --documents.")]
 MaxBody = Annotated[int, Option(min=1000, help="The largest request, in bytes.")]
 MaxTexts = Annotated[int, Option(min=1, help="The most texts in a request.")]
 MaxLetters = Annotated[int, Option(min=1, help="The most letters in a text.")]

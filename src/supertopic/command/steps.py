@@ -97,6 +97,11 @@ class Table:
     def __getitem__(self, name: str) -> list[Any]:
         return column(self.table, self.path, name)
 
+    def need_rows(self) -> None:
+        """Refuse a table without rows, from which nothing can be learned."""
+        if not len(self):
+            raise ValueError(f"{self.path} has no rows.")
+
     def texts(self, name: str) -> np.ndarray:
         """A column as texts; an empty cell is an empty text."""
         return np.array(["" if cell is None else str(cell) for cell in self[name]], dtype=object)

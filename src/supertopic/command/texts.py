@@ -34,6 +34,7 @@ class OneTable:
 
     def __init__(self, path: Path, text: str):
         table = Table(path)
+        table.need_rows()
         self.texts, self.cells, self.n_rows = table.texts(text), table.__getitem__, len(table)
 
     def fit(self, model: Supervised, rows: np.ndarray, known: dict[str, Any], checkpoint: Path | None) -> None:

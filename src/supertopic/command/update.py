@@ -6,6 +6,7 @@ from typing import Any
 from rich.markup import escape
 
 from supertopic.command import options as opt
+from supertopic.command.cells import NamedColumns
 from supertopic.command.drift import drift_line, note_drift
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.look import look
@@ -32,6 +33,7 @@ def update(
     check_outputs([output], [data])
     estimator = load(model)
     table, response = Table(data), estimator.posterior_.response
+    table.need_rows()
     beside = read_beside(estimator, model, table, exposure, covariate, weight, groups)
     y: Any = None
     n_strange, more = 0, {"new_words": not no_new_words}
@@ -49,7 +51,10 @@ def update(
         y, n_strange = kind_of(response).known(response, table.__getitem__, asked, skip_unknown_classes)
     estimator.set_params(n_jobs=jobs, verbose=err.is_terminal and not as_json)
     texts, findings = look(table.texts(text), None, False, strict, False, as_json, row_names(table, id))
-    line = drift_line(estimator, texts)  # before the model knows them
+    of_predictions = {name: values for name, values in beside.items() if name != "sample_weight"}
+    compared = None if isinstance(y, NamedColumns) else y  # there are new labels, which no prediction has
+    with plain_warnings():
+        line = drift_line(estimator, texts, compared, **of_predictions)  # before the model knows them
     with plain_warnings():
         estimator.partial_fit(texts, y, discount=discount, **more, **beside)
     save_somewhere(estimator, output)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy.sparse import issparse
 
 NUMBER, BOOLEAN, CATEGORY, DATE = "number", "boolean", "category", "date"
 KINDS = (NUMBER, BOOLEAN, CATEGORY, DATE)
@@ -163,15 +164,15 @@ def frame_of_cells(cells: Mapping[str, Sequence[Any]], kinds: Mapping[str, str] 
 
 
 def typed(name: str, cells: Sequence[Any], kind: str | None) -> Sequence[Any]:
-    """Cells of a table as values of a kind; without one, texts are numbers or dates where all of them are."""
+    """Cells of a table as values of a kind; without one, texts are numbers or dates where all cells are such texts."""
     if kind == CATEGORY:
         return [cell if cell is None else str(cell) for cell in cells]
     texts = [cell for cell in cells if isinstance(cell, str)]
-    if not texts or len(texts) < sum(cell is not None for cell in cells):
+    if not texts or (kind is None and len(texts) < sum(cell is not None for cell in cells)):
         return cells
     for reader in [READERS[kind]] if kind else [READERS[NUMBER], READERS[DATE]]:
         try:
-            return [None if cell is None or cell.strip() == NA else reader(cell.strip()) for cell in cells]
+            return [read_cell(cell, reader) for cell in cells]
         except ValueError:
             continue
     numbers = {text for text in texts if is_number(text)}
@@ -182,6 +183,13 @@ def typed(name: str, cells: Sequence[Any], kind: str | None) -> Sequence[Any]:
             "numbers may have empty cells or NA where they are unknown, and nothing else."
         )
     return cells
+
+
+def read_cell(cell: Any, reader: Callable[[str], Any]) -> Any:
+    """A text as a value, None for NA; a number or a date as it is."""
+    if not isinstance(cell, str):
+        return cell
+    return None if cell.strip() == NA else reader(cell.strip())
 
 
 def is_number(text: str) -> bool:
@@ -323,3 +331,15 @@ def as_column(values: Any) -> Any:
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     """The rows of a data frame."""
     return list(nw.from_native(frame, eager_only=True).iter_rows(named=True))
+
+
+def take(values: Any, rows: np.ndarray) -> Any:
+    """Some rows of a list, an array, a sparse matrix, a column or a data frame of any library, in this order."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if issparse(values):
+        return values.tocsr()[rows]
+    found: Any = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(found, nw.DataFrame | nw.Series):
+        return nw.to_native(found[rows])
+    return [values[i] for i in rows] if isinstance(values, Sequence) else values[rows]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from supertopic.corpus.frames import take
 from supertopic.corpus.made_frames import frame_of_rows
 from supertopic.estimators.documents import check_n, document_frame
-from supertopic.estimators.placebo import take
 from supertopic.estimators.validation import check_level
 from supertopic.model.responses.probabilities import ProbabilityResponse
 from supertopic.report.label_errors import Estimate, LabelCheck, find_wrong
@@ -111,8 +111,10 @@ def predict_folds(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one for each fold would be many
             model.fit(take(X, rest), take(y, rest), **of_documents(fit, rest))
-        place = np.searchsorted(whole.classes, model.classes_)
-        place = place if not whole.multilabel else np.arange(truth.shape[1])
+        place = np.arange(truth.shape[1])
+        if not whole.multilabel:  # a class may be in no other fold; those with an order are not sorted
+            places = {name: j for j, name in enumerate(whole.classes.tolist())}
+            place = np.array([places[name] for name in model.classes_.tolist()])
         p[test] = 0.0
         p[np.ix_(test, place)] = model.predict_proba(take(X, test), **beside(of_documents(fit, test)))
         models.append(model)

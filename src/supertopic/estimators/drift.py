@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from supertopic.corpus.frames import take
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.decisions import compare_known
-from supertopic.estimators.placebo import take
 from supertopic.estimators.texts import TextReader, are_texts, read_texts, reader_of, unknown_shares
 from supertopic.inference.completion import describe_documents
 from supertopic.inference.predict import NewDocuments, Settings, mean_topic_shares

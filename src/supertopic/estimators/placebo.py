@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import clone
 
-from supertopic.corpus.frames import is_missing
+from supertopic.corpus.frames import is_missing, take
 from supertopic.corpus.made_frames import frame_of_rows
 from supertopic.estimators.validation import check_level
 from supertopic.model.posterior import Posterior
@@ -95,15 +94,6 @@ def shuffle(places: list[np.ndarray], n_docs: int, seed: int) -> np.ndarray:
     for own in places:
         order[own] = rng.permutation(own)
     return order
-
-
-def take(values: Any, rows: np.ndarray) -> Any:
-    """Some rows of a list, an array, a sparse matrix, a Series or a frame, in this order."""
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    if issparse(values):
-        return values.tocsr()[rows]
-    return values[rows] if hasattr(values, "shape") else [values[i] for i in rows]
 
 
 def describe_fit(name: str, posterior: Posterior, level: float) -> dict[str, Any]:

@@ -185,7 +185,8 @@ def read_new(model: Any, X: Any, validate: Validate) -> Counts:
     """New documents of a fitted model: texts, or counts."""
     check_is_fitted(model, "posterior_")
     model.check_parameters()
-    if are_texts(X):
+    none = reader_of(model) is not None and isinstance(X, ROWS) and np.shape(X) == (0,)
+    if none or are_texts(X):
         return count_texts(model, read_texts(X))
     counts = validate(X, False)
     return Counts(counts, counts)

@@ -198,6 +198,8 @@ class NewDocuments(SampledDocuments):
     def _parts(self) -> tuple[list[slice], int]:
         """The documents that are worked on at a time, and by how many threads."""
         n_docs, n_threads = self.counts.shape[0], self.settings.n_threads
+        if not n_docs:
+            return [slice(0, 0)], 1
         numbers = n_docs * self.pairs.total * self.posterior.columns[-1].stop
         if self.settings.device == "cuda":  # a device wants many documents at a time, and cuts them itself
             n_parts, n_threads = numbers // DEVICE_NUMBERS, 1

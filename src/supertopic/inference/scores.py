@@ -7,12 +7,14 @@ import numpy as np
 
 from supertopic.inference.completion import complete
 from supertopic.inference.predict import NewDocuments
+from supertopic.inference.shrinkage import at_best_scale
 from supertopic.model.held_out import HeldOutPredictions, compare
 from supertopic.model.history import CALIBRATION, COVERAGE, Batch, Changes, Figures
 from supertopic.model.responses.base import Encoded, Response
 
 MOST_SCORED = 5000  # documents of a batch; evenly spaced ones of more
 LEAST_IN_A_GROUP, GROUPS, LEVEL = 20, 10, 0.9
+ONE = np.ones((1, 1))  # all documents have the same weight
 
 
 def score_predictions(response: Response, found: HeldOutPredictions, base_loss: np.ndarray) -> Figures:
@@ -30,6 +32,18 @@ def score_predictions(response: Response, found: HeldOutPredictions, base_loss: 
     elif found.level.shape[1]:
         name, calibration = COVERAGE, float(np.mean(found.level <= LEVEL))
     return Figures(n, response.score_name, known(score), loss, base, name, calibration)
+
+
+def base_losses(response: Response, truth: np.ndarray, omega: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """The loss of each document if the base rate alone is predicted, (n,), with the own parameter that fits it.
+
+    omega (n, R) are base rates, and scale (S,) is the own parameter of predictions: beside topics counts vary less.
+    """
+    own = response.base_scale(scale)[None]
+    if not response.rescaled:
+        return response.loss(truth, omega[None], own)
+    gain = at_best_scale(lambda v: -response.loss(truth, omega[None], response.rescale(own, v))[:, None], ONE)
+    return -gain[:, 0]
 
 
 def evenly(rows: np.ndarray) -> np.ndarray:
@@ -86,8 +100,8 @@ class Unlearned:
         part = documents.part(rows)
         parts = part.summarise(lambda omegas, scales, docs: compare(response, truth[docs], omegas, scales))
         base = posterior.intercept.base + part.log_exposure
-        base = np.broadcast_to(base, (1, len(rows), posterior.columns[-1].stop))
-        base_loss = response.loss(truth, base, posterior.scale.mean(axis=(0, 1))[None])
+        base = np.broadcast_to(base, (len(rows), posterior.columns[-1].stop))
+        base_loss = base_losses(response, truth, base, posterior.scale.mean(axis=(0, 1)))
         return score_predictions(response, HeldOutPredictions(*parts), base_loss)
 
     def perplexity(self) -> Figures:

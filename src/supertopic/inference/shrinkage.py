@@ -7,6 +7,7 @@ its mass to 0. It is one factor for all chains, since their mean is what predict
 too, which is estimated together with that of topics: either may be 0.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ SPREADS, SPREAD_PRIOR = np.array([0.0, 0.05, 0.25, 0.5, 1.0]), np.array([0.1, 0.
 USUAL_SPREAD = 0.5  # where nothing was held out
 DRAWS_BESIDE = 24  # draws of topics that are compared with linear terms
 SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
+COARSE_AND_FINE = np.arange(-16.0, 17.0, 2.0), np.arange(-7, 8) / 4.0  # powers of 2 that are tried one after the other
 NOTHING = 0.5  # the prior probability that topics explain nothing
 PRIOR_WEIGHT, ROUNDS_OF_PRIORS = 5.0, 20  # the prior weighs as much as this many columns; rounds of empirical Bayes
 MOST_NUMBERS = 2**21
@@ -146,14 +148,27 @@ def estimate_shrinkage(
     if linear is None:
         base = log_p(nothing | {COVARIATES: at[COVARIATES]})
         if response.rescaled:
-            base = np.array([log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one}) for v in SCALES])
-            base = base[np.sum(weight * base, axis=1).argmax(axis=0), :, np.arange(n_judged)].T
+            base = at_best_scale(lambda v: log_p(nothing | {COVARIATES: at[COVARIATES], SCALE: v * one}), weight)
     else:
         none = grids[TOPICS][0][:, 0] == 0
         base = logsumexp(without[none] + logs[none], axis=0) - logsumexp(without[none], axis=0)
     posteriors = {name: (grid, np.exp(found[name])) for name, (grid, _) in grids.items()}
     priors = {name: prior for name, (_, prior) in grids.items()}
     return Shrinkage(posteriors, -alone, -base, weight, summed, of_documents, priors)
+
+
+def at_best_scale(log_p: Callable[[np.ndarray], np.ndarray], weight: np.ndarray) -> np.ndarray:
+    """Log densities (n, n_judged) with those factors of the own parameter, (n_judged,), that make them largest.
+
+    Without topics a variance may be hundreds of times as large as with them.
+    """
+    power, columns = np.zeros(weight.shape[1]), np.arange(weight.shape[1])
+    for steps in COARSE_AND_FINE:
+        tried = power + steps[:, None]
+        found = np.array([log_p(2.0**powers) for powers in tried])  # (n_steps, n, n_judged)
+        best = np.sum(weight * found, axis=1).argmax(axis=0)
+        power = tried[best, columns]
+    return found[best, :, columns].T
 
 
 def estimate_spread(

@@ -38,7 +38,8 @@ def uncertainties(documents: NewDocuments) -> np.ndarray:
 
 def word_rows(documents: NewDocuments) -> sp.csr_array:
     """tf-idf rows of length 1, (n_docs, W)."""
-    return sp.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(documents.words))
+    counts = documents.words
+    return sp.csr_array(TfidfTransformer(sublinear_tf=True).fit_transform(counts) if counts.shape[0] else counts)
 
 
 def choose_different(unsure: np.ndarray, rows: sp.csr_array, n: int) -> tuple[np.ndarray, np.ndarray]:

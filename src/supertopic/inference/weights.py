@@ -23,7 +23,7 @@ from supertopic.inference.level import (
 )
 from supertopic.inference.linear import Linear, fit_linear
 from supertopic.inference.predict import LearnedTopics, SampledDocuments
-from supertopic.inference.scores import score_predictions
+from supertopic.inference.scores import base_losses, score_predictions
 from supertopic.inference.shrinkage import USUAL, Shrinkage, estimate_shrinkage
 from supertopic.kernels.draws import make_key
 from supertopic.model.groups import GroupWeights, variances_of
@@ -130,15 +130,11 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     predicted = predict_held_out(made, evidence, shrinkage, draw, linear, parts)
     if predicted is None:
         return PredictionTerms(tuple(terms), final, described, carryover)
-    figures = score_predictions(response, predicted, base_losses(made, evidence, predicted.truth, final))
-    return PredictionTerms(tuple(terms), final, described, carryover, predicted.kept(response), figures)
-
-
-def base_losses(made: Ingredients, evidence: Evidence, truth: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """The loss of each held-out document whose response is known if the base rate alone is predicted."""
     known = made.response.wholly_known(evidence.target)
-    base = np.broadcast_to(evidence.offset[known], (1, known.sum(), evidence.target.weight.shape[1]))
-    return made.response.plain().loss(truth, base, scale.mean(axis=(0, 1))[None])
+    base = np.broadcast_to(evidence.offset[known], (known.sum(), evidence.target.weight.shape[1]))
+    base_loss = base_losses(made.response.plain(), predicted.truth, base, final.mean(axis=(0, 1)))
+    figures = score_predictions(response, predicted, base_loss)
+    return PredictionTerms(tuple(terms), final, described, carryover, predicted.kept(response), figures)
 
 
 def match_own(

@@ -18,27 +18,28 @@ from supertopic.report.colours import Piece, colour_text
 from supertopic.report.summary import describe_topics
 from supertopic.report.topics import topic_labels, vocabulary_of
 from supertopic.serve.asked import Document, Options
+from supertopic.serve.examples import Example, Examples
 from supertopic.serve.limits import Refused
 from supertopic.serve.needs import needs_of
 
 Row = dict[str, Any]
 WORDS = 10  # of a topic
-NEAREST = 3  # topics of a document that are shown with their words
+NEAREST = 3  # topics of a document that are shown with their words, and documents like it
 
 
 class ServedModel:
     """One version of a model file. It never changes, and any number of threads may ask it."""
 
-    def __init__(self, estimator: TopicModel, name: str = "model"):
+    def __init__(self, estimator: TopicModel, name: str = "model", documents: Sequence[Example] = ()):
         self.estimator, self.name, self.loaded = estimator, name, time.time()
         self.posterior = estimator.posterior_
-        self.needs = needs_of(estimator)
+        self.needs, self.examples = needs_of(estimator), Examples(estimator, documents)
         self.explaining = threading.Lock()  # explanations are large
 
     @classmethod
-    def load(cls, path: Path, mmap: bool = False) -> "ServedModel":
+    def load(cls, path: Path, mmap: bool = False, documents: Sequence[Example] = ()) -> "ServedModel":
         """The model of a file, after a first prediction: the next ones are quick."""
-        found = cls(load_for_texts(path, mmap=mmap), path.name)
+        found = cls(load_for_texts(path, mmap=mmap), path.name, documents)
         found.warm()
         return found
 
@@ -169,7 +170,8 @@ class ServedModel:
                 for name, value, low, high in zip(found.mean_names, found.mean, lower, upper, strict=True)
             ],
             "others": {name: value.tolist() for name, value in found.others.items()},
-            "words": words, "topics": nearest, "pieces": [piece_row(piece) for piece in pieces],
+            "words": words, "topics": nearest, "documents": self.examples.nearest(found.topic_shares, NEAREST),
+            "pieces": [piece_row(piece) for piece in pieces],
         })  # fmt: skip
 
 

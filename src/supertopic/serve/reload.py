@@ -4,10 +4,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from supertopic.serve.examples import Example
 from supertopic.serve.model import ServedModel
 
 log = logging.getLogger("supertopic.serve")
@@ -26,10 +27,13 @@ def signature(path: Path) -> Signature | None:
 class ModelFile:
     """The newest sound model of a file. Whoever has taken an older one keeps it."""
 
-    def __init__(self, path: Path, mmap: bool = False, told: Callable[[bool], None] = lambda sound: None):
-        self.path, self.mmap, self.told = path, mmap, told
+    def __init__(
+        self, path: Path, mmap: bool = False, told: Callable[[bool], None] = lambda sound: None,
+        documents: Sequence[Example] = (),
+    ):  # fmt: skip
+        self.path, self.mmap, self.told, self.documents = path, mmap, told, documents
         self.seen = signature(path)
-        self.current = ServedModel.load(path, mmap)
+        self.current = ServedModel.load(path, mmap, documents)
         self.failed: dict[str, Any] | None = None  # the last version that could not be loaded
         self.n_loaded, self.stopping = 1, threading.Event()
         self.thread: threading.Thread | None = None
@@ -50,7 +54,7 @@ class ModelFile:
             return False
         self.seen = now
         try:
-            found = ServedModel.load(self.path, self.mmap)
+            found = ServedModel.load(self.path, self.mmap, self.documents)
         except Exception as error:  # whatever is in the file, the old model stays
             self.failed = {"time": time.time(), "message": str(error)[:500]}
             log.error("The new version of %s cannot be used; the old one stays in use: %s", self.path.name, error)

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from supertopic.serve.examples import Example
 from supertopic.serve.limits import Limits
 from supertopic.serve.metrics import Metrics
 from supertopic.serve.reload import ModelFile
@@ -39,6 +40,7 @@ class Settings:
     workers: int = 1
     mmap: bool = False
     names: tuple[str, ...] = ()  # further names of this server
+    documents: tuple[Example, ...] = ()  # that are shown beside a text which is like them
     limits: Limits = field(default_factory=Limits)
 
 
@@ -113,7 +115,7 @@ def serve_here(settings: Settings, listening: socket.socket, started: Callable[[
     from supertopic.serve.http import Service, make_app, run
 
     metrics = Metrics()
-    model = ModelFile(settings.path, settings.mmap, metrics.loaded)
+    model = ModelFile(settings.path, settings.mmap, metrics.loaded, settings.documents)
     service = Service(model, settings.limits, metrics, settings.token, settings.n_threads)
     if settings.reload:
         model.watch(settings.every)

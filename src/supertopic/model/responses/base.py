@@ -217,6 +217,10 @@ class Response(LaterBatches, Display):
         """Draws of the own parameter (..., S) with that part multiplied that held-out documents decide on."""
         return scale * factor
 
+    def base_scale(self, scale: np.ndarray) -> np.ndarray:
+        """The own parameter (S,) where the base rate alone is predicted, but for the factor of `rescale`."""
+        return scale
+
     def draw_scale(self, sums: Sums, key: np.uint64) -> "Response":
         """The same response with its own parameter drawn, lam integrated out."""
         return self
@@ -297,10 +301,7 @@ class Response(LaterBatches, Display):
         return mean + ndtri(q) / np.sqrt(n_docs)
 
     def draw_offsets(self, offset: np.ndarray, n_docs: np.ndarray, n_draws: int) -> np.ndarray:
-        """n draws of the offset of a prediction, (n, R), if n_docs documents support it; 0 documents: no spread.
-
-        On average they stand for the same mean of y.
-        """
+        """n draws of an offset, (n, R), that n_docs documents support (0: no spread); they keep the mean of y."""
         # multiples of the golden ratio are spread evenly whatever their number is, and columns have others
         place = np.arange(1, n_draws + 1)[:, None] * GOLDEN + np.arange(len(offset)) * GOLDEN**2
         q = (np.argsort(np.argsort(place % 1.0, axis=0), axis=0) + 0.5) / n_draws

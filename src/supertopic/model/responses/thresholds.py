@@ -105,6 +105,9 @@ class ThresholdResponse(Response):
     def scale(self) -> np.ndarray:
         return self.thresholds
 
+    def base_scale(self, scale: np.ndarray) -> np.ndarray:
+        return self.base  # others are further apart, since omega differs between documents
+
     def with_scale(self, scale: np.ndarray) -> Self:
         return replace(self, thresholds=np.ascontiguousarray(scale, dtype=float))
 
