@@ -36,8 +36,9 @@ from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
 from supertopic.report.page_evaluation import calibration, kaplan_meier
 from supertopic.report.page_groups import group
+from supertopic.report.page_headline import worst_of
 from supertopic.report.page_numbers import percent
-from supertopic.report.page_topics import Targets, pulls
+from supertopic.report.page_topics import Targets, pulls, radii
 
 CORPUS = make_corpus(n_docs=240, n_topics=4, n_words=120, random_state=1)
 TEXTS = [
@@ -526,7 +527,7 @@ def test_every_page_in_a_browser(opened, browser, name):
             click(browser, "#list tbody button")
             click(browser, "#panels button[data-topic]")
         parts, whole = re.search(
-            r"add up to (\S+); the model's score is (\S+)\.$", texts_of(browser, ".sum")[0]
+            r"add up to (\S+); the model's score is (\S+)\.(?: The level is|$)", texts_of(browser, ".sum")[0]
         ).groups()
         assert parts == whole or abs(as_number(parts) - as_number(whole)) <= 0.02 * max(abs(as_number(whole)), 0.1)
         assert texts_of(browser, "#panes svg rect")
@@ -780,3 +781,134 @@ def downloaded(browser, selector):
         """,
         selector,
     )
+
+
+def test_the_base_rate_is_one_number():
+    """A document's score starts from the base rate of the panels; the level is what else all documents have."""
+    for name in ("rating", "two", "three"):
+        page = data_of(page_of(name))
+        before = page["targets"]["before"]
+        for document in page["documents"]:
+            for view in document["views"]:
+                if name == "rating":
+                    assert view["base"] == pytest.approx(before[0], rel=6e-3)
+                elif name == "two":
+                    p = before[0] if view["of"] == "yes" else 1.0 - before[0]
+                    assert view["base"] == pytest.approx(np.log(p / (1.0 - p)), abs=0.02)
+                elif view["against"]:
+                    a, b = (before[page["classes"].index(view[side])] for side in ("of", "against"))
+                    assert view["base"] * (a - b) >= 0.0
+
+
+def test_circles_have_the_area_of_their_share():
+    """Also where there are few topics."""
+    size = np.array([0.4, 0.3, 0.2, 0.1])
+    np.testing.assert_allclose((radii(size) / radii(size)[0]) ** 2, size / size[0])
+    assert radii(size).max() <= 0.08 and radii(np.full(100, 0.01)).min() >= 0.013
+
+
+def test_shares_by_label_and_the_label_that_comes_first():
+    """A document counts for each of its labels; the page starts with the label that most documents have."""
+    (pipeline, y), data = fitted("labels"), data_of(page_of("labels"))
+    levels = data["groups"][0]["levels"]
+    assert [level["documents"] for level in levels] == y.sum(axis=0).tolist()
+    assert data["start"] == y.sum(axis=0).argmax()
+    shares = pipeline[-1].transform(pipeline[0].transform(TEXTS))
+    np.testing.assert_allclose(levels[1]["share"], shares[y[:, 1] == 1].mean(axis=0), atol=2e-3)
+    unlabelled = data_of(fitted("three")[0][-1].report(TEXTS[:20], vectorizer=fitted("three")[0][0]))
+    assert unlabelled["start"] == np.argmax(unlabelled["targets"]["before"])
+
+
+def test_the_weakest_class():
+    """It may be one that too much is taken for."""
+    evaluation = {
+        "kind": "classes",
+        "names": ["a", "b"],
+        "truth": [0] * 5 + [1] * 20,
+        "said": [0] * 5 + [0] * 6 + [1] * 14,
+    }
+    assert worst_of(evaluation).text == "F1 0.62; 5 of 5 are found, and it is predicted for 6 others."
+
+
+def test_the_reader_follows_the_thresholds(opened, browser):
+    """What is said of a document, whether it is wrong, and the figures of labels."""
+    data = data_of(page_of("two"))
+    opened(page_of("two"))
+    write(browser, "#threshold", "90")
+    heads = texts_of(browser, "#documents .head")
+    for document, head in zip(data["documents"], heads, strict=True):
+        said = int(document["p"][1] >= 0.9)
+        assert head.split()[1] == data["classes"][said] and ("✗" in head) == (said != document["is"])
+    click(browser, "input[name=which][value=wrong]")
+    wrong = [d for d in data["documents"] if (d["p"][1] >= 0.9) != d["is"]]
+    assert wrong and len(texts_of(browser, "#documents .head")) == len(wrong)
+    opened(page_of("three"))
+    write(browser, "#threshold", "100")
+    assert any(
+        "no answer" in head and "✓" not in head and "✗" not in head for head in texts_of(browser, "#documents .head")
+    )
+    data = data_of(page_of("labels"))
+    opened(page_of("labels"), address=f"#class={data['start']}")
+    assert "all labels of" in texts_of(browser, "#figures")[0]
+    write(browser, "#threshold", "48")
+    label = data["evaluation"]["labels"][data["start"]]
+    good, bad = (counts[48] for counts in label["counts"])
+    right = sum(
+        other["at"][0] + other["documents"] - other["has"] - other["at"][1] for other in data["evaluation"]["labels"]
+    )
+    right += good - label["at"][0] - bad + label["at"][1]
+    shown = percent(right / sum(other["documents"] for other in data["evaluation"]["labels"])).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert shown in texts_of(browser, "#figures")[0] and "all labels of" not in texts_of(browser, "#figures")[0]
+    heads = [re.split("[✗✓]", head)[0].split(maxsplit=1)[1] for head in texts_of(browser, "#documents .head")]
+    said = [label["name"] in head.strip().split(", ") for head in heads]
+    listed = [d for d in data["documents"] if data["start"] in d["is"] or d["p"][data["start"]] >= 0.98]
+    assert said == [d["p"][data["start"]] >= 0.98 for d in listed]
+
+
+def test_an_unknown_label_is_no_false_alarm(opened, browser):
+    y = (CORPUS.doc_topic > 0.3).astype(float)
+    y[:, 1] = np.where(np.arange(240) % 4 > 0, np.nan, y[:, 1])
+    pipeline, _ = fitted("labels")
+    page = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0])
+    data = data_of(page)
+    assert all(("unknown" in d) == (d["row"] % 4 > 0) for d in data["documents"])
+    opened(page, address="#class=1")
+    write(browser, "#threshold", "0")
+    click(browser, "#label .chip", 1)
+    rows = [int(text.split(":")[0]) for text in texts_of(browser, "#label li button")]
+    false = [d["row"] for d in data["documents"] if d["row"] % 4 == 0 and 1 not in d["is"] and d["p"][1] >= 0.02]
+    assert sorted(rows) == sorted(false)[:20] and len(false) <= 20
+
+
+def test_documents_of_a_word_have_the_whole_word(opened, browser):
+    texts = ["art and " + text for text in TEXTS[1:15]] + ["start the party, " + text for text in TEXTS[15:30]]
+    texts += ["中文字 " + text for text in TEXTS[30:40]]
+    y = TWO[1:40]
+    model = SLDAClassifier(**RUN).fit(texts, y)
+    opened(model.report(texts, y), address="#word=art")
+    assert "14 documents of this page" in texts_of(browser, "#answer")[0]
+    assert texts_of(browser, "#answer li button")[0].split(": ")[1].startswith("art and")
+    opened(model.report(texts, y), address="#word=the%20party")
+    assert "15 documents of this page" in texts_of(browser, "#answer")[0]
+    opened(model.report(texts, y), address="#word=文")  # a word of a language without spaces
+    assert "10 documents of this page" in texts_of(browser, "#answer")[0]
+
+
+def test_scores_without_responses_are_no_probabilities(opened, browser):
+    pipeline, _ = fitted("hinge")
+    opened(pipeline[-1].report(TEXTS[:20], vectorizer=pipeline[0]))
+    assert "%" not in texts_of(browser, "#panes .finding")[0] and "log-odds" not in texts_of(browser, "#panes svg")[0]
+
+
+def test_colours_of_two_classes_stay(opened, browser):
+    """Blue is towards the second class, as the page says, whichever class is chosen."""
+    kinds = []
+    for chosen in ("", "#class=0", "#class=1"):
+        opened(page_of("two"), address=chosen)
+        kinds.append(browser.execute_script(
+            "return [...document.querySelectorAll('#map circle')].map("
+            "e => [e.dataset.topic, e.classList.contains('away')])"
+        ))  # fmt: skip
+    assert kinds[0] == kinds[1] == kinds[2] and {away for _, away in kinds[0]} == {True, False}

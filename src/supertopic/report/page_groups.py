@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.evaluate import Z90
 from supertopic.report.page_documents import Shown
 from supertopic.report.page_numbers import few
@@ -25,7 +26,13 @@ class Grouping(NamedTuple):
     name: str
     kind: str  # "group", "number" or "time"
     levels: list[str]
-    place: np.ndarray  # (n_docs,): -1 where it is unknown
+    place: (
+        np.ndarray
+    )  # (n_docs,): -1 where it is unknown; or (n_docs, n_levels) bool: a document may have several labels
+
+    def documents(self, level: int) -> np.ndarray:
+        """The documents of a group."""
+        return np.flatnonzero(self.place[:, level] if self.place.ndim == 2 else self.place == level)
 
 
 def read_by(by: Any, n_docs: int) -> list[Grouping]:
@@ -124,20 +131,23 @@ def describe_groups(shown: Shown, by: Iterable[Grouping]) -> list[dict[str, Any]
     """The mean share of each topic in each group with the half of its 90 % interval, and how well it is predicted."""
     groupings = [grouping._replace(place=grouping.place[shown.rows]) for grouping in by]
     classes = shown.classes()
-    if classes is not None:
+    if shown.truth is not None and isinstance(shown.response, ClassResponse) and shown.response.multilabel:
+        names = [str(name) for name in shown.response.labels]
+        groupings.insert(0, Grouping("label", "class", names, shown.truth == 1))
+    elif classes is not None:
         third = shown.response.labels is None
         name = f"{shown.response.kind}{', in thirds' if third else ''}"
         groupings.insert(0, Grouping(name, "class", classes[1], classes[0]))
     known, wrong, found = shown.known, shown.wrong(), []
-    for name, kind, levels, index in groupings:
+    for grouping in groupings:
         rows = []
-        for i, level in enumerate(levels):
-            own = np.flatnonzero(index == i)
+        for i, level in enumerate(grouping.levels):
+            own = grouping.documents(i)
             part, n = shown.shares[own], len(own)
             mean = part.mean(axis=0) if n else np.full(shown.shares.shape[1], np.nan)
             half = Z90 * part.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(mean), np.nan)
             right = float(1.0 - wrong[own][known[own]].mean()) if known[own].any() else None
             row = {"name": level, "documents": n, "share": few(mean), "half": few(half, 2)}
             rows.append(row | {"right": None if right is None else few(right)})
-        found.append({"name": name, "kind": kind, "levels": rows})
+        found.append({"name": grouping.name, "kind": grouping.kind, "levels": rows})
     return found

@@ -187,19 +187,23 @@ def worst_of(evaluation: dict[str, Any] | None) -> Tile | None:
     if evaluation is None or evaluation["kind"] not in ("classes", "labels"):
         return None
     if evaluation["kind"] == "labels":
-        rows = [(label["name"], f_score(label), label["has"], label["at"][0])
+        rows = [(label["name"], f_score(label), label["has"], *label["at"])
                 for label in evaluation["labels"]]  # fmt: skip
     else:
         truth, said = np.array(evaluation["truth"]), np.array(evaluation["said"])
         rows = []
         for i, name in enumerate(evaluation["names"]):
             good, called, has = int(((truth == i) & (said == i)).sum()), int((said == i).sum()), int((truth == i).sum())
-            rows.append((name, f1(good, called, has), has, good))
+            rows.append((name, f1(good, called, has), has, good, called - good))
     rows = [row for row in rows if row[2] >= LEAST_DOCUMENTS] or [row for row in rows if row[2]]
     if len(rows) < 2:
         return None
-    name, least, has, good = min(rows, key=lambda row: row[1])
+    name, least, has, good, bad = min(rows, key=lambda row: row[1])
     if least == 1.0:
         return None
     kind = "label" if evaluation["kind"] == "labels" else "class"
-    return Tile(f"Weakest {kind}", name, f"F1 {least:.2f}; {good:,} of {has:,} are found.")
+    return Tile(
+        f"Weakest {kind}",
+        name,
+        f"F1 {least:.2f}; {good:,} of {has:,} are found, and it is predicted for {bad:,} others.",
+    )

@@ -12,7 +12,7 @@ function drawHeat() {
     const row = topics[k][what].map(part => part[r]);
     return [row[0], isSure(row)];
   }
-  if (what === "share" && !group) { $("heat-note").textContent = "Shares by class need documents with known classes, of which each has one."; table.replaceChildren(); return; }
+  if (what === "share" && !group) { $("heat-note").textContent = "Shares by class need documents whose classes are known."; table.replaceChildren(); return; }
   const values = order.flatMap(k => columns.map(r => cell(k, r))), most = Math.max(...values.filter(v => v[1]).map(v => Math.abs(v[0])), 1e-9);
   let n = 0;
   const body = order.map(k => el("tr", {class: k === focusTopic() ? "on" : ""}, el("th", {scope: "row", title: topics[k].best.join(", ")}, el("button", {class: "plain", tabindex: -1, on: {click: () => toggle("topic", k)}}, el("small", {}, k + " "), cut(brief(k), 24))),

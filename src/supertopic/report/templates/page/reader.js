@@ -1,21 +1,29 @@
 // The reader: a list of documents with filters, and what adds up to the prediction of one or two of them.
 
 const documents = data.documents, graded = !classes.length || data.kind === "grade"; // more or less, and no class to choose
-const hasWord = (d, word) => !word || d.text.toLowerCase().includes(word.toLowerCase());
+const hasText = (d, part) => !part || d.text.toLowerCase().includes(part.toLowerCase());
+const wordsIn = text => [...text.toLowerCase().matchAll(/[\p{L}\p{N}_]+|[!?]/gu)], joined = words => ` ${words.map(w => w[0]).join(" ")} `;
+const tokens = documents.map(d => joined(wordsIn(d.text))), placeOfDocument = new Map(documents.map((d, i) => [d, i]));
+let asked = {word: "", key: "", whole: false};
+function hasWord(d, word) { // as a whole; as a part of texts if no document has it so, as in languages without spaces
+  if (!word) return true;
+  if (asked.word !== word) { const key = joined(wordsIn(word)); asked = {word, key, whole: key.trim() !== "" && tokens.some(text => text.includes(key))}; }
+  return asked.whole ? tokens[placeOfDocument.get(d)].includes(asked.key) : hasText(d, word);
+}
 function filtered() {
-  const which = document.querySelector("input[name=which]:checked")?.value ?? "all", asked = $("search").value.trim(), [is, said] = state.cell === null ? [] : state.cell.split(",").map(Number);
-  return documents.filter(d => (which === "all" || d[which]) && hasWord(d, asked) && hasWord(d, state.word)
+  const which = document.querySelector("input[name=which]:checked")?.value ?? "all", text = $("search").value.trim(), [is, said] = state.cell === null ? [] : state.cell.split(",").map(Number);
+  return documents.filter(d => (which === "all" || (which === "wrong" ? wrongNow(d) : d[which])) && hasText(d, text) && hasWord(d, state.word)
     && (state.class === null || !classes.length || classOf(d).includes(state.class)) && (state.topic === null || d.topics.some(([k]) => k === state.topic))
     && (state.cell === null || several || (d.is === is && d.true !== null && documentSaid(d) === said)));
 }
-const classOf = d => several ? classes.map((_, j) => j).filter(j => d.said[j] === 1 || d.is.includes(j)) : [d.said, d.is];
-const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => d.said[j] === 1).join(", ") || "no label" : classes.length ? classes[d.said] : number(d.predicted[0][1]);
+const classOf = d => several ? classes.map((_, j) => j).filter(j => labelSaid(d, j) || d.is.includes(j)) : [documentSaid(d), d.is];
+const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => labelSaid(d, j)).join(", ") || "no label" : classes.length ? classes[documentSaid(d)] ?? "no answer" : number(d.predicted[0][1]);
 const current = () => { const list = filtered(); return list.find(d => d.row === state.doc) ?? list[0] ?? null; };
 function drawReader() {
   const list = filtered(), now = current();
   $("no-document").textContent = list.length ? `${plural(list.length, "document")}` : "No document of this page matches. Remove a filter.";
   $("documents").replaceChildren(...list.map(d => el("li", {}, el("button", {class: "entry", "aria-current": d === now ? "true" : null, on: {click: () => set({doc: d.row})}},
-    el("span", {class: "head"}, el("small", {}, called(d)), " ", el("b", {}, cut(answer(d), 40)), d.true !== null && d.true !== undefined && (d.wrong ? el("span", {class: "wrong"}, ` ✗ is ${cut(d.true, 40)}`) : classes.length ? el("span", {class: "right"}, " ✓") : el("span", {class: "soft"}, ` is ${d.true}`)), d.other?.[1] && el("span", {class: "soft"}, ` other model: ${cut(d.other[0], 30)}`)), el("span", {class: "start"}, cut(d.text.trim(), 90) || "(empty)")))));
+    el("span", {class: "head"}, el("small", {}, called(d)), " ", el("b", {}, cut(answer(d), 40)), d.true !== null && d.true !== undefined && (wrongNow(d) ? el("span", {class: "wrong"}, ` ✗ is ${cut(d.true, 40)}`) : classes.length && isAnswered(d) ? el("span", {class: "right"}, " ✓") : el("span", {class: "soft"}, ` is ${d.true}`)), d.other?.[1] && el("span", {class: "soft"}, ` other model: ${cut(d.other[0], 30)}`)), el("span", {class: "start"}, cut(d.text.trim(), 90) || "(empty)")))));
   const second = documents.find(d => d.row === state.beside);
   $("panes").className = "live" + (second ? " two" : "");
   $("panes").replaceChildren(...(now ? [pane(now, false)] : []), ...(second ? [pane(second, true)] : []));
@@ -41,9 +49,9 @@ function pane(d, second) {
   return el("article", {}, ...parts.flat());
 }
 function finding(d) {
-  const chance = classes.length && found?.probabilities !== false && data.kind !== "time", text = v => chance ? percent(v) : number(v);
+  const chance = data.probabilities, text = v => chance ? percent(v) : number(v);
   const said = d.predicted.map(([what, v, a, b]) => `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what + (/\d$/.test(what) ? ":" : "") : "predicted"} ${text(v)}` + (a !== b ? ` (${range(a, b, text)})` : "")).join(", ");
-  return [said, d.true === null || d.true === undefined ? "" : el("b", {class: d.wrong ? "wrong" : "right"}, ` ${d.wrong ? "✗" : "✓"} it is ${d.true}`), d.other ? ` · the other model predicts ${d.other[0]}` : ""];
+  return [said, d.true === null || d.true === undefined ? "" : !isAnswered(d) ? ` it is ${d.true}` : el("b", {class: wrongNow(d) ? "wrong" : "right"}, ` ${wrongNow(d) ? "✗" : "✓"} it is ${d.true}`), d.other ? ` · the other model predicts ${d.other[0]}` : ""];
 }
 function explained(text, view) {
   const adds = new Map(view.words.map(([w, a, b]) => [data.words[w], a + b])), most = Math.max(1e-9, ...[...adds.values()].map(Math.abs));
@@ -55,12 +63,13 @@ function explained(text, view) {
   });
 }
 const MOST_BARS = 12;
+const levelOf = view => { const level = view.constant - view.base; return Math.abs(level) > 0.0005 * Math.max(Math.abs(view.base), Math.abs(view.score)) ? level : 0; };
 function barsOf(view) { // [name, through topics, directly, lower, upper]
   const shown = view.words.slice(0, MOST_BARS), left = view.words.slice(MOST_BARS), others = left.length + view.rest[0];
   const rest = left.reduce((s, [, a, b]) => [s[0] + a, s[1] + b], [view.rest[1], view.rest[2]]);
-  return [["base rate", 0, view.constant], ...view.beside.map(([what, v]) => [what, 0, v]), ...shown.map(([w, a, b], i) => [data.words[w], a, b, ...(view.spans[i] ?? [])]), ...(others ? [[plural(others, "other word"), rest[0], rest[1]]] : [])];
+  return [["base rate", 0, view.base], ...(levelOf(view) ? [["level", 0, levelOf(view)]] : []), ...view.beside.map(([what, v]) => [what, 0, v]), ...shown.map(([w, a, b], i) => [data.words[w], a, b, ...(view.spans[i] ?? [])]), ...(others ? [[plural(others, "other word"), rest[0], rest[1]]] : [])];
 }
-const sumText = view => { const total = barsOf(view).reduce((s, [, a, b]) => s + a + b, 0); return `For ${view.of}${view.against ? ` against ${view.against}` : ""}: ${barsOf(view).length} parts add up to ${number(total)}; the model's score is ${number(view.score)}.`; };
+const sumText = view => { const total = barsOf(view).reduce((s, [, a, b]) => s + a + b, 0); return `For ${view.of}${view.against ? ` against ${view.against}` : ""}: ${barsOf(view).length} parts add up to ${number(total)}; the model's score is ${number(view.score)}.` + (levelOf(view) ? ` The level is the constant with which predictions are right on average${data.kind === "count" ? ", and the exposure if there is one" : ""}.` : ""); };
 function waterfall(view) { // from the base rate to the score; a score of classes has its zero, where the decision changes
   const [[, , base], ...rows] = barsOf(view), spans = []; let at = base;
   for (const [label, a, b, lo, hi] of rows) { spans.push({label, from: at, a, b, lo: lo === undefined ? null : at + lo, hi: hi === undefined ? null : at + hi, to: at + a + b}); at += a + b; }
@@ -74,7 +83,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   text(number(base), x(base) + 8, 14, {});
   spans.forEach((s, i) => {
     const y = step * (i + 1) + 4, kind = s.a + s.b < 0 ? "away" : "towards";
-    text(cut(s.label, narrow ? 16 : 24), left - 8, y + 10, end);
+    text(cut(s.label, narrow ? 14 : 22), left - 8, y + 10, end);
     svg.append(draw("rect", {class: kind, x: Math.min(x(s.from), x(s.to)), width: Math.max(1, Math.abs(x(s.from) - x(s.to))), y, height: 12, rx: 1.5}));
     if (s.a) svg.append(draw("rect", {class: "through " + (s.a < 0 ? "away" : "towards"), x: Math.min(x(s.from), x(s.from + s.a)), width: Math.max(0.5, Math.abs(x(s.from + s.a) - x(s.from))), y: y + 3, height: 6}));
     if (s.lo !== null) svg.append(draw("line", {class: "whisker", x1: x(s.lo), x2: x(s.hi), y1: y + 6, y2: y + 6}));
@@ -85,7 +94,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   text("total", left - 8, last + 14, {...title, ...end});
   svg.append(draw("circle", {class: "mark", cx: x(at), cy: last + 10, r: 4}));
   text(number(at), x(at) + 8, last + 14, title);
-  const unit = classes.length ? (found?.probabilities === false ? "score" : "log-odds") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
+  const unit = classes.length ? (data.probabilities ? "log-odds" : "score") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
   text(cut(unit, narrow ? 10 : 40) + " · dark: through topics, light: direct weights", narrow ? width / 2 : (left + right) / 2, bottom + 32, {...title, ...middle});
   return svg;
 }

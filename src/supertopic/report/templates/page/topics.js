@@ -4,7 +4,7 @@ const MANY_PANELS = 12;
 let allPanels = false;
 function drawDrivers() {
   const order = targets.names.map((_, t) => t), size = t => data.groups.find(g => g.kind === "class")?.levels[t]?.documents ?? 0;
-  if (classes.length > 2 && !single) order.sort((a, b) => size(b) - size(a));
+  if (classes.length && !single) order.sort((a, b) => size(b) - size(a));
   if (state.class !== null && order.length > 1) order.sort((a, b) => (b === targetOf(state.class)) - (a === targetOf(state.class)));
   const most = targets.names.length > 3 ? 5 : targets.names.length > 1 ? 8 : 14, shown = allPanels ? order : order.slice(0, MANY_PANELS);
   const rowsOf = t => topics.map((topic, k) => [k, topic.effect.map(row => row[t])]).filter(([, row]) => !targets.intervals || isSure(row)).sort((a, b) => Math.abs(b[1][0]) - Math.abs(a[1][0])).slice(0, most);
@@ -12,10 +12,10 @@ function drawDrivers() {
   const scale = scaleOf(panels.flatMap(([, rows]) => rows.map(([, row]) => row)));
   $("panels").className = "live" + (order.length === 1 ? " one" : "");
   $("panels").replaceChildren(...panels.map(([t, rows]) => el("div", {class: "panel" + (state.class !== null && t === targetOf(state.class) && !single ? " on" : "")},
-    el("h3", {}, classes.length > 2 && !single ? el("button", {class: "plain", "aria-pressed": String(state.class === t), on: {click: () => toggle("class", t)}}, targets.names[t])
+    el("h3", {}, classes.length && !single ? el("button", {class: "plain", "aria-pressed": String(state.class === t), on: {click: () => toggle("class", t)}}, targets.names[t])
       : binary ? `← ${classes[0]} | ${classes[1]} →` : data.kind === "grade" ? "← lower | higher →" : targets.names[t],
     el("small", {}, targets.unit === "points" ? ` ${percent(targets.before[t])} at the base rate` : ` ${number(targets.before[t])} at the base rate`)),
-    rows.length ? rows.map(([k, row]) => trackRow(brief(k), row, scale, {"data-topic": k, "aria-pressed": String(state.topic === k), on: {click: () => set(single || classes.length <= 2 ? {topic: k} : {topic: k, class: t})}}, topics[k].best.join(", ")))
+    rows.length ? rows.map(([k, row]) => trackRow(brief(k), row, scale, {"data-topic": k, "aria-pressed": String(state.topic === k), on: {click: () => set(single || !classes.length ? {topic: k} : {topic: k, class: t})}}, topics[k].best.join(", ")))
       : el("p", {class: "soft"}, "No topic has a clear effect."),
     rows.length > 0 && el("div", {class: "row foot"}, el("span", {class: "label"}), axis(scale), el("span", {class: "value"}, targets.unit === "points" ? "points" : targets.unit)))));
   if (order.length > MANY_PANELS) $("panels").append(el("button", {class: "wide", on: {click: () => { allPanels = !allPanels; drawDrivers(); }}}, allPanels ? "show fewer" : `show all ${order.length}`));
@@ -24,7 +24,7 @@ if (targets.names.length) when(["class", "topic", "names"], drawDrivers);
 
 const matching = () => { const asked = [$("find").value.trim().toLowerCase(), state.word.toLowerCase()].filter(Boolean);
   return topics.map((_, k) => k).filter(k => asked.every(text => name(k).toLowerCase().includes(text) || topics[k].best.some(w => w.toLowerCase().includes(text)) || topics[k].words.some(w => w[0].toLowerCase() === text))); };
-const hue = k => { const row = targets.names.length ? state.class === null && !single && topics[k].pull !== null ? effect(k, topics[k].pull) : effect(k) : null;
+const hue = k => { const row = targets.names.length ? state.class === null && !single && topics[k].pull !== null ? effect(k, topics[k].pull) : binary ? effect(k, 1) : effect(k) : null;
   if (!row) return "plain"; return (row[0] > 0 ? "towards" : "away") + (isSure(row) && inMost(k) && (state.class !== null || single || topics[k].pull !== null) ? "" : " unsure"); };
 function drawMap() {
   const svg = $("map"), size = matchMedia("screen and (max-width: 640px)").matches ? 1.7 : 1, x = k => 22 + 616 * topics[k].at[0], y = k => 20 + 400 * topics[k].at[1], r = k => 400 * topics[k].radius, kept = new Set(matching());
