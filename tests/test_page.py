@@ -912,3 +912,36 @@ def test_colours_of_two_classes_stay(opened, browser):
             "e => [e.dataset.topic, e.classList.contains('away')])"
         ))  # fmt: skip
     assert kinds[0] == kinds[1] == kinds[2] and {away for _, away in kinds[0]} == {True, False}
+
+
+def test_a_click_keeps_the_focus_and_what_is_scrolled(opened, browser):
+    """Who uses the keyboard goes on from the place of the click."""
+    opened(page_of("three"))
+    for selector in ("#panels button[data-topic]", "#list tbody button", "#cells td:nth-child(3)",
+                     "#confusion td:nth-child(3)", "#by-class tbody button", "#panes .chips .chip"):  # fmt: skip
+        element = find(browser, selector)[0]
+        own = "const e = document.activeElement; return [e.tagName, e.dataset.topic, e.dataset.k, e.textContent]"
+        browser.execute_script("arguments[0].focus()", element)
+        before = browser.execute_script(own)
+        element.send_keys(Keys.ENTER)
+        assert browser.execute_script(own) == before and before[0] != "BODY"
+        browser.execute_script("set({class: null, topic: null, cell: null})")
+    y = np.array([f"class {i % 40:02d}" for i in range(240)])
+    opened(SLDAClassifier(**(RUN | {"burn_in": 1, "n_draws": 1, "n_chains": 1})).fit(TEXTS, y).report(TEXTS, y))
+    box = "document.querySelector('#confusion .scroll')"
+    browser.execute_script(f"{box}.scrollTop = 200")
+    click(browser, "#confusion td", 900)
+    assert browser.execute_script(f"return {box}.scrollTop") == 200
+
+
+def test_numbers_of_a_waterfall(opened, browser):
+    """The base rate and the total have no more digits than the parts."""
+    opened(page_of("three"))
+    assert browser.execute_script(
+        "const view = {...data.documents[0].views[0], base: 0.00229, score: 2.5};"
+        "return waterfall(view).querySelector('circle.base').nextSibling.nextSibling.textContent"
+    ) in ("0", "0.002")  # fmt: skip
+    nothing = browser.execute_script(
+        "return sumText({of: 'a', base: 1, constant: 1, score: 1, beside: [], words: [], spans: [], rest: [0, 0, 0]})"
+    )
+    assert "1 part adds up to 1" in nothing and "level" not in nothing

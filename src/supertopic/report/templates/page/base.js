@@ -62,7 +62,20 @@ const focusClass = () => state.class ?? (binary ? 1 : data.start);
 const firstTopic = () => topics.map((_, k) => k).sort((a, b) => importance(b) - importance(a))[0] ?? 0;
 const importance = k => { const row = targets.names.length ? effect(k) : null; return row ? (isSure(row) ? 1e6 : 0) + Math.abs(row[0]) : topics[k].share; };
 const focusTopic = () => state.topic ?? firstTopic();
-function show(keys) { for (const [wanted, f] of views) if (wanted.some(key => keys.includes(key))) f(); }
+function show(keys) { keepFocus(() => { for (const [wanted, f] of views) if (wanted.some(key => keys.includes(key))) f(); }); }
+function keepFocus(draw) { // a button or a cell that is drawn again keeps the focus of the keyboard
+  const at = document.activeElement, home = at?.closest(".live");
+  if (!home || !at.matches("button, td")) { draw(); return; }
+  const key = e => [e.dataset.topic, e.dataset.k, e.dataset.r, e.dataset.k === undefined && (e.getAttribute("aria-label") ?? e.textContent)].join("\n");
+  const alike = () => [...home.querySelectorAll(at.tagName)].filter(e => key(e) === own), own = key(at), place = alike().indexOf(at);
+  draw();
+  if (!at.isConnected) (alike()[place] ?? alike()[0] ?? home.querySelector("button"))?.focus({preventScroll: true});
+}
+function replaceScrolled(box, child) { // what scrolls stays where it is
+  const {scrollLeft = 0, scrollTop = 0} = box.firstElementChild ?? {};
+  box.replaceChildren(child);
+  Object.assign(child, {scrollLeft, scrollTop});
+}
 function set(changes, push = true) {
   const keys = Object.keys(changes).filter(key => state[key] !== changes[key]);
   if (!keys.length) return;

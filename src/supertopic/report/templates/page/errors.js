@@ -51,9 +51,9 @@ function drawClasses() {
     el("tbody", {}, sums.map(([good, called, own], i) => el("tr", {class: state.class === i ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.class === i), on: {click: () => toggle("class", i)}}, cut(classes[i], 32))), el("td", {class: "number"}, own.toLocaleString("en")), [ratio(good, called), ratio(good, own), f1(good, called, own)].map((v, j) => el("td", {class: "number"}, j < 2 ? whole(v) : v === null ? "–" : v.toFixed(2)))))));
   $("figures").textContent = (answered < said.length ? `${percent(answered / said.length)} get an answer, of which ` : "") + `${percent(ratio(right, answered))} are right.`;
   const cell = is === null ? el("p", {class: "soft"}, "Click a cell to see its documents and the words that mattered most.") : cellDocuments(data.documents.filter(d => d.is === is && d.true !== null && documentSaid(d) === to), counts[is]?.[to < 0 ? L : to] ?? 0, `Documents: ${cellText(state.cell)}`);
-  $("confusion").replaceChildren(el("div", {class: "scroll both"}, table));
+  replaceScrolled($("confusion"), el("div", {class: "scroll both"}, table));
   $("cell-documents").replaceChildren(cell);
-  $("by-class").replaceChildren(el("div", {class: "scroll tall"}, perClass));
+  replaceScrolled($("by-class"), el("div", {class: "scroll tall"}, perClass));
   if (found.p) drawRates(); else if (found.abstention) drawAbstention();
 }
 const rates = t => { const yes = found.p.map(p => p >= t), good = yes.filter((y, i) => y && found.truth[i]).length, has = found.truth.filter(Boolean).length, called = yes.filter(Boolean).length;
@@ -104,7 +104,7 @@ function drawLabels() {
   const sum = rows.reduce((s, i) => { const [good, bad] = labelNow(i); return [s[0] + good, s[1] + bad, s[2] + found.labels[i].has]; }, [0, 0, 0]);
   const single = found.labels.reduce((s, label, i) => { const [good, bad] = labelNow(i); return [s[0] + good + label.documents - label.has - bad, s[1] + label.documents]; }, [0, 0]);
   $("figures").textContent = `Over all labels: micro F1 ${(f1(sum[0], sum[0] + sum[1], sum[2]) ?? 0).toFixed(4)}, precision ${percent(ratio(sum[0], sum[0] + sum[1]))}, recall ${percent(ratio(sum[0], sum[2]))}; ${percent(single[0] / single[1])} of single labels are right` + (Object.keys(thresholds).length ? "." : `, and all labels of ${percent(found.all_right)} of the documents.`);
-  $("by-class").replaceChildren(el("div", {class: "scroll tall"}, table));
+  replaceScrolled($("by-class"), el("div", {class: "scroll tall"}, table));
   const at = thresholds[j] ?? label.thresholds.findIndex(t => t > (found.probabilities ? 0.5 : 0)), slider = $("threshold"), [good, bad] = labelNow(j);
   slider.value = at;
   $("threshold-of").textContent = `say ${cut(label.name, 30)} `;

@@ -40,7 +40,7 @@ function pane(d, second) {
   const buttons = el("div", {class: "tools"}, second ? el("button", {on: {click: () => set({beside: null})}}, "close") : state.beside === d.row ? null : el("button", {on: {click: () => set({beside: d.row})}}, "keep it beside"));
   const parts = [el("div", {class: "tools"}, title, buttons)];
   if (d.predicted) parts.push(el("p", {class: "finding"}, finding(d)));
-  if (d.views?.length > 1) parts.push(el("div", {class: "chips", role: "group", "aria-label": "What is explained"}, d.views.map((v, i) => el("button", {class: "chip", "aria-pressed": String(v === view), on: {click: () => { viewOf[d.row] = i; drawReader(); }}}, v.of + (v.against ? ` against ${v.against}` : "")))));
+  if (d.views?.length > 1) parts.push(el("div", {class: "chips", role: "group", "aria-label": "What is explained"}, d.views.map((v, i) => el("button", {class: "chip", "aria-pressed": String(v === view), on: {click: () => { viewOf[d.row] = i; keepFocus(drawReader); }}}, v.of + (v.against ? ` against ${v.against}` : "")))));
   parts.push(view ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, graded ? "raises" : "towards"), " ", el("mark", {class: "less", style: {"--part": "40%"}}, graded ? "lowers" : "away from"), ` ${view.of}${view.against ? ` against ${view.against}` : ""}`)
     : state.topic !== null || topics.length ? el("p", {class: "keys soft"}, el("mark", {style: {"--part": "40%"}}, "words"), ` of topic ${brief(focusTopic())}`) : null);
   parts.push(el("div", {class: "text", tabindex: 0, role: "region", "aria-label": `text of document ${called(d)}`}, view ? explained(d.text, view) : topics.length ? marked(d.text, strengthOf(focusTopic())) : d.text));
@@ -69,7 +69,7 @@ function barsOf(view) { // [name, through topics, directly, lower, upper]
   const rest = left.reduce((s, [, a, b]) => [s[0] + a, s[1] + b], [view.rest[1], view.rest[2]]);
   return [["base rate", 0, view.base], ...(levelOf(view) ? [["level", 0, levelOf(view)]] : []), ...view.beside.map(([what, v]) => [what, 0, v]), ...shown.map(([w, a, b], i) => [data.words[w], a, b, ...(view.spans[i] ?? [])]), ...(others ? [[plural(others, "other word"), rest[0], rest[1]]] : [])];
 }
-const sumText = view => { const total = barsOf(view).reduce((s, [, a, b]) => s + a + b, 0); return `For ${view.of}${view.against ? ` against ${view.against}` : ""}: ${barsOf(view).length} parts add up to ${number(total)}; the model's score is ${number(view.score)}.` + (levelOf(view) ? ` The level is the constant with which predictions are right on average${data.kind === "count" ? ", and the exposure if there is one" : ""}.` : ""); };
+const sumText = view => { const total = barsOf(view).reduce((s, [, a, b]) => s + a + b, 0); return `For ${view.of}${view.against ? ` against ${view.against}` : ""}: ${plural(barsOf(view).length, "part")} ${barsOf(view).length === 1 ? "adds" : "add"} up to ${number(total)}; the model's score is ${number(view.score)}.` + (levelOf(view) ? ` The level is the constant with which predictions are right on average${data.kind === "count" ? ", and the exposure if there is one" : ""}.` : ""); };
 function waterfall(view) { // from the base rate to the score; a score of classes has its zero, where the decision changes
   const [[, , base], ...rows] = barsOf(view), spans = []; let at = base;
   for (const [label, a, b, lo, hi] of rows) { spans.push({label, from: at, a, b, lo: lo === undefined ? null : at + lo, hi: hi === undefined ? null : at + hi, to: at + a + b}); at += a + b; }
@@ -77,10 +77,11 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   const narrow = matchMedia("screen and (max-width: 640px)").matches, [left, right, width] = narrow ? [112, 300, 360] : [150, 560, 620], step = 20, bottom = step * (spans.length + 2) + 6, x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad), digits = digitsFor(Math.max(0, ...rows.map(([, a, b]) => Math.abs(a + b))));
   const svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 ${width} ${bottom + 40}`, "aria-label": `Bars from the base rate, ${number(base)}, to ${number(at)}`});
   const text = (label, px, y, more) => svg.append(draw("text", {x: px, y, ...more}, label)), end = {"text-anchor": "end"}, middle = {"text-anchor": "middle"};
+  const rounded = v => number(+v.toFixed(digits)); // no digits that no part has
   for (const v of ticks(low - pad, high + pad, narrow ? 3 : 6)) { svg.append(draw("line", {class: v === 0 && classes.length ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom})); text(number(v), x(v), bottom + 14, middle); }
   svg.append(draw("line", {class: "guide", x1: x(base), x2: x(base), y1: 4, y2: bottom}), draw("circle", {class: "base", cx: x(base), cy: 10, r: 4}));
   text("base rate", left - 8, 14, end);
-  text(number(base), x(base) + 8, 14, {});
+  text(rounded(base), x(base) + 8, 14, {});
   spans.forEach((s, i) => {
     const y = step * (i + 1) + 4, kind = s.a + s.b < 0 ? "away" : "towards";
     text(cut(s.label, narrow ? 14 : 22), left - 8, y + 10, end);
@@ -93,7 +94,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   const last = step * (spans.length + 1), title = {class: "title"};
   text("total", left - 8, last + 14, {...title, ...end});
   svg.append(draw("circle", {class: "mark", cx: x(at), cy: last + 10, r: 4}));
-  text(number(at), x(at) + 8, last + 14, title);
+  text(rounded(at), x(at) + 8, last + 14, title);
   const unit = classes.length ? (data.probabilities ? "log-odds" : "score") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
   text(cut(unit, narrow ? 10 : 40) + " · dark: through topics, light: direct weights", narrow ? width / 2 : (left + right) / 2, bottom + 32, {...title, ...middle});
   return svg;
