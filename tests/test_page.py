@@ -945,3 +945,33 @@ def test_numbers_of_a_waterfall(opened, browser):
         "return sumText({of: 'a', base: 1, constant: 1, score: 1, beside: [], words: [], spans: [], rest: [0, 0, 0]})"
     )
     assert "1 part adds up to 1" in nothing and "level" not in nothing
+
+
+def test_the_words_that_decided_are_of_what_was_said(opened, browser):
+    """Of the label of the list, for or against it; of a grade that is too low those that lower it."""
+
+    def words_of(data, view, sign):
+        added = {data["words"][w]: sign * (a + b) for w, a, b in view["words"]}
+        return [w for w in sorted(added, key=lambda w: -added[w]) if added[w] > 0][:6]
+
+    y = (CORPUS.doc_topic > 0.3).astype(int)
+    wrong = np.where(np.arange(240)[:, None] % 3 == 0, 1 - y, y)  # many errors
+    pipeline, _ = fitted("labels")
+    page = pipeline[-1].report(TEXTS, wrong, vectorizer=pipeline[0])
+    data, seen = data_of(page), 0
+    for label, kind in ((1, 0), (2, 0), (2, 1)):
+        opened(page, address=f"#class={label}&cell={label},{kind}")
+        for text in texts_of(browser, "#label li"):
+            document = next(d for d in data["documents"] if d["row"] == int(text.split(":")[0]))
+            views = [view for view in document["views"] if view["of"] == data["classes"][label]]
+            expected = words_of(data, views[0], 1 if kind else -1) if views else []
+            assert text.endswith("decided by " + ", ".join(expected)) if expected else "decided by" not in text
+            seen += document["views"][0]["of"] != data["classes"][label]
+    assert seen  # documents whose first view is of another label
+    pipeline, y = fitted("grades")
+    page = pipeline[-1].report(TEXTS, 3 - y, vectorizer=pipeline[0])
+    data = data_of(page)
+    document = next(d for d in data["documents"] if d["said"] < d["is"])
+    opened(page, address=f"#cell={document['is']},{document['said']}")
+    text = next(t for t in texts_of(browser, "#cell-documents li") if t.startswith(f"{document['row']}:"))
+    assert text.endswith("decided by " + ", ".join(words_of(data, document["views"][0], -1)))

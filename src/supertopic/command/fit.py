@@ -160,7 +160,11 @@ def show_column(column: Column, by_default: bool) -> None:
     """Print which kind of response was found; `by_default`: no option says which cells are unknown."""
     note(f"[bold]response[/bold]: {column.response} ({escape(column.why)})")
     if column.n_missing and by_default:
-        note(f"{column.n_missing} responses are 'NA' and count as unknown; change this with --missing.")
+        one = column.n_missing == 1
+        note(
+            f"{column.n_missing:,} {'response is' if one else 'responses are'} 'NA' and {'counts' if one else 'count'} "
+            "as unknown; change this with --missing."
+        )
 
 
 def learn(model: Supervised, documents: Documents, checkpoint: Path | None) -> dict[str, Any]:

@@ -23,17 +23,20 @@ function wrongNow(d) { // with the thresholds that are chosen
   if (d.wrong === null || !classes.length) return d.wrong;
   return several ? classes.some((_, j) => labelWrong(d, j)) : threshold === null ? d.wrong : isAnswered(d) && documentSaid(d) !== d.is;
 }
-function deciding(d, n = 6) { // the words that decided: what spoke most for the predicted class against the other
-  const view = d.views[0];
-  return [...view.words].map(([w, a, b]) => [data.words[w], a + b]).filter(([, v]) => v > 0).sort((a, b) => b[1] - a[1]).slice(0, n).map(([w]) => w);
+function deciding(d, label, n = 6) { // the words that decided: what added most to what is said, for a class against the other one
+  const view = label === null ? d.views[0] : d.views.find(v => v.of === classes[label]), said = documentSaid(d);
+  if (!view) return [];
+  const lowered = data.kind === "grade" ? (said !== d.is && said >= 0 ? said < d.is : view.score < view.base) : binary && said >= 0 && said !== d.said;
+  const sign = (label === null ? lowered : !labelSaid(d, label)) ? -1 : 1;
+  return [...view.words].map(([w, a, b]) => [data.words[w], sign * (a + b)]).filter(([, v]) => v > 0).sort((a, b) => b[1] - a[1]).slice(0, n).map(([w]) => w);
 }
-function documentLink(d) {
-  const words = deciding(d);
+function documentLink(d, label) {
+  const words = deciding(d, label);
   return el("li", {}, el("button", {class: "plain link", on: {click: () => { set({doc: d.row}); $("reader").scrollIntoView(); }}}, `${called(d)}: ${cut(d.text.trim(), 70)}`), words.length > 0 && el("p", {class: "soft"}, "decided by ", words.join(", ")));
 }
-function cellDocuments(rows, total, text) {
+function cellDocuments(rows, total, text, label = null) {
   return el("div", {class: "celldocs", "aria-live": "polite"}, el("h3", {}, text), el("p", {class: "soft"}, rows.length ? `${rows.length} of ${plural(total, "document")} are in this page.` : total ? "None of these documents is in this page." : "There are no documents."),
-    el("ol", {}, rows.slice(0, 20).map(documentLink)));
+    el("ol", {}, rows.slice(0, 20).map(d => documentLink(d, label))));
 }
 
 function drawClasses() {
@@ -116,7 +119,7 @@ function drawLabels() {
   const cells = [["found", good, d => d.labels[0]], ["missed", label.has - good, d => d.labels[1]], ["false alarms", bad, d => d.labels[2]]], chosen = state.cell === null ? null : +state.cell.split(",")[1];
   const own = (d, kind) => labelWrong(d, j) && labelSaid(d, j) === (kind === 1);
   $("label").replaceChildren(el("h3", {}, label.name), el("div", {class: "chips"}, cells.slice(1).map(([text, n], kind) => el("button", {class: "chip", "aria-pressed": String(chosen === kind), on: {click: () => toggle("cell", `${j},${kind}`)}}, `${text}: ${n}`)), el("span", {class: "soft"}, ` found: ${good} of ${label.has}`)), figure("Precision and recall", p.svg), ...(label.reliability ? [reliabilityPlot(label.reliability, label.calibration, `probability of ${cut(label.name, 20)}`)] : []),
-    ...(chosen !== null && +state.cell.split(",")[0] === j ? [cellDocuments(data.documents.filter(d => own(d, chosen)), cells[chosen + 1][1], `${label.name}: ${cells[chosen + 1][0]}`)] : []));
+    ...(chosen !== null && +state.cell.split(",")[0] === j ? [cellDocuments(data.documents.filter(d => own(d, chosen)), cells[chosen + 1][1], `${label.name}: ${cells[chosen + 1][0]}`, j)] : []));
 }
 function layOutLabels() {
   const slider = el("input", {id: "threshold", type: "range", min: 0, max: 48, "aria-describedby": "chosen"});

@@ -45,7 +45,7 @@ function drawList() {
   kept.sort((a, b) => key(a) - key(b));
   const scale = targets.names.length ? scaleOf(topics.map((_, k) => effect(k))) : null, on = single || !choices.length ? targets.names[0] : choices[focusClass()];
   $("no-topic").textContent = kept.length ? "" : "No topic has that word or name.";
-  $("list").replaceChildren(el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "topic"), el("th", {scope: "col", class: "desk"}, "words"), scale && el("th", {scope: "col"}, `effect on ${cut(binary ? classes[focusClass()] : on, 18)}`), scale && el("th", {scope: "col", class: "desk"}, "pulls"), el("th", {scope: "col", class: "number"}, "share"))),
+  $("list").replaceChildren(el("caption", {}, plural(kept.length, "topic")), el("thead", {}, el("tr", {}, el("th", {scope: "col"}, "topic"), el("th", {scope: "col", class: "desk"}, "words"), scale && el("th", {scope: "col"}, `effect on ${cut(binary ? classes[focusClass()] : on, 18)}`), scale && el("th", {scope: "col", class: "desk"}, "pulls"), el("th", {scope: "col", class: "number"}, "share"))),
     el("tbody", {}, kept.map(k => el("tr", {"data-topic": k, class: k === focusTopic() ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.topic === k), on: {click: () => toggle("topic", k)}}, el("small", {}, k + " "), brief(k))),
       el("td", {class: "words desk"}, el("span", {}, topics[k].best.slice(0, 6).join(", "))), scale && el("td", {class: "effect"}, track(effect(k), scale), el("span", {class: "value"}, effectText(effect(k)[0]))),
       scale && el("td", {class: "desk", title: pullText(k)}, cut(pullText(k), 15)), el("td", {class: "number"}, percent(topics[k].share))))));
