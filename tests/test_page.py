@@ -178,6 +178,7 @@ def test_the_headline_says_what_was_found():
     named = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], name="satisfaction")
     assert "of the variance of the satisfaction of 240 documents" in prose(named)
     assert data_of(named)["targets"]["names"] == ["satisfaction"]
+    assert data_of(named)["groups"][0]["name"] == "satisfaction, in thirds"
     assert [percent(p) for p in (0, 2e-7, 0.026, 0.99999, 1)] == [
         f"{text}\N{NO-BREAK SPACE}%" for text in ("0", "<0.1", "2.6", ">99.9", "100")
     ]
@@ -268,6 +269,10 @@ def test_groups_of_documents():
     assert len(many.levels) == 13 and many.levels[0] == "a1" and many.place[19] == 12  # the others
     numbers = group("year", list(np.arange(60.0)))
     assert numbers.kind == "number" and np.bincount(numbers.place).tolist() == [10] * 6
+    assert group("letters", [*range(12), 1234.0, 51200.0]).levels[-1].endswith(" to 51200")
+    assert group("year", [1999, 2001.0, None, 2002])[1:3] == ("time", ["1999", "2000", "2001", "2002"])
+    assert group("year", [1999, 2001.0, None, 2002]).place.tolist() == [0, 2, -1, 3]
+    assert group("year", [1901, 1990]).levels[:2] == ["1901", "1904"]
     assert group("stars", [1, 2, 10, np.nan]).levels == ["1", "2", "10"]
     assert group("flag", [True, False, ""]).levels == ["True", "False"]
     with pytest.raises(ValueError, match="by has no known value of 'x'"):

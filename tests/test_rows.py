@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.cells import cell_len
 
@@ -14,6 +15,7 @@ import supertopic
 from supertopic import SLDAClassifier, SLDARegressor, choose_topics
 from supertopic.command import rows as rows_of_command
 from supertopic.command import show, show_explanation
+from supertopic.command.cells import numbers_if_all
 from supertopic.command.cli import main
 from supertopic.command.console import PlainConsole
 from supertopic.datasets import make_corpus
@@ -389,3 +391,31 @@ def test_small_probabilities_have_no_exponent():
     found = SimpleNamespace(mean=mean, mean_names=["a", "b", "c"], mean_interval=ends, column=0)
     assert show_explanation.predicted(found, None, True) == "a >0.999, b <0.001, c 0.4 (0.1 .. 0.7)"
     assert show_explanation.predicted(found, None).startswith("a 1 (1 .. 1), b 9e-05")
+
+
+def test_groups_of_a_page_are_numbers_and_years_where_a_table_has_them(command, place, tmp_path):
+    """CSV holds text alone; labels may have another separator."""
+    folder, _, texts = place
+    with open(folder / "d.csv", newline="", encoding="utf-8") as file:
+        tagged = list(csv.DictReader(file))
+    years = [str(1990 + i % 20) if i else "NA" for i in range(N)]
+    with open(tmp_path / "d.csv", "w", newline="", encoding="utf-8") as file:
+        rows = [(text, row["tags"].replace(";", "|"), year, row["number"], f"a{i % 3}")
+                for i, (text, row, year) in enumerate(zip(texts, tagged, years, strict=True))]  # fmt: skip
+        csv.writer(file).writerows([("text", "tags", "year", "number", "author"), *rows])
+    y = np.array([[name in row["tags"] for name in ("blue", "green", "loud", "quiet", "red")] for row in tagged])
+    model = SLDAClassifier(3, **FAST).fit(
+        texts, pd.DataFrame(y.astype(int), columns=["blue", "green", "loud", "quiet", "red"])
+    )
+    supertopic.save(model, tmp_path / "m")
+    by = [part for name in ("year", "number", "author") for part in ("--by", name)]
+    given = (tmp_path / "m", tmp_path / "d.csv", "--text", "text", "--label", "tags", "--separator", "|", *by)
+    command("report", *given, "-o", tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    kinds = [(group["name"], group["kind"], len(group["levels"])) for group in data["groups"]]
+    assert kinds == [("label", "class", 5), ("year", "time", 20), ("number", "number", 6), ("author", "group", 3)]
+    assert [level["documents"] for level in data["groups"][0]["levels"]] == y.sum(axis=0).tolist()
+    assert numbers_if_all(["1", " ", "2.5", None]) == [1, None, 2.5, None]
+    for cells in (["1", "b"], [True, False], ["x"]):
+        assert numbers_if_all(cells) == cells

@@ -137,7 +137,7 @@ def make_page(
         "correlation": correlations(shown.shares), "evaluation": evaluation, "documents": explained,
         "words": list(words), "facts": word_facts(posterior, topic_word(posterior), names, known),
         "classes": list(map(str, posterior.response.labels or [])) if posterior.supervised else [],
-        "groups": describe_groups(shown, by), "other": beside, "traces": traces(posterior),
+        "groups": describe_groups(shown, by, what), "other": beside, "traces": traces(posterior),
         "start": start(shown, targets), "probabilities": has_probabilities(posterior),
         "sampled": [len(explained), len(texts)],
     }  # fmt: skip
