@@ -9,6 +9,7 @@ from datetime import date
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import f1_score, r2_score
@@ -179,6 +180,8 @@ def test_the_headline_says_what_was_found():
     assert "of the variance of the satisfaction of 240 documents" in prose(named)
     assert data_of(named)["targets"]["names"] == ["satisfaction"]
     assert data_of(named)["groups"][0]["name"] == "satisfaction, in thirds"
+    column = data_of(named)["evaluation"]["columns"][0]
+    assert f"always the mean <b>{column['base_score']:.3f}".replace("-", "\N{MINUS SIGN}") in prose(named)
     assert [percent(p) for p in (0, 2e-7, 0.026, 0.99999, 1)] == [
         f"{text}\N{NO-BREAK SPACE}%" for text in ("0", "<0.1", "2.6", ">99.9", "100")
     ]
@@ -594,6 +597,9 @@ def test_a_click_filters_the_page(opened, browser):
     assert all(word in d["text"].lower() for d in data["documents"] if str(d["row"]) in [
         text.split()[0] for text in texts_of(browser, "#documents .head")])  # fmt: skip
     click(browser, "#filters .chip")
+    opened(page_of("three"))
+    click(browser, "#typical mark")
+    assert address(browser)["word"] == texts_of(browser, "#typical mark")[0].lower()
     opened(page_of("three"), address="#class=1&topic=2&word=w01&doc=7")
     assert len(texts_of(browser, "#filters .chip")) == 4 and find(browser, "#class")[0].get_attribute("value") == "1"
     opened(page_of("three"), address="#class=99&topic=x&doc=-1&cell=abc&beside=%3Cb%3E")
@@ -980,3 +986,33 @@ def test_the_words_that_decided_are_of_what_was_said(opened, browser):
     opened(page, address=f"#cell={document['is']},{document['said']}")
     text = next(t for t in texts_of(browser, "#cell-documents li") if t.startswith(f"{document['row']}:"))
     assert text.endswith("decided by " + ", ".join(words_of(data, document["views"][0], -1)))
+
+
+def test_numbers_with_units_of_their_own(opened, browser):
+    """Several ratings have an axis and digits each, and cells are coloured by their own column."""
+    y = np.column_stack([CORPUS.doc_topic @ [1.0, 2.0, 4.0, 0.0], 0.001 * CORPUS.doc_topic[:, 0]])
+    model = SLDARegressor(**RUN).fit(TEXTS, pd.DataFrame(y, columns=["large", "small"]))
+    page = model.report(TEXTS, y)
+    data = data_of(page)
+    opened(page)
+    panels = find(browser, "#panels .panel")
+    for r, panel in enumerate(panels):
+        rows = panel.find_elements("css selector", "button.row")
+        effects = [data["topics"][int(row.get_attribute("data-topic"))]["effect"][0][r] for row in rows]
+        assert rows
+        for row, effect in zip(rows, effects, strict=True):
+            text = row.find_element("css selector", ".value").text.replace("\N{MINUS SIGN}", "-")
+            assert float(text) == pytest.approx(effect, rel=0.1, abs=0.01 * max(map(abs, effects)))
+        places = browser.execute_script(
+            "return [...arguments[0].querySelectorAll('.dot')].map(e => parseFloat(e.style.left))", panel
+        )
+        assert max(places) > 60 or min(places) < 40  # not all at 0, as the larger unit would have it
+    sure = [topic["effect"][0][1] for topic in data["topics"] if topic["effect"][1][1] * topic["effect"][2][1] > 0]
+    best = next(k for k, topic in enumerate(data["topics"]) if topic["effect"][0][1] == max(sure, key=abs))
+    assert "55%" in find(browser, f"#cells td[data-k='{best}'][data-r='1']")[0].get_attribute("style")
+
+
+def test_risks_are_named_once(opened, browser):
+    opened(page_of("time"))
+    assert "low risk middle risk high risk" in " ".join(texts_of(browser, "#evaluation .keys")[0].split())
+    assert "risk" not in " ".join(texts_of(browser, "#evaluation svg text"))

@@ -120,7 +120,7 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
     shares = kind in ("classes", "times")
 
     def show(value: float) -> str:
-        return percent(value) if shares else f"{value:.3f}"
+        return percent(value) if shares else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
 
     name = {"classes": "Right", "labels": "Micro F1", "numbers": "R²", "times": "Concordance"}[kind]
     interval, of_rival = (
@@ -137,12 +137,15 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
         low, high = interval
         ends, text = (
             (place(low), place(high)),
-            f"90 % interval {span(low, high) if shares else f'{low:.3f} to {high:.3f}'}",
+            f"90 % interval {span(low, high) if shares else f'{show(low)} to {show(high)}'}",
         )
     dots = [Dot("this model", show(score), place(score), *ends, "own")]
     if shares:
         base = evaluation["base"]
         dots.append(Dot("largest class" if kind == "classes" else "chance", show(base), place(base), kind="base"))
+    if kind == "numbers" and len(evaluation["columns"]) == 1:
+        base = evaluation["columns"][0]["base_score"]
+        dots.append(Dot("always the mean", show(base), place(base), kind="base"))
     if of_rival is not None:
         dots.append(Dot(str(rival.get("name") or "another model"), show(of_rival), place(of_rival), kind="rival"))
     return Tile(name, show(score), text, tuple(dots))

@@ -58,7 +58,7 @@ def targets_of(posterior: Posterior) -> Targets:
         before, change = (response.column_effects(values) for values in (before, change))
     if response.effect_on == "probability":
         return Targets(names, before, change, weights, "points", 100.0)
-    units = {"expected grade": "grades", "score": "of the score"}
+    units = {"expected grade": "grades", "score": "score"}
     return Targets(names, before, change, weights, units.get(response.effect_on, ""), 1.0)
 
 

@@ -25,9 +25,11 @@ const signed = (x, digits = 2) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(di
 const percent = p => p === null ? "–" : p > 0 && p < 0.001 ? "<0.1 %" : p < 1 && p > 0.999 ? ">99.9 %" : +(100 * p).toFixed(1) + " %";
 const whole = p => p === null || !Number.isFinite(p) ? "–" : p > 0 && p < 0.01 ? "<1 %" : p < 1 && p > 0.99 ? ">99 %" : Math.round(100 * p) + " %";
 const digitsFor = most => most > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(most)))) : 0;
-const effectDigits = digitsFor(Math.max(0, ...topics.flatMap(t => (t.effect?.[0] ?? []).map(Math.abs))));
-function effectText(x) { // in the unit of the targets
-  if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits);
+const apart = !classes.length && !targets.unit && targets.names.length > 1; // several numbers, each in its own unit
+const digitsOf = what => targets.names.map((_, t) => digitsFor(Math.max(0, ...topics.flatMap(topic => apart ? topic[what]?.[0][t] ?? 0 : topic[what]?.[0] ?? 0).map(Math.abs))));
+const effectDigits = digitsOf("effect"), weightDigits = digitsOf("weight");
+function effectText(x, t = 0) { // in the unit of the target
+  if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits[t]);
   return x === 0 ? "0" : (x < 0 ? "−" : "+") + (Math.abs(x) < 0.1 ? "<0.1" : Math.abs(x).toFixed(1));
 }
 const range = (a, b, text) => text(a) === text(b) ? "about " + text(a) : text(a) + " to " + text(b);

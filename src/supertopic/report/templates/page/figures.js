@@ -21,12 +21,11 @@ function layOutNumbers() {
   $("figures").textContent = found.columns.length > 1 ? `R² is ${minus(found.score.toFixed(3))} in the mean.` : "";
 }
 function layOutTimes() {
-  const last = found.edges[found.edges.length - 1], p = plot("Survival in thirds of the predicted risk", {width: 520, height: 360, x: [0, last], y: [0, 1], xTitle: "time", yTitle: "lives on", yText: whole});
+  const last = found.edges[found.edges.length - 1], p = plot("Survival in thirds of the predicted risk", {width: 520, height: 360, x: [0, last], y: [0, 1], xTitle: cut(data.what, 30), yTitle: "share without the event", yText: whole});
   found.risks.forEach((risk, i) => {
     p.line([[0, 1], ...found.edges.map((t, j) => [t, risk.predicted[j]])], {class: `curve third-${i}`});
     risk.observed.forEach((v, j) => p.dot(found.edges[j], v, {class: `third-${i}`, r: 3.5}));
-    p.add("text", {x: p.x(last) - 4, y: p.y(risk.predicted[risk.predicted.length - 1]) - 5, "text-anchor": "end"}, `${risk.name} risk`);
   });
-  $("evaluation").replaceChildren(el("div", {class: "pair wide-left"}, figure("Lines: predicted. Dots: observed (Kaplan and Meier), in thirds of the predicted risk", p.svg),
-    el("table", {}, el("caption", {}, "Figures"), el("tbody", {}, found.figures.map(([what, v]) => el("tr", {}, el("th", {scope: "row"}, what), el("td", {class: "number"}, number(v))))))));
+  $("evaluation").replaceChildren(el("div", {class: "pair wide-left"}, figure("Lines: predicted. Dots: observed (Kaplan and Meier), in thirds of the predicted risk", p.svg, el("p", {class: "keys soft"}, found.risks.flatMap((risk, i) => [el("i", {class: `point third-${i}`}), `${risk.name} risk `]))),
+    el("table", {}, el("caption", {}, "Figures"), el("tbody", {}, found.figures.map(([what, v]) => el("tr", {}, el("th", {scope: "row"}, what.replace("brier", "Brier").replace("uno c", "Uno's c")), el("td", {class: "number"}, number(v))))))));
 }

@@ -100,7 +100,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   return svg;
 }
 when(["class", "topic", "word", "doc", "beside", "cell", "names", "threshold"], drawReader);
-$("panes").addEventListener("click", event => { const mark = event.target.closest("mark[data-word]"); if (mark) toggle("word", mark.dataset.word, ""); });
+$("main").addEventListener("click", event => { const mark = event.target.closest("mark[data-word]"); if (mark) toggle("word", mark.dataset.word, ""); });
 $("search").oninput = drawReader;
 for (const choice of document.querySelectorAll("input[name=which]")) choice.onchange = drawReader;
 $("before").onclick = () => move(-1);
