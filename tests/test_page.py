@@ -1007,6 +1007,7 @@ def test_numbers_with_units_of_their_own(opened, browser):
             "return [...arguments[0].querySelectorAll('.dot')].map(e => parseFloat(e.style.left))", panel
         )
         assert max(places) > 60 or min(places) < 40  # not all at 0, as the larger unit would have it
+    assert all(", " in head for head in texts_of(browser, "#documents .head b"))  # both predictions
     sure = [topic["effect"][0][1] for topic in data["topics"] if topic["effect"][1][1] * topic["effect"][2][1] > 0]
     best = next(k for k, topic in enumerate(data["topics"]) if topic["effect"][0][1] == max(sure, key=abs))
     assert "55%" in find(browser, f"#cells td[data-k='{best}'][data-r='1']")[0].get_attribute("style")

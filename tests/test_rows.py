@@ -184,7 +184,7 @@ def test_words_are_marked_on_a_terminal_alone(place, monkeypatch):
     model = supertopic.load(folder / "m")
     text = f"{texts[7][:60]} unheard, {texts[7][60:].upper()}"
     found = model.explain(text)
-    marked = show_explanation.mark_words(model, text, found)
+    marked = show_explanation.mark_words(model, text, found, found.column)
     assert marked.plain == text
     adds = dict(zip(found.words, found.total[:, found.column], strict=True))
     towards = {text[span.start : span.end].lower() for span in marked.spans if span.style == show_explanation.TOWARDS}
@@ -419,3 +419,31 @@ def test_groups_of_a_page_are_numbers_and_years_where_a_table_has_them(command, 
     assert numbers_if_all(["1", " ", "2.5", None]) == [1, None, 2.5, None]
     for cells in (["1", "b"], [True, False], ["x"]):
         assert numbers_if_all(cells) == cells
+
+
+def test_a_wrong_label_is_explained(command, place, tmp_path):
+    """The labels are in the order of their probabilities, the known ones are named, and the wrong one is explained."""
+    folder, _, texts = place
+    with open(folder / "d.csv", newline="", encoding="utf-8") as file:
+        tags = [row["tags"].split(";") for row in csv.DictReader(file)]
+    names = ["blue", "green", "loud", "quiet", "red"]
+    y = pd.DataFrame([[int(name in own) for name in names] for own in tags], columns=names)
+    supertopic.save(SLDAClassifier(3, **FAST).fit(texts, y), tmp_path / "m")
+    given = (tmp_path / "m", folder / "d.csv", "--text", "text", "--label", "tags", "--where", "wrong", "-n", 3)
+    said = command("explain", *given)
+    parts = said.split("row ")[1:]
+    assert len(parts) == 3
+    for part in parts:
+        row = int(re.match(r"(\d+), known:", part)[1]) - 1
+        assert part.startswith(f"{row + 1}, known: {'; '.join(name for name in names if name in tags[row])}\n")
+        p = dict(zip(names, supertopic.load(tmp_path / "m").predict_proba([texts[row]])[0], strict=True))
+        shown = re.findall(r"(\w+) [<>]?[\d.e-]+ \(", part.partition("What adds")[0])
+        assert shown == sorted(names, key=lambda name: -p[name])
+        wrong = {name: abs((name in tags[row]) - p[name]) for name in names if (name in tags[row]) != (p[name] >= 0.5)}
+        assert f"What adds to {max(wrong, key=lambda name: wrong[name])}" in part
+    why = SimpleNamespace(
+        mean=np.arange(8.0)[::-1], mean_names=list("abcdefgh"), mean_interval=(np.zeros(8), np.ones(8))
+    )
+    assert show_explanation.predicted(why, None, ranked=True, column=6).endswith(
+        "d 4 (0 .. 1), g 1 (0 .. 1) and 3 more"
+    )

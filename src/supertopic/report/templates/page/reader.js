@@ -17,7 +17,7 @@ function filtered() {
     && (state.cell === null || several || (d.is === is && d.true !== null && documentSaid(d) === said)));
 }
 const classOf = d => several ? classes.map((_, j) => j).filter(j => labelSaid(d, j) || d.is.includes(j)) : [documentSaid(d), d.is];
-const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => labelSaid(d, j)).join(", ") || "no label" : classes.length ? classes[documentSaid(d)] ?? "no answer" : number(d.predicted[0][1]);
+const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => labelSaid(d, j)).join(", ") || "no label" : classes.length ? classes[documentSaid(d)] ?? "no answer" : d.predicted.map(row => number(row[1])).join(", ");
 const current = () => { const list = filtered(); return list.find(d => d.row === state.doc) ?? list[0] ?? null; };
 function drawReader() {
   const list = filtered(), now = current();
