@@ -46,7 +46,7 @@ def explain(
             raise ValueError("--row, --where, --label and --id go with a table: supertopic explain MODEL TABLE ...")
         text = sys.stdin.read() if text == "-" else text
         why = estimator.explain(text, **given_beside(estimator, covariate, exposure, group))
-        found = iter([("", text, None, None, why)])
+        found: Iterator[Explained] = iter([("", text, None, None, why)])
     else:
         table = Table(data)
         beside = read_beside(estimator, model, table, exposure, covariate, None, group)
@@ -110,13 +110,12 @@ def explain_rows(
 ) -> Iterator[Explained]:
     """The explanations of some rows; of several labels that of the one whose prediction is most wrong."""
     response = model.posterior_.response
-    several = isinstance(response, ClassResponse) and response.multilabel
     truth = None if y is None else response.truth(y, len(texts))
     for i in rows:
         own = np.array([i])
         known, column = None if truth is None else response.as_text(truth[i]), None
         why = model.explain(texts[i], **{key: part[own] for key, part in beside.items()})
-        if several and truth is not None:
+        if isinstance(response, ClassResponse) and response.multilabel and truth is not None:
             named = response.named(truth[own])[0]
             known = None if named is None else "; ".join(map(str, named)) or "no label"
             wrong = (response.chosen(why.mean[None])[0] != truth[i]) & ~np.isnan(truth[i])

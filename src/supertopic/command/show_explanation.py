@@ -75,7 +75,7 @@ def predicted(
     places, names = np.arange(len(found.mean)), found.mean_names
     if ranked:
         places = np.argsort(-np.asarray(found.mean), kind="stable")
-        if column in places[MOST_ANSWERS:]:
+        if column is not None and column in places[MOST_ANSWERS:]:
             places = np.insert(places[places != column], MOST_ANSWERS - 1, column)
     lower, upper = found.mean_interval
     parts = []
