@@ -9,6 +9,7 @@ from datetime import date
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import f1_score, r2_score
@@ -36,8 +37,9 @@ from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
 from supertopic.report.page_evaluation import calibration, kaplan_meier
 from supertopic.report.page_groups import group
+from supertopic.report.page_headline import worst_of
 from supertopic.report.page_numbers import percent
-from supertopic.report.page_topics import Targets, pulls
+from supertopic.report.page_topics import Targets, pulls, radii
 
 CORPUS = make_corpus(n_docs=240, n_topics=4, n_words=120, random_state=1)
 TEXTS = [
@@ -177,6 +179,9 @@ def test_the_headline_says_what_was_found():
     named = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], name="satisfaction")
     assert "of the variance of the satisfaction of 240 documents" in prose(named)
     assert data_of(named)["targets"]["names"] == ["satisfaction"]
+    assert data_of(named)["groups"][0]["name"] == "satisfaction, in thirds"
+    column = data_of(named)["evaluation"]["columns"][0]
+    assert f"always the mean <b>{column['base_score']:.3f}".replace("-", "\N{MINUS SIGN}") in prose(named)
     assert [percent(p) for p in (0, 2e-7, 0.026, 0.99999, 1)] == [
         f"{text}\N{NO-BREAK SPACE}%" for text in ("0", "<0.1", "2.6", ">99.9", "100")
     ]
@@ -267,6 +272,10 @@ def test_groups_of_documents():
     assert len(many.levels) == 13 and many.levels[0] == "a1" and many.place[19] == 12  # the others
     numbers = group("year", list(np.arange(60.0)))
     assert numbers.kind == "number" and np.bincount(numbers.place).tolist() == [10] * 6
+    assert group("letters", [*range(12), 1234.0, 51200.0]).levels[-1].endswith(" to 51200")
+    assert group("year", [1999, 2001.0, None, 2002])[1:3] == ("time", ["1999", "2000", "2001", "2002"])
+    assert group("year", [1999, 2001.0, None, 2002]).place.tolist() == [0, 2, -1, 3]
+    assert group("year", [1901, 1990]).levels[:2] == ["1901", "1904"]
     assert group("stars", [1, 2, 10, np.nan]).levels == ["1", "2", "10"]
     assert group("flag", [True, False, ""]).levels == ["True", "False"]
     with pytest.raises(ValueError, match="by has no known value of 'x'"):
@@ -526,7 +535,7 @@ def test_every_page_in_a_browser(opened, browser, name):
             click(browser, "#list tbody button")
             click(browser, "#panels button[data-topic]")
         parts, whole = re.search(
-            r"add up to (\S+); the model's score is (\S+)\.$", texts_of(browser, ".sum")[0]
+            r"add up to (\S+); the model's score is (\S+)\.(?: The level is|$)", texts_of(browser, ".sum")[0]
         ).groups()
         assert parts == whole or abs(as_number(parts) - as_number(whole)) <= 0.02 * max(abs(as_number(whole)), 0.1)
         assert texts_of(browser, "#panes svg rect")
@@ -588,6 +597,9 @@ def test_a_click_filters_the_page(opened, browser):
     assert all(word in d["text"].lower() for d in data["documents"] if str(d["row"]) in [
         text.split()[0] for text in texts_of(browser, "#documents .head")])  # fmt: skip
     click(browser, "#filters .chip")
+    opened(page_of("three"))
+    click(browser, "#typical mark")
+    assert address(browser)["word"] == texts_of(browser, "#typical mark")[0].lower()
     opened(page_of("three"), address="#class=1&topic=2&word=w01&doc=7")
     assert len(texts_of(browser, "#filters .chip")) == 4 and find(browser, "#class")[0].get_attribute("value") == "1"
     opened(page_of("three"), address="#class=99&topic=x&doc=-1&cell=abc&beside=%3Cb%3E")
@@ -780,3 +792,228 @@ def downloaded(browser, selector):
         """,
         selector,
     )
+
+
+def test_the_base_rate_is_one_number():
+    """A document's score starts from the base rate of the panels; the level is what else all documents have."""
+    for name in ("rating", "two", "three"):
+        page = data_of(page_of(name))
+        before = page["targets"]["before"]
+        for document in page["documents"]:
+            for view in document["views"]:
+                if name == "rating":
+                    assert view["base"] == pytest.approx(before[0], rel=6e-3)
+                elif name == "two":
+                    p = before[0] if view["of"] == "yes" else 1.0 - before[0]
+                    assert view["base"] == pytest.approx(np.log(p / (1.0 - p)), abs=0.02)
+                elif view["against"]:
+                    a, b = (before[page["classes"].index(view[side])] for side in ("of", "against"))
+                    assert view["base"] * (a - b) >= 0.0
+
+
+def test_circles_have_the_area_of_their_share():
+    """Also where there are few topics."""
+    size = np.array([0.4, 0.3, 0.2, 0.1])
+    np.testing.assert_allclose((radii(size) / radii(size)[0]) ** 2, size / size[0])
+    assert radii(size).max() <= 0.08 and radii(np.full(100, 0.01)).min() >= 0.013
+
+
+def test_shares_by_label_and_the_label_that_comes_first():
+    """A document counts for each of its labels; the page starts with the label that most documents have."""
+    (pipeline, y), data = fitted("labels"), data_of(page_of("labels"))
+    levels = data["groups"][0]["levels"]
+    assert [level["documents"] for level in levels] == y.sum(axis=0).tolist()
+    assert data["start"] == y.sum(axis=0).argmax()
+    shares = pipeline[-1].transform(pipeline[0].transform(TEXTS))
+    np.testing.assert_allclose(levels[1]["share"], shares[y[:, 1] == 1].mean(axis=0), atol=2e-3)
+    unlabelled = data_of(fitted("three")[0][-1].report(TEXTS[:20], vectorizer=fitted("three")[0][0]))
+    assert unlabelled["start"] == np.argmax(unlabelled["targets"]["before"])
+
+
+def test_the_weakest_class():
+    """It may be one that too much is taken for."""
+    evaluation = {
+        "kind": "classes",
+        "names": ["a", "b"],
+        "truth": [0] * 5 + [1] * 20,
+        "said": [0] * 5 + [0] * 6 + [1] * 14,
+    }
+    assert worst_of(evaluation).text == "F1 0.62; 5 of 5 are found, and it is predicted for 6 others."
+
+
+def test_the_reader_follows_the_thresholds(opened, browser):
+    """What is said of a document, whether it is wrong, and the figures of labels."""
+    data = data_of(page_of("two"))
+    opened(page_of("two"))
+    write(browser, "#threshold", "90")
+    heads = texts_of(browser, "#documents .head")
+    for document, head in zip(data["documents"], heads, strict=True):
+        said = int(document["p"][1] >= 0.9)
+        assert head.split()[1] == data["classes"][said] and ("✗" in head) == (said != document["is"])
+    click(browser, "input[name=which][value=wrong]")
+    wrong = [d for d in data["documents"] if (d["p"][1] >= 0.9) != d["is"]]
+    assert wrong and len(texts_of(browser, "#documents .head")) == len(wrong)
+    opened(page_of("three"))
+    write(browser, "#threshold", "100")
+    assert any(
+        "no answer" in head and "✓" not in head and "✗" not in head for head in texts_of(browser, "#documents .head")
+    )
+    data = data_of(page_of("labels"))
+    opened(page_of("labels"), address=f"#class={data['start']}")
+    assert "all labels of" in texts_of(browser, "#figures")[0]
+    write(browser, "#threshold", "48")
+    label = data["evaluation"]["labels"][data["start"]]
+    good, bad = (counts[48] for counts in label["counts"])
+    right = sum(
+        other["at"][0] + other["documents"] - other["has"] - other["at"][1] for other in data["evaluation"]["labels"]
+    )
+    right += good - label["at"][0] - bad + label["at"][1]
+    shown = percent(right / sum(other["documents"] for other in data["evaluation"]["labels"])).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    assert shown in texts_of(browser, "#figures")[0] and "all labels of" not in texts_of(browser, "#figures")[0]
+    heads = [re.split("[✗✓]", head)[0].split(maxsplit=1)[1] for head in texts_of(browser, "#documents .head")]
+    said = [label["name"] in head.strip().split(", ") for head in heads]
+    listed = [d for d in data["documents"] if data["start"] in d["is"] or d["p"][data["start"]] >= 0.98]
+    assert said == [d["p"][data["start"]] >= 0.98 for d in listed]
+
+
+def test_an_unknown_label_is_no_false_alarm(opened, browser):
+    y = (CORPUS.doc_topic > 0.3).astype(float)
+    y[:, 1] = np.where(np.arange(240) % 4 > 0, np.nan, y[:, 1])
+    pipeline, _ = fitted("labels")
+    page = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0])
+    data = data_of(page)
+    assert all(("unknown" in d) == (d["row"] % 4 > 0) for d in data["documents"])
+    opened(page, address="#class=1")
+    write(browser, "#threshold", "0")
+    click(browser, "#label .chip", 1)
+    rows = [int(text.split(":")[0]) for text in texts_of(browser, "#label li button")]
+    false = [d["row"] for d in data["documents"] if d["row"] % 4 == 0 and 1 not in d["is"] and d["p"][1] >= 0.02]
+    assert sorted(rows) == sorted(false)[:20] and len(false) <= 20
+
+
+def test_documents_of_a_word_have_the_whole_word(opened, browser):
+    texts = ["art and " + text for text in TEXTS[1:15]] + ["start the party, " + text for text in TEXTS[15:30]]
+    texts += ["中文字 " + text for text in TEXTS[30:40]]
+    y = TWO[1:40]
+    model = SLDAClassifier(**RUN).fit(texts, y)
+    opened(model.report(texts, y), address="#word=art")
+    assert "14 documents of this page" in texts_of(browser, "#answer")[0]
+    assert texts_of(browser, "#answer li button")[0].split(": ")[1].startswith("art and")
+    opened(model.report(texts, y), address="#word=the%20party")
+    assert "15 documents of this page" in texts_of(browser, "#answer")[0]
+    opened(model.report(texts, y), address="#word=文")  # a word of a language without spaces
+    assert "10 documents of this page" in texts_of(browser, "#answer")[0]
+
+
+def test_scores_without_responses_are_no_probabilities(opened, browser):
+    pipeline, _ = fitted("hinge")
+    opened(pipeline[-1].report(TEXTS[:20], vectorizer=pipeline[0]))
+    assert "%" not in texts_of(browser, "#panes .finding")[0] and "log-odds" not in texts_of(browser, "#panes svg")[0]
+
+
+def test_colours_of_two_classes_stay(opened, browser):
+    """Blue is towards the second class, as the page says, whichever class is chosen."""
+    kinds = []
+    for chosen in ("", "#class=0", "#class=1"):
+        opened(page_of("two"), address=chosen)
+        kinds.append(browser.execute_script(
+            "return [...document.querySelectorAll('#map circle')].map("
+            "e => [e.dataset.topic, e.classList.contains('away')])"
+        ))  # fmt: skip
+    assert kinds[0] == kinds[1] == kinds[2] and {away for _, away in kinds[0]} == {True, False}
+
+
+def test_a_click_keeps_the_focus_and_what_is_scrolled(opened, browser):
+    """Who uses the keyboard goes on from the place of the click."""
+    opened(page_of("three"))
+    for selector in ("#panels button[data-topic]", "#list tbody button", "#cells td:nth-child(3)",
+                     "#confusion td:nth-child(3)", "#by-class tbody button", "#panes .chips .chip"):  # fmt: skip
+        element = find(browser, selector)[0]
+        own = "const e = document.activeElement; return [e.tagName, e.dataset.topic, e.dataset.k, e.textContent]"
+        browser.execute_script("arguments[0].focus()", element)
+        before = browser.execute_script(own)
+        element.send_keys(Keys.ENTER)
+        assert browser.execute_script(own) == before and before[0] != "BODY"
+        browser.execute_script("set({class: null, topic: null, cell: null})")
+    y = np.array([f"class {i % 40:02d}" for i in range(240)])
+    opened(SLDAClassifier(**(RUN | {"burn_in": 1, "n_draws": 1, "n_chains": 1})).fit(TEXTS, y).report(TEXTS, y))
+    box = "document.querySelector('#confusion .scroll')"
+    browser.execute_script(f"{box}.scrollTop = 200")
+    click(browser, "#confusion td", 900)
+    assert browser.execute_script(f"return {box}.scrollTop") == 200
+
+
+def test_numbers_of_a_waterfall(opened, browser):
+    """The base rate and the total have no more digits than the parts."""
+    opened(page_of("three"))
+    assert browser.execute_script(
+        "const view = {...data.documents[0].views[0], base: 0.00229, score: 2.5};"
+        "return waterfall(view).querySelector('circle.base').nextSibling.nextSibling.textContent"
+    ) in ("0", "0.002")  # fmt: skip
+    nothing = browser.execute_script(
+        "return sumText({of: 'a', base: 1, constant: 1, score: 1, beside: [], words: [], spans: [], rest: [0, 0, 0]})"
+    )
+    assert "1 part adds up to 1" in nothing and "level" not in nothing
+
+
+def test_the_words_that_decided_are_of_what_was_said(opened, browser):
+    """Of the label of the list, for or against it; of a grade that is too low those that lower it."""
+
+    def words_of(data, view, sign):
+        added = {data["words"][w]: sign * (a + b) for w, a, b in view["words"]}
+        return [w for w in sorted(added, key=lambda w: -added[w]) if added[w] > 0][:6]
+
+    y = (CORPUS.doc_topic > 0.3).astype(int)
+    wrong = np.where(np.arange(240)[:, None] % 3 == 0, 1 - y, y)  # many errors
+    pipeline, _ = fitted("labels")
+    page = pipeline[-1].report(TEXTS, wrong, vectorizer=pipeline[0])
+    data, seen = data_of(page), 0
+    for label, kind in ((1, 0), (2, 0), (2, 1)):
+        opened(page, address=f"#class={label}&cell={label},{kind}")
+        for text in texts_of(browser, "#label li"):
+            document = next(d for d in data["documents"] if d["row"] == int(text.split(":")[0]))
+            views = [view for view in document["views"] if view["of"] == data["classes"][label]]
+            expected = words_of(data, views[0], 1 if kind else -1) if views else []
+            assert text.endswith("decided by " + ", ".join(expected)) if expected else "decided by" not in text
+            seen += document["views"][0]["of"] != data["classes"][label]
+    assert seen  # documents whose first view is of another label
+    pipeline, y = fitted("grades")
+    page = pipeline[-1].report(TEXTS, 3 - y, vectorizer=pipeline[0])
+    data = data_of(page)
+    document = next(d for d in data["documents"] if d["said"] < d["is"])
+    opened(page, address=f"#cell={document['is']},{document['said']}")
+    text = next(t for t in texts_of(browser, "#cell-documents li") if t.startswith(f"{document['row']}:"))
+    assert text.endswith("decided by " + ", ".join(words_of(data, document["views"][0], -1)))
+
+
+def test_numbers_with_units_of_their_own(opened, browser):
+    """Several ratings have an axis and digits each, and cells are coloured by their own column."""
+    y = np.column_stack([CORPUS.doc_topic @ [1.0, 2.0, 4.0, 0.0], 0.001 * CORPUS.doc_topic[:, 0]])
+    model = SLDARegressor(**RUN).fit(TEXTS, pd.DataFrame(y, columns=["large", "small"]))
+    page = model.report(TEXTS, y)
+    data = data_of(page)
+    opened(page)
+    panels = find(browser, "#panels .panel")
+    for r, panel in enumerate(panels):
+        rows = panel.find_elements("css selector", "button.row")
+        effects = [data["topics"][int(row.get_attribute("data-topic"))]["effect"][0][r] for row in rows]
+        assert rows
+        for row, effect in zip(rows, effects, strict=True):
+            text = row.find_element("css selector", ".value").text.replace("\N{MINUS SIGN}", "-")
+            assert float(text) == pytest.approx(effect, rel=0.1, abs=0.01 * max(map(abs, effects)))
+        places = browser.execute_script(
+            "return [...arguments[0].querySelectorAll('.dot')].map(e => parseFloat(e.style.left))", panel
+        )
+        assert max(places) > 60 or min(places) < 40  # not all at 0, as the larger unit would have it
+    assert all(", " in head for head in texts_of(browser, "#documents .head b"))  # both predictions
+    sure = [topic["effect"][0][1] for topic in data["topics"] if topic["effect"][1][1] * topic["effect"][2][1] > 0]
+    best = next(k for k, topic in enumerate(data["topics"]) if topic["effect"][0][1] == max(sure, key=abs))
+    assert "55%" in find(browser, f"#cells td[data-k='{best}'][data-r='1']")[0].get_attribute("style")
+
+
+def test_risks_are_named_once(opened, browser):
+    opened(page_of("time"))
+    assert "low risk middle risk high risk" in " ".join(texts_of(browser, "#evaluation .keys")[0].split())
+    assert "risk" not in " ".join(texts_of(browser, "#evaluation svg text"))

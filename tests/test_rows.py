@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.cells import cell_len
 
@@ -14,6 +15,7 @@ import supertopic
 from supertopic import SLDAClassifier, SLDARegressor, choose_topics
 from supertopic.command import rows as rows_of_command
 from supertopic.command import show, show_explanation
+from supertopic.command.cells import numbers_if_all
 from supertopic.command.cli import main
 from supertopic.command.console import PlainConsole
 from supertopic.datasets import make_corpus
@@ -182,7 +184,7 @@ def test_words_are_marked_on_a_terminal_alone(place, monkeypatch):
     model = supertopic.load(folder / "m")
     text = f"{texts[7][:60]} unheard, {texts[7][60:].upper()}"
     found = model.explain(text)
-    marked = show_explanation.mark_words(model, text, found)
+    marked = show_explanation.mark_words(model, text, found, found.column)
     assert marked.plain == text
     adds = dict(zip(found.words, found.total[:, found.column], strict=True))
     towards = {text[span.start : span.end].lower() for span in marked.spans if span.style == show_explanation.TOWARDS}
@@ -389,3 +391,59 @@ def test_small_probabilities_have_no_exponent():
     found = SimpleNamespace(mean=mean, mean_names=["a", "b", "c"], mean_interval=ends, column=0)
     assert show_explanation.predicted(found, None, True) == "a >0.999, b <0.001, c 0.4 (0.1 .. 0.7)"
     assert show_explanation.predicted(found, None).startswith("a 1 (1 .. 1), b 9e-05")
+
+
+def test_groups_of_a_page_are_numbers_and_years_where_a_table_has_them(command, place, tmp_path):
+    """CSV holds text alone; labels may have another separator."""
+    folder, _, texts = place
+    with open(folder / "d.csv", newline="", encoding="utf-8") as file:
+        tagged = list(csv.DictReader(file))
+    years = [str(1990 + i % 20) if i else "NA" for i in range(N)]
+    with open(tmp_path / "d.csv", "w", newline="", encoding="utf-8") as file:
+        rows = [(text, row["tags"].replace(";", "|"), year, row["number"], f"a{i % 3}")
+                for i, (text, row, year) in enumerate(zip(texts, tagged, years, strict=True))]  # fmt: skip
+        csv.writer(file).writerows([("text", "tags", "year", "number", "author"), *rows])
+    y = np.array([[name in row["tags"] for name in ("blue", "green", "loud", "quiet", "red")] for row in tagged])
+    model = SLDAClassifier(3, **FAST).fit(
+        texts, pd.DataFrame(y.astype(int), columns=["blue", "green", "loud", "quiet", "red"])
+    )
+    supertopic.save(model, tmp_path / "m")
+    by = [part for name in ("year", "number", "author") for part in ("--by", name)]
+    given = (tmp_path / "m", tmp_path / "d.csv", "--text", "text", "--label", "tags", "--separator", "|", *by)
+    command("report", *given, "-o", tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    kinds = [(group["name"], group["kind"], len(group["levels"])) for group in data["groups"]]
+    assert kinds == [("label", "class", 5), ("year", "time", 20), ("number", "number", 6), ("author", "group", 3)]
+    assert [level["documents"] for level in data["groups"][0]["levels"]] == y.sum(axis=0).tolist()
+    assert numbers_if_all(["1", " ", "2.5", None]) == [1, None, 2.5, None]
+    for cells in (["1", "b"], [True, False], ["x"]):
+        assert numbers_if_all(cells) == cells
+
+
+def test_a_wrong_label_is_explained(command, place, tmp_path):
+    """The labels are in the order of their probabilities, the known ones are named, and the wrong one is explained."""
+    folder, _, texts = place
+    with open(folder / "d.csv", newline="", encoding="utf-8") as file:
+        tags = [row["tags"].split(";") for row in csv.DictReader(file)]
+    names = ["blue", "green", "loud", "quiet", "red"]
+    y = pd.DataFrame([[int(name in own) for name in names] for own in tags], columns=names)
+    supertopic.save(SLDAClassifier(3, **FAST).fit(texts, y), tmp_path / "m")
+    given = (tmp_path / "m", folder / "d.csv", "--text", "text", "--label", "tags", "--where", "wrong", "-n", 3)
+    said = command("explain", *given)
+    parts = said.split("row ")[1:]
+    assert len(parts) == 3
+    for part in parts:
+        row = int(re.match(r"(\d+), known:", part)[1]) - 1
+        assert part.startswith(f"{row + 1}, known: {'; '.join(name for name in names if name in tags[row])}\n")
+        p = dict(zip(names, supertopic.load(tmp_path / "m").predict_proba([texts[row]])[0], strict=True))
+        shown = re.findall(r"(\w+) [<>]?[\d.e-]+ \(", part.partition("What adds")[0])
+        assert shown == sorted(names, key=lambda name: -p[name])
+        wrong = {name: abs((name in tags[row]) - p[name]) for name in names if (name in tags[row]) != (p[name] >= 0.5)}
+        assert f"What adds to {max(wrong, key=lambda name: wrong[name])}" in part
+    why = SimpleNamespace(
+        mean=np.arange(8.0)[::-1], mean_names=list("abcdefgh"), mean_interval=(np.zeros(8), np.ones(8))
+    )
+    assert show_explanation.predicted(why, None, ranked=True, column=6).endswith(
+        "d 4 (0 .. 1), g 1 (0 .. 1) and 3 more"
+    )

@@ -150,6 +150,15 @@ def as_numbers(cells: list, column: str, option: str) -> np.ndarray:
     return y
 
 
+def numbers_if_all(cells: Sequence[Any]) -> list[Any]:
+    """Numbers, None where a cell is empty or NA, if all other cells are numbers; else the cells. CSV has only text."""
+    known = [None if isinstance(cell, str) and cell.strip() in ("", "NA") else cell for cell in cells]
+    numbers = [None if isinstance(cell, bool) else as_number(cell) for cell in known]
+    if [number is None for number in numbers] != [cell is None for cell in known]:
+        return list(cells)
+    return [None if number is None else as_grade(number) for number in numbers]
+
+
 def as_events(cells: list, column: str) -> np.ndarray:
     """1 where the cell says that the event came, 0 where it says that it did not, NaN where it is empty."""
     y = np.full(len(cells), np.nan)

@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 import supertopic
 from supertopic.command import options as opt
 from supertopic.command.card import card
+from supertopic.command.cells import numbers_if_all
 from supertopic.command.check import check
 from supertopic.command.choose import choose
 from supertopic.command.console import drop_output, open_streams, write_csv
@@ -108,9 +109,9 @@ def demo(
 
 def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
-    event: opt.Event = None, gold: opt.Gold = None, test: opt.Test = False, covariate: opt.KnownCovariate = None,
-    exposure: opt.Exposure = None, groups: opt.Groups = None, by: opt.ReportBy = None, id: opt.Id = None,
-    title: opt.Title = "",
+    event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";", test: opt.Test = False,
+    covariate: opt.KnownCovariate = None, exposure: opt.Exposure = None, groups: opt.Groups = None,
+    by: opt.ReportBy = None, id: opt.Id = None, title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write an HTML page about a model: its topics and their effects, how good its predictions are, and why."""
     check_outputs([output], [data, model])
@@ -118,9 +119,9 @@ def report(
     table, y = Table(data), None
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
     if label:
-        y = known_y(estimator, table, Asked(label, event=event, gold=gold))
+        y = known_y(estimator, table, Asked(label, separator, event=event, gold=gold))
     title = title or f"{model.stem}: {data.stem}"
-    cells = {column: table[column] for column in by or []}
+    cells = {column: numbers_if_all(table[column]) for column in by or []}
     facts = {
         "title": title,
         "test": test or None,

@@ -19,9 +19,11 @@ from supertopic.command.steps import Table, load, note, out, row_names
 from supertopic.corpus.frames import frame_of_cells
 from supertopic.estimators.documents import surprising_rows, unsure_rows
 from supertopic.estimators.supervised import Supervised
+from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.explain import Explanation
 
-Explained = tuple[str, str, Any, Explanation]  # what the row is called, its text, its known response, and why
+# what the row is called, its text, its known response, what is explained (None: the prediction), and why
+Explained = tuple[str, str, Any, int | None, Explanation]
 
 
 def explain(
@@ -43,7 +45,8 @@ def explain(
         if row or where or label or id:
             raise ValueError("--row, --where, --label and --id go with a table: supertopic explain MODEL TABLE ...")
         text = sys.stdin.read() if text == "-" else text
-        found = iter([("", text, None, estimator.explain(text, **given_beside(estimator, covariate, exposure, group)))])
+        why = estimator.explain(text, **given_beside(estimator, covariate, exposure, group))
+        found: Iterator[Explained] = iter([("", text, None, None, why)])
     else:
         table = Table(data)
         beside = read_beside(estimator, model, table, exposure, covariate, None, group)
@@ -54,15 +57,15 @@ def explain(
             note("There is no such document.")
         found = explain_rows(estimator, texts, y, names, rows, beside)
     if as_json:
-        facts = [as_facts(name, each) for name, _, _, each in found]
+        facts = [as_facts(name, each) for name, *_, each in found]
         print(json.dumps(facts if data else facts[0], default=plain))
         return
-    for place, (name, own, truth, each) in enumerate(found):
+    for place, (name, own, truth, column, each) in enumerate(found):
         if name:
             known = "" if truth is None else f", known: {truth}"
             gap = "\n" if place else ""
             out.print(f"{gap}[bold]row {escape(name)}[/bold]{escape(known)}", highlight=False)
-        show_explanation(estimator, own, each, truth)
+        show_explanation(estimator, own, each, truth, column)
 
 
 def given_beside(
@@ -105,13 +108,21 @@ def choose_rows(
 def explain_rows(
     model: Supervised, texts: np.ndarray, y: Any, names: list[str], rows: list[int], beside: dict[str, Any]
 ) -> Iterator[Explained]:
-    """The explanations of some rows."""
+    """The explanations of some rows; of several labels that of the one whose prediction is most wrong."""
     response = model.posterior_.response
     truth = None if y is None else response.truth(y, len(texts))
     for i in rows:
         own = np.array([i])
-        known = None if truth is None else response.as_text(truth[i])
-        yield names[i], texts[i], known, model.explain(texts[i], **{key: part[own] for key, part in beside.items()})
+        known, column = None if truth is None else response.as_text(truth[i]), None
+        why = model.explain(texts[i], **{key: part[own] for key, part in beside.items()})
+        if isinstance(response, ClassResponse) and response.multilabel and truth is not None:
+            named = response.named(truth[own])[0]
+            known = None if named is None else "; ".join(map(str, named)) or "no label"
+            wrong = (response.chosen(why.mean[None])[0] != truth[i]) & ~np.isnan(truth[i])
+            if wrong.any():
+                above = why.mean - 0.5 * response.has_probabilities
+                column = int(np.where(wrong, np.where(truth[i] == 1, -above, above), -np.inf).argmax())
+        yield names[i], texts[i], known, column, why
 
 
 def as_facts(name: str, found: Explanation) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from supertopic.command import options as opt
-from supertopic.command.cells import Column, as_number, as_whole
+from supertopic.command.cells import Column, as_number, as_whole, numbers_if_all
 from supertopic.command.evaluate import evaluate_logistic, evaluate_logistic_labels, predict_ridge
 from supertopic.command.kinds import KINDS, Asked, ResponseKind, make_model, read_response, response_columns
 from supertopic.command.look import look
@@ -139,7 +139,7 @@ class Documents(NamedTuple):
             rival = evaluate_logistic_labels(texts, self.column.y, self.train, self.test)
         elif tested and self.column.response in ("rating", "count"):
             rival = predict_ridge(texts, np.asarray(self.column.target, float), self.train, self.test)
-        cells = {column: np.array(self.source.cells(column), dtype=object)[rows] for column in by}
+        cells = {column: np.array(numbers_if_all(self.source.cells(column)), dtype=object)[rows] for column in by}
         facts = {"title": title, "test": tested, "rival": rival, "name": name, "by": cells or None}
         facts["rows"] = [self.names[row] for row in rows]
         write_page(model, texts[rows], y, path, self.known_beside(rows), **facts)
@@ -160,7 +160,11 @@ def show_column(column: Column, by_default: bool) -> None:
     """Print which kind of response was found; `by_default`: no option says which cells are unknown."""
     note(f"[bold]response[/bold]: {column.response} ({escape(column.why)})")
     if column.n_missing and by_default:
-        note(f"{column.n_missing} responses are 'NA' and count as unknown; change this with --missing.")
+        one = column.n_missing == 1
+        note(
+            f"{column.n_missing:,} {'response is' if one else 'responses are'} 'NA' and {'counts' if one else 'count'} "
+            "as unknown; change this with --missing."
+        )
 
 
 def learn(model: Supervised, documents: Documents, checkpoint: Path | None) -> dict[str, Any]:

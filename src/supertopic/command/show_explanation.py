@@ -26,18 +26,25 @@ MOST_ANSWERS, MOST_TOPICS = 5, 3
 LEAST_CHANCE = 0.001  # that is shown as a number; so is 1 less this
 
 
-def show_explanation(model: Supervised, text: str, found: Explanation, known: str | None = None) -> None:
-    """Print why a text gets its prediction, compared with the second class, or with the known one if it is another."""
+def show_explanation(
+    model: Supervised, text: str, found: Explanation, known: str | None = None, column: int | None = None
+) -> None:
+    """Print why a text gets its prediction, compared with the second class, or with the known one if it is another.
+
+    `column` is what is explained, by default the prediction.
+    """
+    response, column = model.posterior_.response, found.column if column is None else column
     if not found.words:
         out.print("The text contains no word of the vocabulary; this is the prediction of an empty text.")
     second = runner_up(model, found, known)
-    out.print(escape(predicted(found, second, model.posterior_.response.has_probabilities)), highlight=False)
-    out.print(explanation_table(found, second), highlight=False)
-    line = topics_line(found)
+    ranked = isinstance(response, ClassResponse) and (response.multilabel or second is not None)
+    out.print(escape(predicted(found, second, response.has_probabilities, ranked, column)), highlight=False)
+    out.print(explanation_table(found, second, column), highlight=False)
+    line = topics_line(found, column)
     if line:
         out.print(escape(line), highlight=False)
     if out.is_terminal and found.words:
-        out.print(mark_words(model, text, found), highlight=False)
+        out.print(mark_words(model, text, found, column), highlight=False)
 
 
 def runner_up(model: Supervised, found: Explanation, known: str | None) -> int | None:
@@ -52,8 +59,13 @@ def runner_up(model: Supervised, found: Explanation, known: str | None) -> int |
     return int(np.argsort(-np.asarray(found.mean), kind="stable")[1])
 
 
-def predicted(found: Explanation, second: int | None, chances: bool = False) -> str:
-    """What is predicted, the best answers first if they are classes; `chances`: these are probabilities."""
+def predicted(
+    found: Explanation, second: int | None, chances: bool = False, ranked: bool = False, column: int | None = None
+) -> str:
+    """What is predicted, the best answers first if they are `ranked`; `chances`: these are probabilities.
+
+    `column` is explained, so that it is among the answers in any case.
+    """
 
     def show(value: float) -> str:
         if chances and 0.0 < abs(value) < LEAST_CHANCE:
@@ -61,8 +73,10 @@ def predicted(found: Explanation, second: int | None, chances: bool = False) -> 
         return f">{1.0 - LEAST_CHANCE:g}" if chances and 1.0 - LEAST_CHANCE < value < 1.0 else f"{value:.3g}"
 
     places, names = np.arange(len(found.mean)), found.mean_names
-    if second is not None:
+    if ranked:
         places = np.argsort(-np.asarray(found.mean), kind="stable")
+        if column is not None and column in places[MOST_ANSWERS:]:
+            places = np.insert(places[places != column], MOST_ANSWERS - 1, column)
     lower, upper = found.mean_interval
     parts = []
     for i in places[:MOST_ANSWERS]:
@@ -75,9 +89,9 @@ def predicted(found: Explanation, second: int | None, chances: bool = False) -> 
     return line
 
 
-def explanation_table(found: Explanation, second: int | None) -> Table:
+def explanation_table(found: Explanation, second: int | None, column: int) -> Table:
     """What each part adds, the largest first; its rows sum to the total."""
-    column, adds = found.column, found.total[:, found.column]
+    adds = found.total[:, column]
     over = adds if second is None else adds - found.total[:, second]
     order = np.argsort(-np.maximum(np.abs(adds), np.abs(over)), kind="stable")
     rows = [(name, float(value[column]), "", difference(value, column, second)) for name, value in found.others.items()]
@@ -116,17 +130,17 @@ def bar(share: float) -> Text:
     return Text.assemble((left.rjust(HALF), AWAY.split()[1]), "│", (right, TOWARDS.split()[1]))
 
 
-def topics_line(found: Explanation) -> str:
+def topics_line(found: Explanation, column: int) -> str:
     """The topics that add most."""
-    adds = found.topics[:, found.column]
+    adds = found.topics[:, column]
     largest = [i for i in np.argsort(-np.abs(adds), kind="stable")[:MOST_TOPICS] if found.topic_shares[i] > 0]
     names = (f"{found.topic_labels[i]} {found.topic_shares[i]:.0%} ({adds[i]:+.2f})" for i in largest)
     return f"its topics: {', '.join(names)}" if largest else ""
 
 
-def mark_words(model: Supervised, text: str, found: Explanation) -> Text:
-    """The text with the words marked that add to the prediction; pairs of words count for both."""
-    marked, column = Text(text), found.column
+def mark_words(model: Supervised, text: str, found: Explanation, column: int) -> Text:
+    """The text with the words marked that add to a column; pairs of words count for both."""
+    marked = Text(text)
     each = dict(zip(found.words, (found.total[:, column] / np.maximum(found.times, 1)).tolist(), strict=True))
     spans = list(words_of(getattr(model, "word_vectorizer_", None) or model.vectorizer_, text))
     scores = [each.get(word, 0.0) for word, *_ in spans]

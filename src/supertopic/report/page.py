@@ -4,6 +4,7 @@ The page is one file that loads nothing from another host. Its data are in it as
 tables are downloaded. Documents are sampled, so that it stays small.
 """
 
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import numpy as np
 
 from supertopic.inference.predict import NewDocuments, mean_topic_shares
 from supertopic.model.posterior import Posterior
+from supertopic.model.responses.classes import ClassResponse
 from supertopic.model.responses.numbers import NumberResponse
 from supertopic.report.page_compare import compare
 from supertopic.report.page_documents import Shown, choose, describe_documents, word_facts
@@ -101,7 +103,7 @@ def make_page(
     lengths = np.diff(shown.documents.tokens.doc_start)
     topics = describe_topics(posterior, targets, names, shown.texts, shown.rows, shown.shares, lengths)
     place = {int(row): i for i, row in enumerate(shown.rows)}
-    chosen = choose(shown, [place[topic["typical"][0][0]] for topic in topics if topic["typical"]])
+    chosen = choose(shown, [place[row] for row in typical_rows(topics)])
     evaluation = evaluate_page(shown, test, rival)
     numbered = posterior.response.labels is None and targets.names == [
         "0"
@@ -115,9 +117,8 @@ def make_page(
         for document in explained:
             document["id"] = str(rows[document["row"]])
     graded = posterior.supervised and posterior.response.kind == "grade"  # its column is called "higher"
-    if graded or numbered:
-        for view in (view for document in explained for view in document.get("views", [])):
-            view["of"] = what
+    for view in (view for document in explained for view in document.get("views", []) if graded or numbered):
+        view["of"] = what
     for topic in topics:
         for word in topic["words"]:
             words.setdefault(word[0], len(words))
@@ -136,8 +137,9 @@ def make_page(
         "correlation": correlations(shown.shares), "evaluation": evaluation, "documents": explained,
         "words": list(words), "facts": word_facts(posterior, topic_word(posterior), names, known),
         "classes": list(map(str, posterior.response.labels or [])) if posterior.supervised else [],
-        "groups": describe_groups(shown, by), "other": beside, "traces": traces(posterior),
-        "start": start(shown, targets), "sampled": [len(explained), len(texts)],
+        "groups": describe_groups(shown, by, what), "other": beside, "traces": traces(posterior),
+        "start": start(shown, targets), "probabilities": has_probabilities(posterior),
+        "sampled": [len(explained), len(texts)],
     }  # fmt: skip
     made = {
         "facts": facts(posterior, model, len(texts), len(shown.rows)), "diagnosis": diagnosis(posterior),
@@ -204,10 +206,22 @@ def correlations(shares: np.ndarray) -> Any:
     return [few(np.round(row[:k], 2), 2) for k, row in enumerate(found)]
 
 
+def typical_rows(topics: list[dict[str, Any]]) -> list[int]:
+    """The documents that are typical of topics: the first one of each topic, then the second ones."""
+    ranks = itertools.zip_longest(*(topic["typical"] for topic in topics))
+    return [own[0] for rank in ranks for own in rank if own is not None]
+
+
+def has_probabilities(posterior: Posterior) -> bool:
+    """Whether what is predicted are probabilities of classes."""
+    response = posterior.response
+    return posterior.supervised and isinstance(response, ClassResponse) and response.has_probabilities
+
+
 def start(shown: Shown, targets: Any) -> int:
-    """The target that the page shows first: the class with most documents."""
-    classes = shown.classes()
-    if classes is None or shown.response.labels is None or not len(targets.names):
+    """The target that the page shows first: the class or label with most documents, or else the likeliest one."""
+    if len(targets.names) < 2 or shown.response.labels is None:
         return 0
-    counts = np.bincount(classes[0][classes[0] >= 0], minlength=len(classes[1]))
-    return int(counts.argmax()) if len(counts) == len(targets.names) else 0
+    if shown.truth is None or not shown.known.any():
+        return int(targets.before.argmax())
+    return int((shown.truth == 1).sum(axis=0).argmax())

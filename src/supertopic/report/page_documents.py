@@ -95,7 +95,7 @@ def choose(shown: Shown, typical: list[int]) -> np.ndarray:
             wrong = [i for i in order if shown.known[i] and classes[0][i] != said[i]]
             cells = {(int(classes[0][i]), int(said[i])): int(i) for i in wrong}
             chosen |= dict.fromkeys(list(cells.values())[: MOST_DOCUMENTS // 4])
-    chosen |= dict.fromkeys(typical[:MOST_TYPICAL])
+    chosen |= dict.fromkeys(list(dict.fromkeys(typical))[:MOST_TYPICAL])
     chosen |= dict.fromkeys(order.tolist())
     return np.array(list(chosen)[:MOST_DOCUMENTS])
 
@@ -115,7 +115,7 @@ def describe_documents(
         }  # fmt: skip
         if shown.documents.posterior.supervised:
             document |= {"wrong": bool(wrong[i]) if known[i] else None, "unsure": bool(unsure[i])}
-            document |= {"true": true_text(shown, i), "is": true_places(shown, i, classes)}
+            document |= {"true": true_text(shown, i), "is": true_places(shown, i, classes)} | unknown_labels(shown, i)
             if said is not None:
                 document["said"] = said[i].tolist()
                 document["p"] = few(shown.expected[i])
@@ -124,8 +124,9 @@ def describe_documents(
             explained = explain_document(part, names, labels, 0.9, ([view[0] for view in views], stacked(views)))
             document["predicted"] = predicted(shown, i, explained)
             document["views"] = [
-                {"of": of, "against": against} | view_parts(explained, r, words)
-                for r, (of, against, _) in enumerate(views)
+                {"of": of, "against": against, "base": few(base_rate(shown, combine), 5)}
+                | view_parts(explained, r, words)
+                for r, (of, against, combine) in enumerate(views)
             ]
         found.append(document)
     return found
@@ -138,6 +139,15 @@ def true_places(shown: Shown, i: int, classes: tuple[np.ndarray, list[str]] | No
     if shown.truth is None or not isinstance(shown.response, ClassResponse) or not shown.response.multilabel:
         return -1
     return [int(j) for j in np.flatnonzero(shown.truth[i] == 1)]
+
+
+def unknown_labels(shown: Shown, i: int) -> dict[str, list[int]]:
+    """The places of the labels of a document that are unknown, if some are known."""
+    response = shown.response
+    if shown.truth is None or not isinstance(response, ClassResponse) or not response.multilabel:
+        return {}
+    places = np.flatnonzero(np.isnan(shown.truth[i])).tolist()
+    return {"unknown": places} if places else {}
 
 
 def true_text(shown: Shown, i: int) -> str | None:
@@ -188,6 +198,12 @@ def views_of(shown: Shown, i: int) -> list[View]:
     return [(classes[a], classes[b], combine[a] - combine[b]), (classes[a], None, combine[a])]
 
 
+def base_rate(shown: Shown, combine: np.ndarray) -> float:
+    """The base rate of a sum of columns of omega, `combine` (R,), in the units of y."""
+    response, base = shown.response, shown.documents.posterior.intercept.base
+    return float(combine @ (response.offset_in_units(np.zeros(len(base))) + base * response.unit))
+
+
 def predicted(shown: Shown, i: int, explained: Explanation) -> list[list[Any]]:
     """What is predicted, with intervals: the three most probable classes, labels or scores, numbers, a median time."""
     response = shown.response
@@ -205,7 +221,7 @@ def predicted(shown: Shown, i: int, explained: Explanation) -> list[list[Any]]:
 
 
 def view_parts(explained: Explanation, r: int, words: dict[str, int]) -> dict[str, Any]:
-    """What adds up to the score: a constant, other terms, and words, the largest of which have intervals."""
+    """What adds up to the score: the intercept, other terms, and words, the largest of which have intervals."""
     through, direct, total = (part[:, r] for part in (explained.through_topics, explained.direct, explained.total))
     order = np.argsort(-np.abs(total), kind="stable")
     top, rest = order[:MOST_WORDS], order[MOST_WORDS:]

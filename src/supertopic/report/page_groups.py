@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.evaluate import Z90
 from supertopic.report.page_documents import Shown
 from supertopic.report.page_numbers import few
@@ -16,6 +17,7 @@ from supertopic.report.page_numbers import few
 MOST_LEVELS = 12  # groups that are shown by themselves; the others are put together
 MOST_PERIODS = 30
 BINS = 6  # of a number
+YEARS = 1800, 2099
 OTHERS, UNKNOWN = "others", -1
 
 
@@ -25,7 +27,13 @@ class Grouping(NamedTuple):
     name: str
     kind: str  # "group", "number" or "time"
     levels: list[str]
-    place: np.ndarray  # (n_docs,): -1 where it is unknown
+    place: (
+        np.ndarray
+    )  # (n_docs,): -1 where it is unknown; or (n_docs, n_levels) bool: a document may have several labels
+
+    def documents(self, level: int) -> np.ndarray:
+        """The documents of a group."""
+        return np.flatnonzero(self.place[:, level] if self.place.ndim == 2 else self.place == level)
 
 
 def read_by(by: Any, n_docs: int) -> list[Grouping]:
@@ -59,6 +67,8 @@ def group(name: str, cells: list[Any]) -> Grouping:
     if sum(day is not None for day in dates) == len(values):
         return Grouping(name, "time", *periods(dates))
     numbers = all(isinstance(value, Real) and not isinstance(value, bool | np.bool_) for value in values)
+    if numbers and are_years(values):
+        return Grouping(name, "time", *years([None if v is None else int(v) for v in known]))
     if numbers and len(set(values)) > MOST_LEVELS:
         return Grouping(name, "number", *ranges(np.array([np.nan if v is None else float(v) for v in known])))
     texts = [None if value is None else str(value) for value in known]
@@ -112,32 +122,57 @@ def periods(days: list[date | None]) -> tuple[list[str], np.ndarray]:
     return names, np.array(index)
 
 
+def are_years(values: list[Any]) -> bool:
+    """Whether numbers are probably years: whole numbers of four digits that begin with 18, 19 or 20."""
+    return len(set(values)) > 1 and all(YEARS[0] <= value <= YEARS[1] and value == int(value) for value in values)
+
+
+def years(values: list[int | None]) -> tuple[list[str], np.ndarray]:
+    """Years, or several years each if there are too many. Empty ones in between are kept."""
+    known = [value for value in values if value is not None]
+    first, last = min(known), max(known)
+    step = -(-(last - first + 1) // MOST_PERIODS)
+    index = [UNKNOWN if value is None else (value - first) // step for value in values]
+    return [str(first + i * step) for i in range(max(index) + 1)], np.array(index)
+
+
 def ranges(values: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Ranges with about as many documents each."""
     edges = np.unique(np.nanquantile(values, np.linspace(0, 1, BINS + 1)))
     index = np.clip(np.searchsorted(edges, values, "right") - 1, 0, max(len(edges) - 2, 0))
-    names = [f"{a:.3g} to {b:.3g}" for a, b in itertools.pairwise(edges)] or [f"{edges[0]:.3g}"]
+    names = [f"{round_edge(a)} to {round_edge(b)}" for a, b in itertools.pairwise(edges)] or [round_edge(edges[0])]
     return names, np.where(np.isnan(values), UNKNOWN, index)
 
 
-def describe_groups(shown: Shown, by: Iterable[Grouping]) -> list[dict[str, Any]]:
-    """The mean share of each topic in each group with the half of its 90 % interval, and how well it is predicted."""
+def round_edge(value: float) -> str:
+    """Three digits, or all that are before the decimal point."""
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def describe_groups(shown: Shown, by: Iterable[Grouping], what: str) -> list[dict[str, Any]]:
+    """The mean share of each topic in each group with the half of its 90 % interval, and how well it is predicted.
+
+    The first groups are those of the response, which is called `what`.
+    """
     groupings = [grouping._replace(place=grouping.place[shown.rows]) for grouping in by]
     classes = shown.classes()
-    if classes is not None:
+    if shown.truth is not None and isinstance(shown.response, ClassResponse) and shown.response.multilabel:
+        names = [str(name) for name in shown.response.labels]
+        groupings.insert(0, Grouping("label", "class", names, shown.truth == 1))
+    elif classes is not None:
         third = shown.response.labels is None
-        name = f"{shown.response.kind}{', in thirds' if third else ''}"
+        name = f"{what}{', in thirds' if third else ''}"
         groupings.insert(0, Grouping(name, "class", classes[1], classes[0]))
     known, wrong, found = shown.known, shown.wrong(), []
-    for name, kind, levels, index in groupings:
+    for grouping in groupings:
         rows = []
-        for i, level in enumerate(levels):
-            own = np.flatnonzero(index == i)
+        for i, level in enumerate(grouping.levels):
+            own = grouping.documents(i)
             part, n = shown.shares[own], len(own)
             mean = part.mean(axis=0) if n else np.full(shown.shares.shape[1], np.nan)
             half = Z90 * part.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(mean), np.nan)
             right = float(1.0 - wrong[own][known[own]].mean()) if known[own].any() else None
             row = {"name": level, "documents": n, "share": few(mean), "half": few(half, 2)}
             rows.append(row | {"right": None if right is None else few(right)})
-        found.append({"name": name, "kind": kind, "levels": rows})
+        found.append({"name": grouping.name, "kind": grouping.kind, "levels": rows})
     return found

@@ -120,7 +120,7 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
     shares = kind in ("classes", "times")
 
     def show(value: float) -> str:
-        return percent(value) if shares else f"{value:.3f}"
+        return percent(value) if shares else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
 
     name = {"classes": "Right", "labels": "Micro F1", "numbers": "R²", "times": "Concordance"}[kind]
     interval, of_rival = (
@@ -137,12 +137,15 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
         low, high = interval
         ends, text = (
             (place(low), place(high)),
-            f"90 % interval {span(low, high) if shares else f'{low:.3f} to {high:.3f}'}",
+            f"90 % interval {span(low, high) if shares else f'{show(low)} to {show(high)}'}",
         )
     dots = [Dot("this model", show(score), place(score), *ends, "own")]
     if shares:
         base = evaluation["base"]
         dots.append(Dot("largest class" if kind == "classes" else "chance", show(base), place(base), kind="base"))
+    if kind == "numbers" and len(evaluation["columns"]) == 1:
+        base = evaluation["columns"][0]["base_score"]
+        dots.append(Dot("always the mean", show(base), place(base), kind="base"))
     if of_rival is not None:
         dots.append(Dot(str(rival.get("name") or "another model"), show(of_rival), place(of_rival), kind="rival"))
     return Tile(name, show(score), text, tuple(dots))
@@ -187,19 +190,23 @@ def worst_of(evaluation: dict[str, Any] | None) -> Tile | None:
     if evaluation is None or evaluation["kind"] not in ("classes", "labels"):
         return None
     if evaluation["kind"] == "labels":
-        rows = [(label["name"], f_score(label), label["has"], label["at"][0])
+        rows = [(label["name"], f_score(label), label["has"], *label["at"])
                 for label in evaluation["labels"]]  # fmt: skip
     else:
         truth, said = np.array(evaluation["truth"]), np.array(evaluation["said"])
         rows = []
         for i, name in enumerate(evaluation["names"]):
             good, called, has = int(((truth == i) & (said == i)).sum()), int((said == i).sum()), int((truth == i).sum())
-            rows.append((name, f1(good, called, has), has, good))
+            rows.append((name, f1(good, called, has), has, good, called - good))
     rows = [row for row in rows if row[2] >= LEAST_DOCUMENTS] or [row for row in rows if row[2]]
     if len(rows) < 2:
         return None
-    name, least, has, good = min(rows, key=lambda row: row[1])
+    name, least, has, good, bad = min(rows, key=lambda row: row[1])
     if least == 1.0:
         return None
     kind = "label" if evaluation["kind"] == "labels" else "class"
-    return Tile(f"Weakest {kind}", name, f"F1 {least:.2f}; {good:,} of {has:,} are found.")
+    return Tile(
+        f"Weakest {kind}",
+        name,
+        f"F1 {least:.2f}; {good:,} of {has:,} are found, and it is predicted for {bad:,} others.",
+    )

@@ -58,7 +58,7 @@ def targets_of(posterior: Posterior) -> Targets:
         before, change = (response.column_effects(values) for values in (before, change))
     if response.effect_on == "probability":
         return Targets(names, before, change, weights, "points", 100.0)
-    units = {"expected grade": "grades", "score": "of the score"}
+    units = {"expected grade": "grades", "score": "score"}
     return Targets(names, before, change, weights, units.get(response.effect_on, ""), 1.0)
 
 
@@ -172,7 +172,8 @@ def positions(alike: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 def radii(size: np.ndarray) -> np.ndarray:
     """The radius of each circle: its area is proportional to the share of the topic."""
-    return np.clip(1.3 * np.sqrt(size / max(len(size), 9) / np.pi * 2.0), LEAST_RADIUS, MOST_RADIUS)
+    unit = min(1.3 * np.sqrt(2.0 / np.pi / max(len(size), 9)), MOST_RADIUS / np.sqrt(max(size.max(), 1e-12)))
+    return np.maximum(unit * np.sqrt(size), LEAST_RADIUS)
 
 
 def excerpt(text: str, words: set[str]) -> str:

@@ -25,9 +25,11 @@ const signed = (x, digits = 2) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(di
 const percent = p => p === null ? "–" : p > 0 && p < 0.001 ? "<0.1 %" : p < 1 && p > 0.999 ? ">99.9 %" : +(100 * p).toFixed(1) + " %";
 const whole = p => p === null || !Number.isFinite(p) ? "–" : p > 0 && p < 0.01 ? "<1 %" : p < 1 && p > 0.99 ? ">99 %" : Math.round(100 * p) + " %";
 const digitsFor = most => most > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(most)))) : 0;
-const effectDigits = digitsFor(Math.max(0, ...topics.flatMap(t => (t.effect?.[0] ?? []).map(Math.abs))));
-function effectText(x) { // in the unit of the targets
-  if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits);
+const apart = !classes.length && !targets.unit && targets.names.length > 1; // several numbers, each in its own unit
+const digitsOf = what => targets.names.map((_, t) => digitsFor(Math.max(0, ...topics.flatMap(topic => apart ? topic[what]?.[0][t] ?? 0 : topic[what]?.[0] ?? 0).map(Math.abs))));
+const effectDigits = digitsOf("effect"), weightDigits = digitsOf("weight");
+function effectText(x, t = 0) { // in the unit of the target
+  if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits[t]);
   return x === 0 ? "0" : (x < 0 ? "−" : "+") + (Math.abs(x) < 0.1 ? "<0.1" : Math.abs(x).toFixed(1));
 }
 const range = (a, b, text) => text(a) === text(b) ? "about " + text(a) : text(a) + " to " + text(b);
@@ -62,7 +64,20 @@ const focusClass = () => state.class ?? (binary ? 1 : data.start);
 const firstTopic = () => topics.map((_, k) => k).sort((a, b) => importance(b) - importance(a))[0] ?? 0;
 const importance = k => { const row = targets.names.length ? effect(k) : null; return row ? (isSure(row) ? 1e6 : 0) + Math.abs(row[0]) : topics[k].share; };
 const focusTopic = () => state.topic ?? firstTopic();
-function show(keys) { for (const [wanted, f] of views) if (wanted.some(key => keys.includes(key))) f(); }
+function show(keys) { keepFocus(() => { for (const [wanted, f] of views) if (wanted.some(key => keys.includes(key))) f(); }); }
+function keepFocus(draw) { // a button or a cell that is drawn again keeps the focus of the keyboard
+  const at = document.activeElement, home = at?.closest(".live");
+  if (!home || !at.matches("button, td")) { draw(); return; }
+  const key = e => [e.dataset.topic, e.dataset.k, e.dataset.r, e.dataset.k === undefined && (e.getAttribute("aria-label") ?? e.textContent)].join("\n");
+  const alike = () => [...home.querySelectorAll(at.tagName)].filter(e => key(e) === own), own = key(at), place = alike().indexOf(at);
+  draw();
+  if (!at.isConnected) (alike()[place] ?? alike()[0] ?? home.querySelector("button"))?.focus({preventScroll: true});
+}
+function replaceScrolled(box, child) { // what scrolls stays where it is
+  const {scrollLeft = 0, scrollTop = 0} = box.firstElementChild ?? {};
+  box.replaceChildren(child);
+  Object.assign(child, {scrollLeft, scrollTop});
+}
 function set(changes, push = true) {
   const keys = Object.keys(changes).filter(key => state[key] !== changes[key]);
   if (!keys.length) return;

@@ -16,17 +16,27 @@ function documentSaid(d) {
   const best = [...d.p].sort((a, b) => b - a), sure = found.probabilities ? best[0] : best.length > 1 ? best[0] - best[1] : Math.abs(best[0]);
   return sure >= threshold ? d.said : -1;
 }
-function deciding(d, n = 6) { // the words that decided: what spoke most for the predicted class against the other
-  const view = d.views[0];
-  return [...view.words].map(([w, a, b]) => [data.words[w], a + b]).filter(([, v]) => v > 0).sort((a, b) => b[1] - a[1]).slice(0, n).map(([w]) => w);
+const labelSaid = (d, j) => thresholds[j] === undefined ? d.said[j] === 1 : d.p[j] >= found.labels[j].thresholds[thresholds[j]];
+const labelWrong = (d, j) => d.true !== null && !d.unknown?.includes(j) && labelSaid(d, j) !== d.is.includes(j);
+const isAnswered = d => several || !classes.length || documentSaid(d) >= 0;
+function wrongNow(d) { // with the thresholds that are chosen
+  if (d.wrong === null || !classes.length) return d.wrong;
+  return several ? classes.some((_, j) => labelWrong(d, j)) : threshold === null ? d.wrong : isAnswered(d) && documentSaid(d) !== d.is;
 }
-function documentLink(d) {
-  const words = deciding(d);
+function deciding(d, label, n = 6) { // the words that decided: what added most to what is said, for a class against the other one
+  const view = label === null ? d.views[0] : d.views.find(v => v.of === classes[label]), said = documentSaid(d);
+  if (!view) return [];
+  const lowered = data.kind === "grade" ? (said !== d.is && said >= 0 ? said < d.is : view.score < view.base) : binary && said >= 0 && said !== d.said;
+  const sign = (label === null ? lowered : !labelSaid(d, label)) ? -1 : 1;
+  return [...view.words].map(([w, a, b]) => [data.words[w], sign * (a + b)]).filter(([, v]) => v > 0).sort((a, b) => b[1] - a[1]).slice(0, n).map(([w]) => w);
+}
+function documentLink(d, label) {
+  const words = deciding(d, label);
   return el("li", {}, el("button", {class: "plain link", on: {click: () => { set({doc: d.row}); $("reader").scrollIntoView(); }}}, `${called(d)}: ${cut(d.text.trim(), 70)}`), words.length > 0 && el("p", {class: "soft"}, "decided by ", words.join(", ")));
 }
-function cellDocuments(rows, total, text) {
+function cellDocuments(rows, total, text, label = null) {
   return el("div", {class: "celldocs", "aria-live": "polite"}, el("h3", {}, text), el("p", {class: "soft"}, rows.length ? `${rows.length} of ${plural(total, "document")} are in this page.` : total ? "None of these documents is in this page." : "There are no documents."),
-    el("ol", {}, rows.slice(0, 20).map(documentLink)));
+    el("ol", {}, rows.slice(0, 20).map(d => documentLink(d, label))));
 }
 
 function drawClasses() {
@@ -44,9 +54,9 @@ function drawClasses() {
     el("tbody", {}, sums.map(([good, called, own], i) => el("tr", {class: state.class === i ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.class === i), on: {click: () => toggle("class", i)}}, cut(classes[i], 32))), el("td", {class: "number"}, own.toLocaleString("en")), [ratio(good, called), ratio(good, own), f1(good, called, own)].map((v, j) => el("td", {class: "number"}, j < 2 ? whole(v) : v === null ? "–" : v.toFixed(2)))))));
   $("figures").textContent = (answered < said.length ? `${percent(answered / said.length)} get an answer, of which ` : "") + `${percent(ratio(right, answered))} are right.`;
   const cell = is === null ? el("p", {class: "soft"}, "Click a cell to see its documents and the words that mattered most.") : cellDocuments(data.documents.filter(d => d.is === is && d.true !== null && documentSaid(d) === to), counts[is]?.[to < 0 ? L : to] ?? 0, `Documents: ${cellText(state.cell)}`);
-  $("confusion").replaceChildren(el("div", {class: "scroll both"}, table));
+  replaceScrolled($("confusion"), el("div", {class: "scroll both"}, table));
   $("cell-documents").replaceChildren(cell);
-  $("by-class").replaceChildren(el("div", {class: "scroll tall"}, perClass));
+  replaceScrolled($("by-class"), el("div", {class: "scroll tall"}, perClass));
   if (found.p) drawRates(); else if (found.abstention) drawAbstention();
 }
 const rates = t => { const yes = found.p.map(p => p >= t), good = yes.filter((y, i) => y && found.truth[i]).length, has = found.truth.filter(Boolean).length, called = yes.filter(Boolean).length;
@@ -61,7 +71,7 @@ function drawRates() {
 }
 function drawAbstention() {
   const [answered, error, least] = found.abstention, t = threshold ?? -Infinity, most = Math.max(...error, 0.01);
-  const p = plot("The share of errors among the most certain predictions", {x: [0, 1], y: [0, most * 1.08], xTitle: "share of the documents that get an answer", yTitle: "of these, wrong", xText: whole, yText: v => +(100 * v).toPrecision(2) + " %"});
+  const p = plot("The share of errors among the most certain predictions", {x: [0, 1], y: [0, most * 1.08], xTitle: `share of the ${several ? "labels" : "documents"} that get an answer`, yTitle: "of these, wrong", xText: whole, yText: v => +(100 * v).toPrecision(2) + " %"});
   p.line(answered.map((a, i) => [a, error[i]]));
   const at = Math.max(least.findLastIndex(v => v >= t), 0);
   p.dot(answered[at], error[at], {class: "mark", r: 6, id: "dot"});
@@ -85,7 +95,7 @@ function layOutClasses() {
 }
 function rivalNote() {
   const rival = found.rival;
-  return rival && el("p", {class: "soft"}, `${rival.name ?? "Another model"}: ` + Object.entries(rival).filter(([key]) => key !== "name").map(([key, v]) => `${key.replaceAll("_", " ")} ${["accuracy"].includes(key) ? percent(v) : number(v)}`).join(", ") + ".");
+  return rival && el("p", {class: "soft"}, `${rival.name ?? "Another model"}: ` + Object.entries(rival).filter(([key]) => key !== "name").map(([key, v]) => `${key.replaceAll("_", " ").replace("f1", "F1").replace(/^r2$/, "R²")} ${["accuracy"].includes(key) ? percent(v) : number(v)}`).join(", ") + ".");
 }
 
 // labels
@@ -95,8 +105,9 @@ function drawLabels() {
   const table = el("table", {}, el("caption", {}, "By label"), el("thead", {}, el("tr", {}, ["label", "docs", "precision", "recall", "F1"].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))),
     el("tbody", {}, rows.map(i => { const [good, bad] = labelNow(i), own = found.labels[i].has; return el("tr", {class: i === j ? "on" : ""}, el("th", {scope: "row"}, el("button", {class: "plain", "aria-pressed": String(state.class === i), on: {click: () => toggle("class", i)}}, cut(classes[i], 32))), el("td", {class: "number"}, own.toLocaleString("en")), el("td", {class: "number"}, whole(ratio(good, good + bad))), el("td", {class: "number"}, whole(ratio(good, own))), el("td", {class: "number"}, f1(good, good + bad, own)?.toFixed(2) ?? "–")); })));
   const sum = rows.reduce((s, i) => { const [good, bad] = labelNow(i); return [s[0] + good, s[1] + bad, s[2] + found.labels[i].has]; }, [0, 0, 0]);
-  $("figures").textContent = `Over all labels: micro F1 ${(f1(sum[0], sum[0] + sum[1], sum[2]) ?? 0).toFixed(4)}, precision ${percent(ratio(sum[0], sum[0] + sum[1]))}, recall ${percent(ratio(sum[0], sum[2]))}; ${percent(found.right)} of single labels are right, and all labels of ${percent(found.all_right)} of the documents.`;
-  $("by-class").replaceChildren(el("div", {class: "scroll tall"}, table));
+  const single = found.labels.reduce((s, label, i) => { const [good, bad] = labelNow(i); return [s[0] + good + label.documents - label.has - bad, s[1] + label.documents]; }, [0, 0]);
+  $("figures").textContent = `Over all labels: micro F1 ${(f1(sum[0], sum[0] + sum[1], sum[2]) ?? 0).toFixed(4)}, precision ${percent(ratio(sum[0], sum[0] + sum[1]))}, recall ${percent(ratio(sum[0], sum[2]))}; ${percent(single[0] / single[1])} of single labels are right` + (Object.keys(thresholds).length ? "." : `, and all labels of ${percent(found.all_right)} of the documents.`);
+  replaceScrolled($("by-class"), el("div", {class: "scroll tall"}, table));
   const at = thresholds[j] ?? label.thresholds.findIndex(t => t > (found.probabilities ? 0.5 : 0)), slider = $("threshold"), [good, bad] = labelNow(j);
   slider.value = at;
   $("threshold-of").textContent = `say ${cut(label.name, 30)} `;
@@ -106,13 +117,13 @@ function drawLabels() {
   p.line(points);
   if (good + bad) p.dot(ratio(good, label.has) ?? 0, good / (good + bad), {class: "mark", r: 6, id: "dot"});
   const cells = [["found", good, d => d.labels[0]], ["missed", label.has - good, d => d.labels[1]], ["false alarms", bad, d => d.labels[2]]], chosen = state.cell === null ? null : +state.cell.split(",")[1];
-  const own = (d, kind) => { const is = d.is.includes(j), said = (found.probabilities || thresholds[j] !== undefined) ? d.p[j] >= label.thresholds[at] - (thresholds[j] === undefined ? label.thresholds[at] - 0.5 : 0) : d.said[j] === 1; return d.true !== null && (kind === 0 ? is && !said : !is && said); };
+  const own = (d, kind) => labelWrong(d, j) && labelSaid(d, j) === (kind === 1);
   $("label").replaceChildren(el("h3", {}, label.name), el("div", {class: "chips"}, cells.slice(1).map(([text, n], kind) => el("button", {class: "chip", "aria-pressed": String(chosen === kind), on: {click: () => toggle("cell", `${j},${kind}`)}}, `${text}: ${n}`)), el("span", {class: "soft"}, ` found: ${good} of ${label.has}`)), figure("Precision and recall", p.svg), ...(label.reliability ? [reliabilityPlot(label.reliability, label.calibration, `probability of ${cut(label.name, 20)}`)] : []),
-    ...(chosen !== null && +state.cell.split(",")[0] === j ? [cellDocuments(data.documents.filter(d => own(d, chosen)), cells[chosen + 1][1], `${label.name}: ${cells[chosen + 1][0]}`)] : []));
+    ...(chosen !== null && +state.cell.split(",")[0] === j ? [cellDocuments(data.documents.filter(d => own(d, chosen)), cells[chosen + 1][1], `${label.name}: ${cells[chosen + 1][0]}`, j)] : []));
 }
 function layOutLabels() {
   const slider = el("input", {id: "threshold", type: "range", min: 0, max: 48, "aria-describedby": "chosen"});
-  slider.oninput = () => { thresholds[focusClass()] = +slider.value; drawLabels(); };
+  slider.oninput = () => { thresholds[focusClass()] = +slider.value; drawLabels(); show(["threshold"]); };
   $("evaluation").replaceChildren(el("div", {class: "tools"}, el("label", {}, el("span", {id: "threshold-of"}), slider), el("output", {id: "chosen"})), el("div", {class: "pair"}, el("div", {id: "by-class"}), el("div", {id: "label"}), el("div", {id: "curve"}), rivalNote()));
   if (found.abstention) drawAbstentionOfLabels();
 }

@@ -11,22 +11,21 @@ function layOutNumbers() {
     const [a, b] = column.coverage_interval, rival = column.rival;
     return el("div", {class: "pair wide-left"}, figure(`${targets.names[r]}: predicted against observed, with 90 % intervals`, p.svg, el("p", {class: "keys soft"}, el("i", {class: "point"}), "inside its interval ", el("i", {class: "point out"}), "outside ", column.rival_points && [el("i", {class: "point hollow"}), found.rival.name ?? "the other model"])),
       el("div", {}, el("table", {}, el("caption", {}, "Figures"), el("thead", {}, el("tr", {}, ["", "this model", "always the mean", ...(rival ? [found.rival.name ?? "another model"] : [])].map((text, i) => el("th", {scope: "col", class: i ? "number" : ""}, text)))), el("tbody", {},
-        el("tr", {}, el("th", {scope: "row"}, "R²"), el("td", {class: "number"}, column.score.toFixed(3)), el("td", {class: "number"}, column.base_score.toFixed(3)), rival && el("td", {class: "number"}, number(rival.score))),
+        el("tr", {}, el("th", {scope: "row"}, "R²"), el("td", {class: "number"}, minus(column.score.toFixed(3))), el("td", {class: "number"}, minus(column.base_score.toFixed(3))), rival && el("td", {class: "number"}, number(rival.score))),
         el("tr", {}, el("th", {scope: "row"}, "mean error"), el("td", {class: "number"}, number(column.mean_error)), el("td", {class: "number"}, number(column.base_error)), rival && el("td", {class: "number"}, number(rival.mean_error))))),
       el("p", {}, `Of the 90 % intervals ${percent(column.coverage)} contain what was observed (${range(a, b, percent)}): ` + (a > 0.9 ? "they are too wide." : b < 0.9 ? "they are too narrow." : "as they should.")),
       el("p", {class: "soft"}, "Documents outside their interval are “wrong” in the reader.")));
   }));
   tables.points = () => found.columns.flatMap((column, r) => column.points.map(([predicted, observed, lower, upper]) => ({column: targets.names[r], predicted, observed, lower, upper})));
   $("evaluation").append(el("button", {class: "csv", "data-csv": "points"}, "CSV"));
-  $("figures").textContent = found.columns.length > 1 ? `R² is ${found.score.toFixed(3)} in the mean.` : "";
+  $("figures").textContent = found.columns.length > 1 ? `R² is ${minus(found.score.toFixed(3))} in the mean.` : "";
 }
 function layOutTimes() {
-  const last = found.edges[found.edges.length - 1], p = plot("Survival in thirds of the predicted risk", {width: 520, height: 360, x: [0, last], y: [0, 1], xTitle: "time", yTitle: "lives on", yText: whole});
+  const last = found.edges[found.edges.length - 1], p = plot("Survival in thirds of the predicted risk", {width: 520, height: 360, x: [0, last], y: [0, 1], xTitle: cut(data.what, 30), yTitle: "share without the event", yText: whole});
   found.risks.forEach((risk, i) => {
     p.line([[0, 1], ...found.edges.map((t, j) => [t, risk.predicted[j]])], {class: `curve third-${i}`});
     risk.observed.forEach((v, j) => p.dot(found.edges[j], v, {class: `third-${i}`, r: 3.5}));
-    p.add("text", {x: p.x(last) - 4, y: p.y(risk.predicted[risk.predicted.length - 1]) - 5, "text-anchor": "end"}, `${risk.name} risk`);
   });
-  $("evaluation").replaceChildren(el("div", {class: "pair wide-left"}, figure("Lines: predicted. Dots: observed (Kaplan and Meier), in thirds of the predicted risk", p.svg),
-    el("table", {}, el("caption", {}, "Figures"), el("tbody", {}, found.figures.map(([what, v]) => el("tr", {}, el("th", {scope: "row"}, what), el("td", {class: "number"}, number(v))))))));
+  $("evaluation").replaceChildren(el("div", {class: "pair wide-left"}, figure("Lines: predicted. Dots: observed (Kaplan and Meier), in thirds of the predicted risk", p.svg, el("p", {class: "keys soft"}, found.risks.flatMap((risk, i) => [el("i", {class: `point third-${i}`}), `${risk.name} risk `]))),
+    el("table", {}, el("caption", {}, "Figures"), el("tbody", {}, found.figures.map(([what, v]) => el("tr", {}, el("th", {scope: "row"}, what.replace("brier", "Brier").replace("uno c", "Uno's c")), el("td", {class: "number"}, number(v))))))));
 }

@@ -8,7 +8,7 @@ function drawGroups() {
   $("shares").replaceChildren(...shown.map(k => {
     const most = Math.max(...g.levels.map(level => (level.share[k] ?? 0) + (level.half[k] ?? 0)), 1e-6), title = el("h3", {}, el("button", {class: "plain", "aria-pressed": String(state.topic === k), on: {click: () => toggle("topic", k)}}, `${k} ${brief(k)}`));
     if (g.kind === "time") {
-      const n = g.levels.length, every = Math.max(1, Math.ceil(n / 5)), p = plot(`Share of topic ${name(k)} over time`, {width: 360, height: 220, x: [0, Math.max(n - 1, 1)], y: [0, most], xTitle: g.name, yTitle: "share", xText: v => Number.isInteger(v) && g.levels[v] ? g.levels[v].name : "", yText: percent});
+      const n = g.levels.length, p = plot(`Share of topic ${name(k)} over time`, {width: 360, height: 220, n: 4, x: [0, Math.max(n - 1, 1)], y: [0, most], xTitle: g.name, yTitle: "share", xText: v => Number.isInteger(v) && g.levels[v] ? g.levels[v].name : "", yText: percent});
       const known = g.levels.map((level, i) => [i, level.share[k], level.half[k] ?? 0]).filter(([, v]) => v !== null);
       p.line([...known.map(([i, v, h]) => [i, Math.min(v + h, most)]), ...known.map(([i, v, h]) => [i, Math.max(v - h, 0)]).reverse()], {class: "band"});
       p.line(known.map(([i, v]) => [i, v]));
@@ -17,7 +17,7 @@ function drawGroups() {
     }
     const scale = {low: 0, high: most, at: v => 100 * Math.max(0, Math.min(1, v / most))};
     return el("div", {class: "panel"}, title, g.levels.map((level, i) => el(g.kind === "class" && classes.length ? "button" : "div", {class: "row", title: plural(level.documents, "document"), on: g.kind === "class" && classes.length ? {click: () => toggle("class", i)} : null}, el("span", {class: "label"}, cut(level.name, 26), el("small", {}, ` ${level.documents.toLocaleString("en")}`)), el("span", {class: "track"}, level.share[k] !== null && [level.half[k] !== null && el("i", {class: "bar plain", style: {left: scale.at(level.share[k] - level.half[k]) + "%", width: scale.at(level.share[k] + level.half[k]) - scale.at(level.share[k] - level.half[k]) + "%"}}), el("i", {class: "dot plain", style: {left: scale.at(level.share[k]) + "%"}})]), el("span", {class: "value"}, percent(level.share[k])))),
-      el("div", {class: "row foot"}, el("span", {class: "label"}), el("span", {class: "axis track", "aria-hidden": "true"}, ticks(0, most, 3).map(v => el("span", {style: {left: scale.at(v) + "%"}}, percent(v)))), el("span", {class: "value"})));
+      el("div", {class: "row foot"}, el("span", {class: "label"}), el("span", {class: "axis track", "aria-hidden": "true"}, ticks(0, most, 2).map(v => el("span", {style: {left: scale.at(v) + "%"}}, percent(v)))), el("span", {class: "value"})));
   }), data.evaluation && g.levels.some(level => level.right !== null) ? el("div", {class: "panel"}, el("h3", {}, found.kind === "numbers" ? "Inside their 90 % interval" : "Right, by group"), bars(g.levels.map(level => [cut(level.name, 26), level.right, null, plural(level.documents, "document")]), 1, percent)) : "");
 }
 if ($("groups")) {

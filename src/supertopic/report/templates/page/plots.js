@@ -22,9 +22,9 @@ function track(row, scale) { // a dot with its interval
 }
 const someTicks = (low, high, n) => [n, n + 1, n + 2].map(m => ticks(low, high, m)).find(found => found.length > 1) ?? ticks(low, high, n); // 0 alone is no axis
 const axis = (scale, n = 3) => el("span", {class: "axis track", "aria-hidden": "true"}, someTicks(scale.low, scale.high, n).map(v => el("span", {style: {left: scale.at(v) + "%"}}, number(v))));
-function trackRow(label, row, scale, attributes, title) {
-  return el("button", {class: "row", title, "aria-label": `${label}: ${effectText(row[0])} ${targets.unit}` + (targets.intervals ? `, 90 % interval ${effectText(row[1])} to ${effectText(row[2])}` : ""), ...attributes},
-    el("span", {class: "label"}, label), track(row, scale), el("span", {class: "value" + (row[0] < 0 ? " less" : "")}, effectText(row[0])));
+function trackRow(label, row, scale, attributes, title, t = 0) {
+  return el("button", {class: "row", title, "aria-label": `${label}: ${effectText(row[0], t)} ${targets.unit}` + (targets.intervals ? `, 90 % interval ${effectText(row[1], t)} to ${effectText(row[2], t)}` : ""), ...attributes},
+    el("span", {class: "label"}, label), track(row, scale), el("span", {class: "value" + (row[0] < 0 ? " less" : "")}, effectText(row[0], t)));
 }
 function bars(rows, most, text) { // [label, value, click, title]
   return el("div", {class: "bars"}, rows.map(([label, value, click, title, other]) => el(click ? "button" : "div", {class: "barrow", title, on: click ? {click} : null}, el("span", {class: "label"}, label),
@@ -34,15 +34,15 @@ function bars(rows, most, text) { // [label, value, click, title]
 const isWide = (names, most) => names.length > 7 || names.reduce((s, n) => s + Math.max(n.length, 6), 0) > most; // headings are turned
 
 class Plot { // axes with ticks and titles; x and y are functions from numbers to places
-  constructor(svg, {width = 340, height = 300, x, y, xTitle, yTitle, xText = number, yText = number, left = 52}) {
+  constructor(svg, {width = 340, height = 300, x, y, xTitle, yTitle, xText = number, yText = number, left = 60, n = 5}) {
     Object.assign(this, {svg, width, height, left});
     const right = width - 24, top = 10, bottom = height - 44;
     this.x = v => left + (right - left) * (v - x[0]) / (x[1] - x[0] || 1);
     this.y = v => bottom - (bottom - top) * (v - y[0]) / (y[1] - y[0] || 1);
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.replaceChildren(draw("rect", {class: "frame", x: left, y: top, width: right - left, height: bottom - top}));
-    for (const v of ticks(...x)) this.add("line", {class: "gridline", x1: this.x(v), x2: this.x(v), y1: top, y2: bottom}), this.add("text", {x: this.x(v), y: bottom + 15, "text-anchor": "middle"}, xText(v));
-    for (const v of ticks(...y)) this.add("line", {class: "gridline", x1: left, x2: right, y1: this.y(v), y2: this.y(v)}), this.add("text", {x: left - 6, y: this.y(v) + 4, "text-anchor": "end"}, yText(v));
+    for (const v of ticks(...x, n)) this.add("line", {class: "gridline", x1: this.x(v), x2: this.x(v), y1: top, y2: bottom}), this.add("text", {x: this.x(v), y: bottom + 15, "text-anchor": "middle"}, xText(v));
+    for (const v of ticks(...y, n)) this.add("line", {class: "gridline", x1: left, x2: right, y1: this.y(v), y2: this.y(v)}), this.add("text", {x: left - 6, y: this.y(v) + 4, "text-anchor": "end"}, yText(v));
     this.add("text", {class: "title", x: (left + right) / 2, y: height - 8, "text-anchor": "middle"}, xTitle);
     this.add("text", {class: "title", x: 12, y: (top + bottom) / 2, transform: `rotate(-90 12 ${(top + bottom) / 2})`, "text-anchor": "middle"}, yTitle);
   }

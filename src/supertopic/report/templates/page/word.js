@@ -16,7 +16,7 @@ function drawWord() {
   parts.push(el("div", {}, el("h3", {}, plural(has.length, "document") + " of this page"), has.length ? el("ol", {}, has.slice(0, 8).map(d => el("li", {}, el("button", {class: "plain link", on: {click: () => { set({doc: d.row}); $("reader").scrollIntoView(); }}}, `${called(d)}: ${around(d.text, word)}`)))) : el("p", {class: "soft"}, "No document of this page contains it.")));
   box.replaceChildren(el("div", {class: "triple"}, ...parts));
 }
-function around(text, word) { const at = text.toLowerCase().indexOf(word.toLowerCase()), start = Math.max(0, at - 30); return (start ? "…" : "") + cut(text.slice(start).trim(), 80); }
+function around(text, word) { const all = wordsIn(text), own = joined(wordsIn(word)), n = wordsIn(word).length, first = all.find((_, i) => joined(all.slice(i, i + n)) === own), at = first ? first.index : text.toLowerCase().indexOf(word.toLowerCase()), start = Math.max(0, at - 30); return (start ? "…" : "") + cut(text.slice(start).trim(), 80); }
 function suggest() {
   const asked = $("ask").value.trim().toLowerCase();
   const first = asked ? data.words.filter(w => w.toLowerCase().startsWith(asked)).slice(0, 6) : [];
