@@ -136,7 +136,7 @@ SHARED = {
 SECTIONS = {"Parameters", "Attributes"}
 # methods that the library itself calls, or that estimators of one's own override: CONTRIBUTING describes them
 INTERNAL = {
-    "make_response", "check_parameters", "fit_corpus", "Seeds.check", "Seeds.places", "Seeds.means", "Seeds.names",
+    "make_response", "check_parameters", "fit_corpus", "own_library", "Seeds.check", "Seeds.places", "Seeds.means", "Seeds.names",
     "Prior.check", "Formula.check", "Formula.parse", "Formula.has_sides",
 }  # fmt: skip
 
