@@ -49,7 +49,7 @@ def systems(seed: int) -> dict:
 
 def run(n_seeds: int) -> list[dict]:
     rows = []
-    for name, make in {"newsgroups": newsgroups, "films": films}.items():
+    for name, make in {"films": films, "newsgroups": newsgroups}.items():
         for seed in range(n_seeds):
             X, y, X_test, y_test = make(seed)
             for system, model in systems(seed).items():

@@ -16,7 +16,7 @@ import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, FIGURES = ROOT / "benchmarks", ROOT / "docs" / "paper"
-PAGES = ("docs/accuracy.md", "docs/responses.md", "docs/paper.md", "benchmarks/README.md")
+PAGES = ("docs/accuracy.md", "docs/compared.md", "docs/responses.md", "docs/paper.md", "benchmarks/README.md")
 MARK = re.compile(r"^<!-- results: (?P<name>[a-z0-9-]+) -->\n\n(?P<table>(?:\|[^\n]*\n)+)", re.MULTILINE)
 TABLES: dict[str, Callable[[], str]] = {}
 Cells = Iterable[Any]
@@ -130,6 +130,19 @@ def effects() -> list[list[str]]:
     for kind, own in zip(kinds["kind"], kinds.to_dict("records"), strict=True):
         rows.append([names[kind], *(fixed(own[column], 2) for column in columns)])
     return rows
+
+
+@table("published")
+def published() -> list[list[str]]:
+    heads = ["corpus", "system", "accuracy", "log-loss", "area under the ROC curve"]
+    names = {"newsgroups": "20 Newsgroups, 2,000 words", "films": "film ratings above 0.5"}
+    rows = pd.DataFrame(runs("published")[-1]["rows"])
+    body = []
+    for (corpus, system), own in rows.groupby(["corpus", "system"], sort=False):
+        auc = own["auc"].mean()
+        body.append([names[corpus], system, fixed(own["accuracy"].mean(), 3), fixed(own["log-loss"].mean(), 3),
+                     "-" if np.isnan(auc) else fixed(auc, 3)])  # fmt: skip
+    return [heads, *body]
 
 
 @table("sets")

@@ -24,9 +24,7 @@ rows = np.flatnonzero(np.isin(package, ["linalg", "sparse"]))
 train, test = train_test_split(rows, test_size=1 / 3, random_state=0, stratify=package[rows])
 texts, new_texts = [corpus.data[i] for i in train], [corpus.data[i] for i in test]
 y, y_new = package[train], package[test]
-print(
-    f"{len(texts)} docstrings to learn from, {np.mean(y == 'sparse'):.0%} of them of sparse; {len(new_texts)} to test on"
-)
+print(f"{len(texts)} docstrings to learn from, {np.mean(y == 'sparse'):.0%} in sparse; {len(new_texts)} to test on")
 
 # %%
 # Fit

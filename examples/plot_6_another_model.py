@@ -74,6 +74,10 @@ _ = ax.set(xlabel="accuracy on new documents", xlim=(0, 1))
 ax.invert_yaxis()
 
 # %%
+# Here there are five documents for each class on average, and their words alone predict well, so the archive adds
+# little. The gain is larger where labels are scarcer: on 20 Newsgroups with 100 labelled documents for 20 classes, the
+# accuracy rises from 0.39 to 0.60 (:doc:`the page on accuracy </accuracy>`).
+#
 # ``Prior(archive, discount=0.5)`` gives each document of the archive half of the weight of a new document. A small
 # discount helps where the archive is of another kind of text. ``Prior(archive, weights=True)`` also takes the weights
 # of the archive's model as a prior, if both have the same response. On the command line: ``supertopic fit few.csv ...
