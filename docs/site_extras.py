@@ -62,7 +62,8 @@ def package_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     files = sorted(PACKAGE.rglob("*.py"))
     names = [path.relative_to(ROOT).as_posix() for path in files]
     rows = "".join(f'<li><a href="{name.removeprefix("src/")}.html">{escape(name)}</a></li>' for name in names)
-    body = f"<h1>Source</h1><p>What each folder is for: CONTRIBUTING.</p><ul>{rows}</ul>"
+    rooms = '<a href="../../repository/CONTRIBUTING.html">Contributing</a> says what each folder is for.'
+    body = f"<h1>Source</h1><p>{rooms}</p><ul>{rows}</ul>"
     yield "source/src/supertopic", {"title": "Source", "body": body}, "page.html"
     for path, name in zip(files, names, strict=True):
         text = path.read_text(encoding="utf-8")
