@@ -61,9 +61,9 @@ def main() -> None:
         draw(made["model"], made["test"].text, made["test"].package)
         photograph(Path(folder, "docstrings.html"), TO / "page.png", 1300)
         demo = Path(folder, "demo.html")
+        chdir(DOCS.parent)  # a relative PYTHONPATH still leads to this checkout
         subprocess.run([sys.executable, "-m", "supertopic", "demo", "--report", str(demo)], check=True)
         photograph(demo, DOCS / "page.png", 1042)
-        chdir(DOCS)
 
 
 if __name__ == "__main__":
