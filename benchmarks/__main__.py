@@ -47,6 +47,7 @@ PARTS = {
     "batches": Part("batches of texts", "benchmarks.batches", "docstrings --seeds 1"),
     "settling": Part("settled and stable topics", "benchmarks.settling", "docstrings"),
     "peers": Part("other topic models", "benchmarks.peers --out {out}/peers.json", "--quick"),
+    "published": Part("settings of two papers", "benchmarks.published", "--seeds 1"),
     "topics": Part("topics and prediction", "benchmarks.topics --out {out}/topics.json", "--quick"),
     "serve": Part("the server", "benchmarks.serve", "alone"),
     "figures": Part("the paper's figures", "experiments all --out {out}/paper", "--quick"),

@@ -2,7 +2,8 @@
 
 Pages are Markdown that can be read on a code host as well. Two things are done to them here: pages that belong to a
 section are put into the table of contents (SECTIONS), and links that leave this folder get a place on the site. A page
-of the repository becomes a page of the site (PAGES), a file of code a page that shows it.
+of the repository becomes a page of the site (PAGES), a file of code a page that shows it. `site_extras.py` adds source
+links, tables of methods, a live report and the cheat sheet.
 """
 
 import os
@@ -24,6 +25,8 @@ sys.path.insert(0, str(DOCS))
 
 import command_page  # noqa: E402
 import parameters  # noqa: E402
+import see_also  # noqa: E402
+import site_extras  # noqa: E402
 
 import supertopic  # noqa: E402
 
@@ -39,15 +42,24 @@ SECTIONS = {  # the pages below a page
     "reference": ["command"],
     "paper": ["baselines"],
     "project": [
-        "repository/CONTRIBUTING", "repository/CHANGELOG", "repository/SECURITY", "releasing",
+        "repository/CONTRIBUTING", "repository/CHANGELOG", "repository/SECURITY", "repository/CODE_OF_CONDUCT",
+        "releasing",
         "repository/benchmarks/README", "repository/benchmarks/gpu",
     ],
 }  # fmt: skip
-PAGES = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "benchmarks/README.md", "benchmarks/gpu.md"]
+PAGES = [
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "benchmarks/README.md",
+    "benchmarks/gpu.md",
+]
 
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -64,9 +76,11 @@ default_role = "code"  # `name` in a docstring
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 smartquotes = False  # two dashes of an option stay two
-suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds a function
+suppress_warnings = ["config.cache"]  # some settings hold functions
 
 autosummary_generate = True
+autosummary_context = {"own_methods": site_extras.own_methods}
+linkcode_resolve = site_extras.source_of
 autodoc_typehints = "none"  # types are in the docstrings
 numpydoc_show_class_members = False
 
@@ -77,6 +91,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "supertopic"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["page.png"]  # for the landing page
+html_logo = html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -87,21 +103,27 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "logo": {"text": "supertopic"},
+    "icon_links": site_extras.addresses(),
 }
-html_sidebars = {"index": [], "ten-minutes": [], "questions": []}
+html_sidebars = {"index": [], "ten-minutes": [], "questions": [], "cheat-sheet": []}
 
 os.environ.setdefault("SUPERTOPIC_DATA", str(ROOT.parent / "shared" / "data"))
+REVIEWS = Path(os.environ["SUPERTOPIC_DATA"], "moviereview_scale.jsonl.gz")  # what two tutorials read
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    "filename_pattern": r"/plot_"
+    if REVIEWS.exists()
+    else r"/plot_(?!2|8)",  # without the corpus only their code is shown
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,
     "plot_gallery": True,
-    "backreferences_dir": None,
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("supertopic",),
+    "reference_url": {"supertopic": None},
     "image_scrapers": ("matplotlib",),
     "capture_repr": ("_repr_html_", "__repr__"),
 }
@@ -177,8 +199,12 @@ def change_source(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def show_files(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for every linked file of code, and for a folder one that lists its files, each with a page."""
+    """A page for every linked file of code, and for a folder one that lists its files, each with a page.
+
+    Those of the package have pages in any case."""
     for path in linked_files():
+        if path.is_file() and path.is_relative_to(site_extras.PACKAGE):
+            continue
         files = [path] if path.is_file() else sorted(p for p in path.iterdir() if p.suffix in {".py", ".csv", ".svg"})
         if path.is_dir():
             name = path.relative_to(ROOT).as_posix()
@@ -191,13 +217,14 @@ def show_files(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             yield f"source/{name}", {"title": name, "body": f"<h1>{escape(name)}</h1>{body}"}, "page.html"
 
 
-HEADER = re.compile(r"^\*{0,2}\w+(, \w+)* :|^-+$")
+HEADER = re.compile(r"^\*{0,2}[\w.]+(, \w+)* :|^-+$")
 PLAIN_NAME = re.compile(r"(?<![`\w.])([A-Za-z]\w*_)(?![`\w])((?:\[[^\]\n]*\])?)")
 
 
 def clean_docstring(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Names that end in _ and powers are meant as they are, not as reStructuredText."""
     parameters.complete(obj, what, lines)
+    see_also.add_see_also(obj, what, lines)
     in_examples = False
     for i, line in enumerate(lines):
         in_examples = in_examples or line.strip() == "Examples"
@@ -239,5 +266,6 @@ def setup(app: Sphinx) -> None:
     app.connect("config-inited", copy_pages)
     app.connect("source-read", change_source)
     app.connect("html-collect-pages", show_files)
+    site_extras.setup(app)
     app.connect("autodoc-process-docstring", clean_docstring, priority=100)  # before numpydoc
     app.connect("autodoc-skip-member", skip_foreign)

@@ -131,13 +131,22 @@ SHARED = {
     "tensors": ("dict of ndarray", "The arrays of a file."),
     "shape": ("Shape", "The sizes that the arrays must fit."),
     "n_topics": ("int", "The number of topics of a set."),
+    "place": ("ndarray of int", "The new place of each column."),
+    "header": ("dict", "The header of a model file."),
+    "rows": ("list of Row", "The figures that are compared."),
+    "n_docs": ("int", "The number of new documents."),
+    "theme": ("list of str", "Words that stand out in the new documents."),
     "Posterior.weights": ("list of ndarray", "Weights of the topics of each set."),
 }
 SECTIONS = {"Parameters", "Attributes"}
 # methods that the library itself calls, or that estimators of one's own override: CONTRIBUTING describes them
 INTERNAL = {
-    "make_response", "check_parameters", "fit_corpus", "Seeds.check", "Seeds.places", "Seeds.means", "Seeds.names",
-    "Prior.check", "Formula.check", "Formula.parse", "Formula.has_sides",
+    "make_response", "check_parameters", "fit_corpus", "own_library", "Seeds.check", "Seeds.places", "Seeds.means",
+    "Seeds.names", "Prior.check", "Formula.check", "Formula.parse", "Formula.has_sides",
+    "Batch.from_row", "Drift.with_theme", "Predictor.beside", "Predictor.count", "Predictor.draw", "Predictor.expected",
+    "Predictor.feature_rows", "Predictor.has", "Predictor.intercept_part", "Predictor.linear_part", "Predictor.order",
+    "Predictor.read_topics", "Predictor.read_vectorizers", "Predictor.rows_of", "Predictor.shares_of",
+    "Predictor.topic_counts", "Predictor.topics_part", "Predictor.word_rows",
 }  # fmt: skip
 
 

@@ -10,9 +10,8 @@ covariates do not.
 
 The corpus is the scale data of Pang and Lee ("Seeing stars", ACL 2005): 5,006 film reviews of four critics, with a
 rating from 0 to 1. You can download it from the page of its authors, https://www.cs.cornell.edu/people/pabo/movie-review-data/
-("scale dataset v1.0"). This page looks for ``moviereview_scale.jsonl.gz`` in the folder that the variable
-``SUPERTOPIC_DATA`` names: a line of JSON for each review, with ``text``, ``y`` and ``author``. Where there is none, it
-makes up a few reviews, and prints a note.
+("scale dataset v1.0"). The script needs ``moviereview_scale.jsonl.gz`` in the folder that the variable
+``SUPERTOPIC_DATA`` names: a line of JSON for each review, with ``text``, ``y`` and ``author``.
 """
 
 # %%
@@ -33,29 +32,9 @@ import pandas as pd
 GENRES = ["comedy", "drama", "thriller", "horror", "action", "romance", "animated", "documentary"]
 
 
-def made_up(n=600):
-    """Reviews with a known truth, for machines without the corpus."""
-    rng = np.random.default_rng(0)
-    kinds = [
-        "superb moving honest subtle brilliant",
-        "dull predictable lazy noisy tedious",
-        "plot scene cast story role",
-    ]
-    for _ in range(n):
-        share, genre = rng.dirichlet([0.5, 0.5, 1.0]), rng.choice(GENRES)
-        text = [rng.choice(kinds[k].split()) for k in rng.choice(3, 60, p=share)]
-        y = 0.5 + 0.4 * (share[0] - share[1]) + 0.1 * (genre == "drama") + 0.05 * rng.normal()
-        yield {"text": " ".join([*text, genre]), "y": y, "author": rng.choice(["critic A", "critic B"])}
-
-
 file = Path(os.environ.get("SUPERTOPIC_DATA", ".")) / "moviereview_scale.jsonl.gz"
-if file.exists():
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        reviews = pd.DataFrame(json.loads(line) for line in lines)
-    reviews = reviews.sample(1500, random_state=0, ignore_index=True)
-else:
-    print("The corpus is not here; what follows are made-up reviews.")
-    reviews = pd.DataFrame(made_up())
+with gzip.open(file, "rt", encoding="utf-8") as lines:
+    reviews = pd.DataFrame(json.loads(line) for line in lines).sample(1500, random_state=0, ignore_index=True)
 
 covariates = pd.DataFrame({genre: reviews.text.str.contains(rf"\b{genre}\b").astype(int) for genre in GENRES})
 covariates = covariates.join(pd.get_dummies(reviews.author, dtype=int).iloc[:, 1:])

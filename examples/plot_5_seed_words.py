@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 
-from supertopic import LDA, SLDAClassifier
+from supertopic import LDA, SLDAClassifier, TopicDisplay
 from supertopic.datasets import load_docstrings
 
 corpus = load_docstrings()
@@ -44,6 +44,7 @@ seeds = {
 model = LDA(n_topics=20, seeds=seeds, random_state=0).fit(X, feature_names=words)
 for k, top in enumerate(model.top_words(n=8)[: len(seeds)]):
     print(f"{model.topic_name(k):<12} {' '.join(top)}")
+_ = TopicDisplay.from_estimator(model, words, topics=range(6), n_words=6)
 
 # %%
 # Further topics are free. A seed is a prior, not a rule, and the documents determine its weight: a seed word gets

@@ -13,6 +13,7 @@ The corpus is one that every installation has, the docstrings of SciPy.
 # ----------
 # Topics of all docstrings but those that we test on. No label is used.
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
@@ -48,13 +49,15 @@ known = set(archive[0].get_feature_names_out())
 print(f"{len(words)} words in sixty documents, {sum(word in known for word in words)} of them in the archive, too")
 
 options = {"n_topics": 30, "n_chains": 2, "n_jobs": -1, "random_state": 0}
+accuracy = {}
 for name, more in {
     "alone": {},
     "with the archive": {"prior": archive},
     "with half of it": {"prior": Prior(archive, discount=0.5)},
 }.items():
     model = SLDAClassifier(**options, **more).fit(X, few_labels, feature_names=words)
-    print(f"sixty documents {name:<18} accuracy {model.score(X_new, y_new):.3f}")
+    accuracy[name] = model.score(X_new, y_new)
+    print(f"sixty documents {name:<18} accuracy {accuracy[name]:.3f}")
 
 # %%
 # The vocabulary of the archive is larger. A model with the archive's vectorizer can also use words of new documents
@@ -62,9 +65,19 @@ for name, more in {
 
 X, X_new = archive[0].transform(few_texts), archive[0].transform(new_texts)
 model = SLDAClassifier(prior=archive, **options).fit(X, few_labels, feature_names=archive[0].get_feature_names_out())
-print(f"with the archive's vocabulary      accuracy {model.score(X_new, y_new):.3f}")
+accuracy["with the archive and its vocabulary"] = model.score(X_new, y_new)
+print(f"with the archive's vocabulary      accuracy {accuracy['with the archive and its vocabulary']:.3f}")
+
+_, ax = plt.subplots(figsize=(6, 2.4), layout="constrained")
+ax.barh(list(accuracy), list(accuracy.values()), color=["0.6", "C0", "C0", "C0"])
+_ = ax.set(xlabel="accuracy on new documents", xlim=(0, 1))
+ax.invert_yaxis()
 
 # %%
+# Here there are five documents for each class on average, and their words alone predict well, so the archive adds
+# little. The gain is larger where labels are scarcer: on 20 Newsgroups with 100 labelled documents for 20 classes, the
+# accuracy rises from 0.39 to 0.60 (:doc:`the page on accuracy </accuracy>`).
+#
 # ``Prior(archive, discount=0.5)`` gives each document of the archive half of the weight of a new document. A small
 # discount helps where the archive is of another kind of text. ``Prior(archive, weights=True)`` also takes the weights
 # of the archive's model as a prior, if both have the same response. On the command line: ``supertopic fit few.csv ...

@@ -16,6 +16,7 @@ The corpus is one that every installation has, the docstrings of SciPy.
 
 import time
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
@@ -56,6 +57,7 @@ names = np.unique(y)
 later = dict(zip(names, np.roll(names, 1), strict=True))
 changed, changed_new = (np.array([later[label] for label in old], dtype=object) for old in (y, y_new))
 batches = np.array_split(np.arange(len(y)), 4)
+_, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 for discount in (1.0, 0.3):
     model = SLDAClassifier(**options)
     for i, batch in enumerate(batches):
@@ -64,8 +66,15 @@ for discount in (1.0, 0.3):
             print(
                 f"discount {discount}: after batch {i + 1} {model.score(X_new, changed_new):.3f} of the new names right"
             )
+    ax.plot(model.history_["batch"], model.history_["score"], marker="o", label=f"discount {discount}")
+ax.axvline(2.5, color="0.6", linestyle="--")
+ax.set(xlabel="batch (the names change at the dashed line)", ylabel="accuracy", xticks=range(1, 5), ylim=(0, 1.02))
+_ = ax.legend()
 
 # %%
+# The figure shows ``history_``: how well each batch was predicted before the model learned from it. The third batch is
+# the first one with the new names, so its predictions are wrong. The fourth shows what was learned from the third.
+#
 # What next
 # ---------
 # In this short stream both values adapt to the change within a batch. In a stream of your own, keep ``discount=1`` as

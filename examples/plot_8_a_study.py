@@ -7,9 +7,9 @@ tutorial shows all steps: read the file, fit, look at effects and their interval
 ratings, and write the table and the paragraph on methods.
 
 The corpus is the scale data of Pang and Lee ("Seeing stars", ACL 2005): film reviews of four critics, with a rating
-from 0 to 1, from https://www.cs.cornell.edu/people/pabo/movie-review-data/ ("scale dataset v1.0"). This page looks for
+from 0 to 1, from https://www.cs.cornell.edu/people/pabo/movie-review-data/ ("scale dataset v1.0"). The script needs
 ``moviereview_scale.jsonl.gz`` in the folder that the variable ``SUPERTOPIC_DATA`` names: a line of JSON for each
-review, with ``text``, ``y`` and ``author``. If there is none, it makes up a few reviews, and prints a note.
+review, with ``text``, ``y`` and ``author``.
 """
 
 # %%
@@ -21,33 +21,11 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-
-def made_up(n=900):
-    """Reviews with a known truth, for machines without the corpus."""
-    rng = np.random.default_rng(0)
-    kinds = [
-        "superb moving honest subtle brilliant",
-        "dull predictable lazy noisy tedious",
-        "plot scene cast story role",
-    ]
-    for _ in range(n):
-        share, critic = rng.dirichlet([0.5, 0.5, 1.0]), rng.integers(4)
-        text = [rng.choice(kinds[k].split()) for k in rng.choice(3, 60, p=share)]
-        y = 0.5 + 0.4 * (share[0] - share[1]) + 0.05 * critic + 0.1 * rng.normal()
-        yield {"text": " ".join(text), "y": y, "author": f"critic {'ABCD'[critic]}"}
-
-
 file = Path(os.environ.get("SUPERTOPIC_DATA", ".")) / "moviereview_scale.jsonl.gz"
-if file.exists():
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        reviews = pd.DataFrame(json.loads(line) for line in lines)
-    reviews = reviews.sample(1500, random_state=0, ignore_index=True)
-else:
-    print("The corpus is not here; what follows are made-up reviews.")
-    reviews = pd.DataFrame(made_up())
+with gzip.open(file, "rt", encoding="utf-8") as lines:
+    reviews = pd.DataFrame(json.loads(line) for line in lines).sample(1500, random_state=0, ignore_index=True)
 
 reviews.groupby("author").y.agg(["size", "mean"])
 

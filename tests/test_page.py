@@ -37,7 +37,7 @@ from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
 from supertopic.report.page_evaluation import calibration, kaplan_meier
 from supertopic.report.page_groups import group
-from supertopic.report.page_headline import worst_of
+from supertopic.report.page_headline import weakest_sentence, worst_of
 from supertopic.report.page_numbers import percent
 from supertopic.report.page_topics import Targets, pulls, radii
 
@@ -172,7 +172,7 @@ def test_a_class_of_two_is_explained_as_predicted():
 def test_the_headline_says_what_was_found():
     two = prose(page_of("two"))
     assert "Predicts the class correctly for 100\N{NO-BREAK SPACE}% of 240 documents that were not in the fit" in two
-    assert "another <model> on words and pairs: 50\N{NO-BREAK SPACE}%" in two and "Weakest" not in two
+    assert "another <model> on words and pairs: 50\N{NO-BREAK SPACE}%" in two and "weakest" not in two.lower()
     assert "so this figure is too good" in prose(page_of("three"))
     assert "micro F1 of" in prose(page_of("labels")) and "Predicts 4 labels" in prose(page_of("labels"))
     pipeline, y = fitted("rating")
@@ -185,6 +185,12 @@ def test_the_headline_says_what_was_found():
     assert [percent(p) for p in (0, 2e-7, 0.026, 0.99999, 1)] == [
         f"{text}\N{NO-BREAK SPACE}%" for text in ("0", "<0.1", "2.6", ">99.9", "100")
     ]
+
+
+def test_the_weakest_class_has_a_sentence():
+    truth, said = [0] * 20 + [1] * 20, [0] * 25 + [1] * 15
+    worst = worst_of({"kind": "classes", "truth": truth, "said": said, "names": ["a", "b"]})
+    assert worst is not None and weakest_sentence(worst) == "The weakest class is b."
 
 
 def test_sure_topics_are_those_whose_interval_excludes_zero():

@@ -31,7 +31,7 @@ def choose(
     seed: opt.Seed = 0, jobs: opt.Jobs = -1, id: opt.Id = None, strict: opt.Strict = False,
     as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Fit a few numbers of topics with short chains, and show which is enough.
+    """Compare numbers of topics with short chains, and show the smallest that is good enough.
 
     Example: supertopic choose tickets.csv --text body --label queue --topics 10,20,40 --figure topics.png
     """

@@ -23,7 +23,7 @@ def next_to_label(
 ) -> None:  # fmt: skip
     """Choose documents whose labels would teach the model most, as CSV.
 
-    They are uncertain in a way that labels resolve, and differ from each other. Example: supertopic next-to-label
+    Their predictions are uncertain, and they differ from each other. Example: supertopic next-to-label
     tickets.model unlabelled.csv --text body -n 50 -o to_label.csv
     """
     check_outputs([output], [data, model])

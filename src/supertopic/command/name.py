@@ -15,7 +15,7 @@ MOST_LETTERS = 80  # of a name
 def name(
     model: opt.Model, names: opt.NewNames, output: opt.NamedFile = None, as_json: opt.AsJson = False
 ) -> None:  # fmt: skip
-    """Give topics names, which all commands and pages then show; the model file is changed in its place.
+    """Give topics names, which all commands and pages then show; the model file itself is changed.
 
     Example: supertopic name tickets.model 3=printers "7=late trains"
     """

@@ -22,7 +22,7 @@ WORD = TOPIC_WORD
 Order = StrEnum("Order", ["frex", "probability", "lift"])  # of the words of a topic
 TABLE = (
     "A table: .csv, .tsv, .jsonl, .parquet, .xlsx or .ods (FILE.xlsx::SHEET); - is CSV from the standard input. A "
-    "folder or 'data/*.csv' is many."
+    "folder or a pattern such as 'data/*.csv' means many tables."
 )
 RESPONSE = f"What the response is: {', '.join(KINDS)}; auto looks at the column."
 MISSING = "A response that means unknown, as an empty cell does; may be repeated."
@@ -189,7 +189,8 @@ CsvRows = Annotated[bool, Option("--csv", help="Print CSV, with whole texts.")]
 OneTopic = Annotated[str | None, Option("--topic", help="Its number or its name; by default every topic.")]
 NewNames = Annotated[list[str], Argument(help="TOPIC=NAME, such as 3=printers; 3= removes the name.")]
 NamedFile = Annotated[
-    Path | None, Option("--output", "-o", help="Write the model here, not in its place.", callback=check_place)
+    Path | None,
+    Option("--output", "-o", help="Write the model here instead of changing its file.", callback=check_place),
 ]
 Figure = Annotated[Path | None, Option(help="Write a figure here: .png, .svg or .pdf.", callback=check_place)]
 

@@ -46,7 +46,7 @@ def unsure(
     exposure: opt.Exposure = None, covariate: opt.KnownCovariate = None, groups: opt.Groups = None,
     as_csv: opt.CsvRows = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Show the documents whose predictions are least sure.
+    """Show the documents whose predictions are the most uncertain.
 
     The score is the probability of the predicted class, or for a number the width of its 90 % interval.
     Example: supertopic unsure tickets.model new.csv --text body --id ticket

@@ -31,6 +31,11 @@ class Tile(NamedTuple):
     dots: tuple[Dot, ...] = ()
 
 
+def weakest_sentence(worst: Tile) -> str:
+    """What the headline says of the class or label that is predicted worst."""
+    return f"The {worst.title.lower()} is {worst.value}."
+
+
 def headline(
     posterior: Posterior, topics: list[dict[str, Any]], targets: list[str], evaluation: dict[str, Any] | None,
     what: str, n_docs: int,
@@ -52,7 +57,7 @@ def headline(
         )
     worst = worst_of(evaluation)
     if worst is not None:
-        sentences.append(f"Weakest: {worst.value}.")
+        sentences.append(weakest_sentence(worst))
     found = [score_tile(evaluation), calibration_tile(evaluation), stable_tile(posterior, topics), worst]
     if evaluation is None:
         found = [Tile("Topics", str(len(topics)), f"{posterior.n_words:,} words"),

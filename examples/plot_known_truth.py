@@ -1,11 +1,10 @@
 """
-Which words make a support ticket urgent?
-=========================================
+Does the model find what is true? A simulation
+==============================================
 
-A help desk marks some tickets as urgent. Which subjects do that, how sure is it, and does a single word decide?
-
-The tickets of this page are made up, and so is the rule that makes them urgent. So you can check what the model finds
-against what is true, which you never can with tickets of your own.
+The other tutorials use real texts, for which nobody knows the true effects. Here the texts are simulated: support
+tickets, some of which are urgent, and we choose the rule that makes them urgent. So you can compare what the model
+finds with the truth.
 """
 
 # %%
@@ -114,8 +113,8 @@ print(
 )
 
 # %%
-# Why one ticket is called urgent
-# -------------------------------
+# Why one ticket is predicted to be urgent
+# ----------------------------------------
 # The explanation shows what each word adds, through its topic and directly. The parts add up to the log-odds.
 
 surest = int(model.predict_proba(X_test)[:, 1].argmax())
@@ -129,6 +128,5 @@ model.explain(X_test[surest : surest + 1], words)
 # %%
 # What next
 # ---------
-# For tickets of your own, read :doc:`the ten minutes </ten-minutes>`, which go from a CSV file to a page for a
-# colleague. ``model.effect_frame()`` has the effects as numbers. If tickets come with columns that are not text, such
-# as the customer's contract, :doc:`the next tutorial </auto_examples/plot_2_film_ratings>` shows how to use them.
+# Simulate texts like your own before you collect them: with how many documents are the intervals short enough? Larger
+# simulations of the same kind are in :doc:`the page on accuracy </accuracy>`.
