@@ -126,7 +126,9 @@ def test_responses_that_predictions_are_compared_with(corpus):
     for kind in (SLDAClassifier, MedLDAClassifier):
         model = kind(3, **RUN).fit(corpus.X, np.array(["a", "b", "c"])[np.arange(150) % 3])
         for method in (model.surprising, model.diagnose):
-            with pytest.raises(ValueError, match="class 'd', which is not a class of the model; its classes are 'a', 'b'"):
+            with pytest.raises(
+                ValueError, match="class 'd', which is not a class of the model; its classes are 'a', 'b'"
+            ):
                 method(corpus.X[:3], np.array(["a", "b", "d"]))
             with pytest.raises(ValueError, match="X has 3 documents but y has 2"):
                 method(corpus.X[:3], np.array(["a", "b"]))

@@ -580,7 +580,7 @@ def test_a_forged_design_is_refused(fitted, tmp_path, change):
     assert Design.from_json(text) == fitted.posterior_.covariates.columns.design
     forged = json.dumps([change(json.loads(text))]).encode()
     write_file(tmp_path / "m", header, tensors | {name: np.frombuffer(forged, np.uint8)})
-    with pytest.raises(ValueError, match="cannot be right|not a valid supertopic model"):
+    with pytest.raises(ValueError, match=r"cannot be right|not a valid supertopic model"):
         supertopic.load(tmp_path / "m")
 
 
