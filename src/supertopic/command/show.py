@@ -157,9 +157,7 @@ def held_out_lines(posterior: Posterior) -> list[str]:
     if not posterior.supervised:
         return []
     if not found["documents"]:
-        return [
-            "No document was held out: weights come from the documents of the topics, and intervals are too short."
-        ]
+        return ["No document was held out: weights come from the documents of the topics, and intervals are too short."]
     lines = [
         f"Weights are estimated on {found.get('cross_fitted', found['documents']):,} documents whose responses did not "
         f"influence the topics. On {found['documents']:,} held-out documents the loss of predictions is "

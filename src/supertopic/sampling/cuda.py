@@ -4,7 +4,7 @@ In each iteration only eta goes in, and the statistics for the next eta come out
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from supertopic.kernels.cuda.device import (
     Graph,
     Staging,
     Timer,
+    clear,
     empty,
     get,
     launch,
     put,
     zeros,
 )
-from supertopic.kernels.cuda.layout import ResponseTables, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.layout import SPARSE_FROM, ResponseTables, TopicTables, make_shape, row_width
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
 from supertopic.model.responses.base import Response, ScalarForm
@@ -51,6 +52,17 @@ ETA, Z, LAMBDA = range(3)  # kinds of work
 NO_KEY = np.uint64(0)
 
 
+class Tally(NamedTuple):
+    """What a sweep returns: the moves themselves are in the counts already."""
+
+    on_device: DeviceArray  # (2,) int64
+
+    @property
+    def taken(self) -> np.ndarray:
+        """Proposals that were made without the response, and those of them that were accepted."""
+        return get(self.on_device)
+
+
 class CudaShard:
     """Documents on the device, with their z, kappa and lam."""
 
@@ -70,7 +82,7 @@ class CudaShard:
         self.timer, self.buffers, self.graph, self.seconds_before = Timer(3), Buffers(), Graph(), np.zeros(3)
         self.swept: TopicTables | None = None  # the tables of the captured sweeps
         self.sweeps = Graph()
-        self.no_response = no_response()
+        self.no_response, self.tally = no_response(), zeros(2, np.int64)
         of_columns = (self.n_columns,), np.float64
         self.for_augment = Staging(key=((1,), np.uint64), own=of_columns, log_own=of_columns)
         of_shape, width = self.rows.shape, n_topics + target.covariates.shape[1]
@@ -114,7 +126,7 @@ class CudaShard:
         self.rows.put_into(self.kappa, quadratic.kappa)
         self.rows.put_into(self.lam, quadratic.lam)
 
-    def sweep(self, eta: np.ndarray, topics: TopicTables, key: np.uint64, keep: bool, n_parts: int) -> None:
+    def sweep(self, eta: np.ndarray, topics: TopicTables, key: np.uint64, keep: bool, n_parts: int) -> Tally:
         """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
         if keep and self.doc_topic_sum is None:
             self.doc_topic_sum = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
@@ -124,14 +136,17 @@ class CudaShard:
             self.swept, self.sweeps = topics, Graph()
         with self.timer.over(Z):
             self.sweeps.run(keep, lambda: self.launch_sweep(topics, keep))
+        return Tally(self.tally)
 
     def launch_sweep(self, topics: TopicTables, keep: bool) -> None:
         """Launch the kernel of a sweep; eta is on the device already."""
+        clear(self.tally)
         sent, response = self.for_sweep.on_device, self.no_response
         if self.n_columns:
             tables = sent["eta"], sent["by_topic"], sent["by_lane"]
             response = ResponseTables(*tables, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
-        self.rows.sweep(topics, response, sent["key"], 1, 0 if keep else 1, self.doc_topic_sum)
+        burn_in = 0 if keep else 1
+        self.rows.sweep(topics, response, sent["key"], 1, burn_in, self.doc_topic_sum, tally=self.tally)
 
     def add_tokens(self, count: DeviceArray) -> None:
         """Add the shard's tokens to the counts."""
@@ -320,4 +335,5 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
     moments = moment_bytes(n_topics + n_covariates, n_columns)
     private = 4 * min(NUMBERS, n_tokens * width)
-    return 16 * n_tokens + 32 * n_words * width + documents + moments + private
+    tokens = n_tokens * (22 if n_topics >= SPARSE_FROM else 16)
+    return tokens + 32 * n_words * width + documents + moments + private
