@@ -26,7 +26,7 @@ from supertopic import (
 )
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
-from supertopic.kernels.draws import document_streams, make_key
+from supertopic.kernels.draws import document_streams, make_key, normals
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors
 from supertopic.sampling.plan import SWEEP, TOPICS
@@ -244,3 +244,37 @@ def test_products_on_a_device():
         ridge = Ridge([block], [None], Gaussian(1.0, np.ones(3)), target, target.offset)
         found.append(ridge.theta(ridge.solve([2.0], None, 1e-5))[0])
     np.testing.assert_allclose(*found, atol=1e-3)
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.parametrize("n_covariates", [0, 2])
+def test_sums_over_lists_on_a_device(n_covariates):
+    """The diagonals, products and noise of the precisions, from lists of the topics that each document has."""
+    from supertopic.kernels.cuda.device import put
+    from supertopic.sampling.cuda_lists import ListSums, make_lists
+
+    rng, (n_docs, n_topics, n_columns) = np.random.default_rng(0), (500, 40, 3) if DEVICE == "GPU" else (8, 5, 2)
+    counts = rng.poisson(1.0, (n_docs, n_topics)) * (rng.random((n_docs, n_topics)) < 0.5)
+    counts[2] = 0
+    wide = np.zeros((n_docs, n_topics + 3), np.float32)
+    wide[:, :n_topics] = counts
+    inverse, covariates = 1.0 / np.maximum(counts.sum(axis=1), 1), rng.normal(size=(n_docs, n_covariates)) * 100.0
+    lam, kappa = rng.gamma(1.0, size=(2, n_docs, n_columns)) * [1e-3, 1.0, 1e3][:n_columns]
+    lam[3], kappa[:, 0] = 0.0, -kappa[:, 0]
+    numbers, there = np.arange(7, 7 + n_docs, dtype=np.uint64), [put(array) for array in (covariates, lam, kappa)]
+    lists = make_lists(put(wide.reshape(-1)), wide.shape[1], n_topics, put(inverse))
+    sums, x = ListSums(lists, n_topics, *there, put(numbers)), np.hstack([counts * inverse[:, None], covariates])
+    found, close = sums.statistics(), {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(found.precision, (x * x).T @ lam, **close)
+    np.testing.assert_allclose(found.shift, x.T @ kappa, **close)
+    for columns in (np.arange(n_columns), np.array([1])):
+        v = rng.normal(size=(x.shape[1], len(columns)))
+        expected = np.stack([x.T @ (lam[:, r] * (x @ v[:, i])) for i, r in enumerate(columns)], axis=1)
+        for _ in range(3):  # launched, captured, and as a graph
+            np.testing.assert_allclose(sums.products(v, columns), expected, rtol=1e-8, atol=1e-9 * abs(expected).max())
+    key = make_key(5)
+    e = normals((7 + n_docs, n_columns), key)[7:]
+    np.testing.assert_allclose(sums.noise(key), x.T @ (np.sqrt(lam) * e), **close)
+    eta, omega = rng.normal(size=(n_columns, x.shape[1])), put(np.zeros(lam.shape))
+    sums.omegas(eta, there[0], put(np.ones((n_docs, 1)) * np.ones(n_columns)), omega)
+    np.testing.assert_allclose(get(omega), x @ eta.T + 1.0, rtol=1e-12, atol=1e-9)
