@@ -12,7 +12,7 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import DEVICE, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
+from small import DEVICE, ERRORS, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
 from supertopic.corpus.source import make_target
 from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import private_topics
@@ -346,6 +346,34 @@ def test_reweigh(engine, kind):
     density = problem.response.log_density(target.y, problem.omega())
     expected = problem.response.c * (weight * density).sum(axis=0)
     np.testing.assert_allclose(problem.engine.log_likelihoods([problem.response])[0], expected)
+
+
+def test_products_and_noise(engine, monkeypatch):
+    """What a draw of eta needs where there is no matrix; whole iterations are those of one thread."""
+    if "device" in engine:
+        pytest.skip("a device has the matrix")
+    monkeypatch.setattr(plans, "MOST_WEIGHTS", 1)
+    problem, other, n = Problem(engine), Problem(), 3000
+    engine, lam = problem.engine, problem.quadratic.lam
+    precision = np.einsum("dr,dj,dk->rjk", lam, problem.x, problem.x)
+    statistics = engine.statistics()
+    np.testing.assert_allclose(statistics.precision, np.einsum("rjj->jr", precision), atol=1e-12)
+    np.testing.assert_allclose(statistics.shift, problem.x.T @ problem.quadratic.kappa, atol=1e-12)
+    v, columns = np.random.default_rng(2).normal(size=(N_TOPICS + 1, 2)), np.array([1, 0])
+    np.testing.assert_allclose(engine.products(v, columns).T, np.einsum("rjk,kr->rj", precision[columns], v))
+    np.testing.assert_allclose(engine.products(v[:, :1], columns[:1])[:, 0], precision[1] @ v[:, 0])
+    if isinstance(engine, LocalShards):
+        noise = np.array([engine.noise(make_key(KEY, i)) for i in range(n)])
+        for r, P in enumerate(precision):
+            scale = np.sqrt(np.outer(P.diagonal(), P.diagonal()) + P**2) / np.sqrt(n)
+            assert (np.abs(noise[:, :, r].T @ noise[:, :, r] / n - P) < ERRORS * scale + 1e-12).all()
+            assert (np.abs(noise[:, :, r].mean(axis=0)) <= ERRORS * np.sqrt(P.diagonal() / n)).all()
+        both = np.einsum("ij,ik->jk", noise[:, :, 0], noise[:, :, 1]) / n
+        assert (np.abs(both) <= ERRORS * np.sqrt(np.outer(precision[0].diagonal(), precision[1].diagonal()) / n)).all()
+    np.testing.assert_array_equal(engine.noise(KEY), other.engine.noise(KEY))
+    found = [iterate(e, e.statistics(), None, problem.response, PRIORS, KEY) for e in (engine, other.engine)]
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1].precision, found[1][1].precision)
 
 
 def test_leave_out_and_regress(engine):
