@@ -147,7 +147,7 @@ def regress(
 
     few = n_docs * n_columns <= MANY and width <= MANY_COLUMNS
     n_draws, thin = (N_DRAWS, THIN) if few else (FEWER_DRAWS, 1)
-    many = by is None and is_matrix_free(width + target.covariates.shape[1])
+    many = by is None and is_matrix_free(width, target.covariates.shape[1])
     with regression_engine(columns, width, target, response, cut_documents(n_docs), n_threads, 0, many) as engine:
         if by is None or not by[0].pooled:
             known = engine.plan.no_statistics()

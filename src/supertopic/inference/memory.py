@@ -37,7 +37,7 @@ def check_memory(
     shares, width, table = 4 * n_docs * n_topics, n_topics + n_covariates, 4 * n_words * n_topics
     # packed statistics of all columns, twice while they are added up; a matrix and its factor while eta is drawn
     moments = 8 * width**2 * (n_columns + 2) if n_columns else 0
-    if is_matrix_free(width, device):  # a diagonal, and some vectors as long
+    if is_matrix_free(n_topics, n_covariates, device):  # a diagonal, and some vectors as long
         moments = 80 * width * n_columns
     state = 4 * n_tokens + table + moments
     kept = table + shares + 16 * n_draws * n_columns * width

@@ -72,7 +72,7 @@ def draw_set(
     n_draws: int, n_threads: int, path: tuple[int, int],
 ) -> SetDraws:  # fmt: skip
     """The regression of one set of topics, with the columns of topics that only some chains have."""
-    x, many = x.copy(), is_matrix_free(x.shape[1] + target.covariates.shape[1])
+    x, many = x.copy(), is_matrix_free(x.shape[1], target.covariates.shape[1])
     x = np.hstack([x, other_topics(x, evidence.chain, evidence.has[:, places])])
     n_docs, n_columns = target.weight.shape
     width = x.shape[1] + target.covariates.shape[1]

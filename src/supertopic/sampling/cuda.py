@@ -45,8 +45,10 @@ from supertopic.sampling.cuda_documents import (
     put_key,
     wide,
 )
+from supertopic.sampling.cuda_lists import Lists, ListSums, make_lists
 from supertopic.sampling.cuda_moments import Moments, moment_bytes
 from supertopic.sampling.new_documents import SETTLE
+from supertopic.sampling.plan import is_matrix_free
 
 ETA, Z, LAMBDA = range(3)  # kinds of work
 NO_KEY = np.uint64(0)
@@ -96,8 +98,20 @@ class CudaShard:
     def set_shares(self, n: DeviceArray, n_draws: int) -> None:
         """Take the shares of the documents from counts, summed over some draws."""
         self.shares = n, put(inverses(self.rows, n_draws))
-        x = *self.shares, self.n_topics, self.covariates
-        self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa) if self.n_columns else None
+        self.moments: Moments | ListSums | None = None
+        if self.n_columns and is_matrix_free(self.n_topics, self.covariates.shape[1], "cuda"):
+            about = self.n_topics, self.covariates, self.lam, self.kappa, self.rows.docs.number
+            self.moments = ListSums(self.lists(), *about)
+        elif self.n_columns:
+            x = *self.shares, self.n_topics, self.covariates
+            self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa)
+
+    def lists(self) -> Lists:
+        """The topics that each document has: those of its z, which a sweep updates, or of its left-out shares."""
+        docs, (n, inverse) = self.rows.docs, self.shares
+        if n is not docs.n:
+            return make_lists(n, self.rows.shape.width, self.n_topics, inverse)
+        return Lists(put(self.rows.place), self.rows.shape.group, docs.size, docs.topic, docs.tokens, inverse)
 
     def start(self, key: np.uint64, topics: Topics | None = None) -> None:
         """Draw every z from the uniform distribution or, given topics, as the z of new documents."""
@@ -190,10 +204,22 @@ class CudaShard:
         if self.moments is None:
             return total
         with self.timer.over(ETA):
-            precision, shift = self.moments.find()
+            precision, shift = self.moments.statistics()
         total.precision[:] += precision
         total.shift[:] += shift
         return total
+
+    def add_products(self, v: np.ndarray, columns: np.ndarray, total: np.ndarray) -> None:
+        """Add sum_d lam_dr x_d x_d' v_r to total (K + P, m), for some columns r (m,) and vectors v (K + P, m)."""
+        assert isinstance(self.moments, ListSums)
+        with self.timer.over(ETA):
+            total += self.moments.products(v, columns)
+
+    def add_noise(self, key: np.uint64, total: np.ndarray) -> None:
+        """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
+        assert isinstance(self.moments, ListSums)
+        with self.timer.over(ETA):
+            total += self.moments.noise(key)
 
     def sum_up(self, name: Hashable, kernel: Any, size: int, n_columns: int, *arguments: Any) -> np.ndarray:
         """The sum over all rows of the values of a kernel, (n_columns,); `name` is the name of its graph."""
@@ -283,6 +309,9 @@ class CudaShard:
 
     def find_omegas(self, eta: np.ndarray, covariates: DeviceArray, offset: DeviceArray, omega: DeviceArray) -> None:
         """Compute omega from the current shares."""
+        if isinstance(self.moments, ListSums):
+            self.moments.omegas(eta, covariates, offset, omega)
+            return
         n, inverse = self.shares
         launch(
             kernels.omegas, omega.size, n, self.rows.shape.width, inverse, self.n_topics, covariates, offset,
@@ -334,6 +363,8 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     width = row_width(n_topics)
     documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
     moments = moment_bytes(n_topics + n_covariates, n_columns)
+    if is_matrix_free(n_topics, n_covariates, "cuda"):
+        moments = 40 * n_columns * (n_topics + n_docs)
     private = 4 * min(NUMBERS, n_tokens * width)
     tokens = n_tokens * (22 if n_topics >= SPARSE_FROM else 16)
     return tokens + 32 * n_words * width + documents + moments + private

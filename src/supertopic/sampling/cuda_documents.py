@@ -58,6 +58,7 @@ class DocumentRows:
         base = np.concatenate([[0], np.cumsum(length[:: shape.group].astype(np.int64) * shape.group)])
         self.n_places = int(base[-1]) + WARP
         self.n_long, self.side = int((length > LONG).sum()), new_stream()
+        self.place = base[:-1][np.arange(self.n_rows) // shape.group] + np.arange(self.n_rows) % shape.group
         self.length, self.start, self.flat, self.doc_start = length, put(start), put(tokens.word), tokens.doc_start
         self.docs = Documents(
             zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), put(length),

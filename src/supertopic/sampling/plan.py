@@ -53,9 +53,13 @@ class Plan(NamedTuple):
         return no_statistics(self.n_topics + self.n_covariates, self.n_columns, self.matrix_free)
 
 
-def is_matrix_free(n_weights: int, device: str = "cpu") -> bool:
-    """Whether a column has so many weights that eta is drawn without a matrix; a GPU has the matrix."""
-    return device == "cpu" and n_weights > max(MOST_WEIGHTS, 1)
+def is_matrix_free(n_topics: int, n_covariates: int, device: str = "cpu") -> bool:
+    """Whether a column has so many weights that eta is drawn without a matrix.
+
+    Documents on a GPU have lists of their topics, not of their covariates.
+    """
+    n_weights = n_topics + (n_covariates if device == "cpu" else 0)
+    return n_weights > max(MOST_WEIGHTS, 1)
 
 
 def make_plan(
@@ -68,7 +72,7 @@ def make_plan(
     n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // DEVICE_TOKENS
     slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
-    matrix_free = is_matrix_free(width, device)
+    matrix_free = is_matrix_free(len(priors.alpha), n_covariates, device)
     numbers = (2 * width if matrix_free else width * (width + 1) // 2) * max(n_columns, 1)
     n_sums = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))
     edges = np.linspace(0, len(slices), n_sums + 1).astype(int).tolist()
