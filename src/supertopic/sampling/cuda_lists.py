@@ -27,7 +27,7 @@ def make_lists(n: DeviceArray, width: int, n_topics: int, inverse: DeviceArray) 
     size = empty(n_rows, np.int32)
     launch(count_listed, n_rows, n, width, n_topics, size)
     ends = np.concatenate([[0], np.cumsum(get(size), dtype=np.int64)])
-    lists = Lists(put(ends[:-1]), 1, size, empty(ends[-1], np.uint16), empty(ends[-1], np.float32), inverse)
+    lists = Lists(put(ends[:-1]), 1, size, empty(int(ends[-1]), np.uint16), empty(int(ends[-1]), np.float32), inverse)
     launch(list_counted, n_rows, n, width, n_topics, lists)
     return lists
 

@@ -105,10 +105,10 @@ class Shape(NamedTuple):
         The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side; a single
         column is a row of topics as it is.
         """
-        rows = np.zeros((self.width, self.columns), np.float32)
+        rows = np.zeros((max(self.width, 4 * self.fours * self.n_lanes), self.columns), np.float32)
         rows[: self.n_topics, : self.n_columns] = eta.T
         if self.n_columns <= 1:
-            return rows.reshape(-1), rows.reshape(self.width, -1)[:, : self.n_columns].reshape(-1)
+            return rows.reshape(-1), rows[:, : self.n_columns].reshape(-1)
         four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
         topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
         lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
