@@ -69,12 +69,12 @@ def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live, orde
     return z
 
 
-def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams):
+def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, n_lanes=1, order_of_all=eight_lanes):
     """One sweep of the sampler for many topics, proposals and acceptance by their definitions.
 
     A topic is proposed from LDA's conditional: the token's own topic first, then those that the document has, in the
-    order in which they came (the last one takes the place of one that goes), then any, by its alpha. Returns the new z,
-    and how many tokens stayed, or went the one way or the other, or were refused.
+    order in which they came (the last one takes the place of one that goes), dealt out to some lanes, then any, by its
+    alpha. Returns the new z, and how many tokens stayed, or went the one way or the other, or were refused.
     """
     z, tally = [list(topics) for topics in z], dict.fromkeys(("stays", "present", "smooth", "refused"), 0)
     like = phi if phi is not None else (count + beta) / (count.sum(axis=0) + len(count) * beta)
@@ -87,7 +87,8 @@ def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams):
             if phi is None:  # the token is taken out of its word and its topic
                 own = (count[word, j] - 1 + beta) / (count[:, j].sum() - 1 + len(count) * beta)
             stays = (n[j] - 1 + alpha[j]) * own
-            others = [(k, n[k] * like[word, k]) for k in order if k != j]
+            dealt = [k for lane in range(n_lanes) for k in order[lane::n_lanes]]
+            others = [(k, n[k] * like[word, k]) for k in dealt if k != j]
             smooth = np.array([0.0 if k == j else alpha[k] * like[word, k] for k in range(len(alpha))])
             rest = u[0] * (stays + sum(weight for _, weight in others) + smooth.sum()) - stays
             if rest < 0:
@@ -100,7 +101,7 @@ def sweep_sparse(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams):
                     break
                 rest -= weight
             if k is None:
-                k = choose(smooth, u[1], j)
+                k = choose(smooth, u[1], j, order_of_all)
             if k == j:
                 continue
             change = 0.0

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import DEVICE, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
+from small import DEVICE, ERRORS, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
 from supertopic.corpus.source import make_target
 from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import private_topics
@@ -75,7 +75,7 @@ def on_ray(plan, source, n_threads, pseudo_counts=None):
 
 POOL = []  # the workers of this run's tests
 ENGINES = {"one thread": (ThreadEngine, 1), "three threads": (ThreadEngine, 3), "sealed": (Sealed, 2)}
-ENGINES |= {"device": (ThreadEngine, 1)} if DEVICE else {}
+ENGINES |= {"device": (ThreadEngine, 1), "sparse device": (ThreadEngine, 1)} if DEVICE else {}
 ENGINES |= {"ray": (on_ray, 0)}
 SAMPLERS = ["collapsed", "delayed", "drawn"]
 N_WORDS, N_TOPICS, N_COLUMNS, BETA = 20, 5, 2, 0.1
@@ -193,9 +193,18 @@ def omega_of(shard):
     return shard.omega if isinstance(shard.omega, np.ndarray) else shard.rows.get(shard.omega)
 
 
+def only_sparse(monkeypatch):
+    """Let few topics be many on a device."""
+    from supertopic.kernels.cuda import layout
+    from supertopic.sampling import cuda_counts
+
+    monkeypatch.setattr(layout, "SPARSE_FROM", 1)
+    monkeypatch.setattr(cuda_counts, "DENSE", 0)
+
+
 def alone(engine):
     """The engine that another must be equal to, bit for bit."""
-    return "device" if "device" in engine else "one thread"
+    return engine if "device" in engine else "one thread"
 
 
 def device_order(n_lanes):
@@ -207,6 +216,8 @@ def device_order(n_lanes):
 def engine(request):
     if request.param == "ray":
         POOL[:] = [request.getfixturevalue("ray_pool")]
+    if request.param == "sparse device":
+        only_sparse(request.getfixturevalue("monkeypatch"))
     return request.param
 
 
@@ -231,7 +242,7 @@ def test_start(engine):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_sweep(engine, sampler):
     """z is what the definition says on the same uniforms; counts, omega and what is kept follow."""
-    problem = Problem(engine, sampler=sampler)
+    problem, name = Problem(engine, sampler=sampler), engine
     engine = problem.engine
     count = engine.counts.word_topic[:, :N_TOPICS].copy()
     phi = problem.phi(make_key(KEY, TOPICS)) if sampler == "drawn" else None
@@ -240,12 +251,15 @@ def test_sweep(engine, sampler):
         np.testing.assert_allclose(phi, there, rtol=1e-4)
     kappa, lam = problem.quadratic
     known = problem.target.covariates @ problem.eta[:, N_TOPICS:].T
-    streams = document_streams(make_key(KEY, SWEEP), 0, len(LENGTHS))
-    expected = naive.sweep(
+    about = (
         problem.docs, problem.z, None if sampler == "drawn" else count, phi, problem.eta[:, :N_TOPICS],
-        kappa - lam * known, lam, PRIORS.alpha, BETA, streams, sampler == "collapsed",
-        device_order(1) if problem.on_device else naive.eight_lanes,
+        kappa - lam * known, lam, PRIORS.alpha, BETA, document_streams(make_key(KEY, SWEEP), 0, len(LENGTHS)),
     )  # fmt: skip
+    if "sparse" in name:
+        expected, _ = naive.sweep_sparse(*about, 32 if DEVICE == "GPU" else 1, lambda k: k)
+    else:
+        order = device_order(1) if problem.on_device else naive.eight_lanes
+        expected = naive.sweep(*about, sampler == "collapsed", order)
     engine.sweep(problem.eta, PRIORS, KEY, True)
     assert z_of(engine).tolist() == [k for topics in expected for k in topics]
     problem.take_z()
@@ -266,7 +280,7 @@ def test_smooth_is_the_sum_over_topics(engine, sampler, monkeypatch):
     if engine == "ray":
         pytest.skip("its workers do not know that few topics are many here; see the replicas below")
     if "device" in engine:
-        pytest.skip("a device weighs all topics")
+        pytest.skip("a device has sums of blocks; see test_gpu")
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
     monkeypatch.setattr(topics, "DENSE", 0)
     counts = Problem(engine, sampler=sampler).engine.counts
@@ -332,6 +346,34 @@ def test_reweigh(engine, kind):
     density = problem.response.log_density(target.y, problem.omega())
     expected = problem.response.c * (weight * density).sum(axis=0)
     np.testing.assert_allclose(problem.engine.log_likelihoods([problem.response])[0], expected)
+
+
+def test_products_and_noise(engine, monkeypatch):
+    """What a draw of eta needs where there is no matrix; whole iterations are those of one thread."""
+    if engine == "device":
+        pytest.skip("documents on a device have lists of their topics where these are many")
+    monkeypatch.setattr(plans, "MOST_WEIGHTS", 1)
+    problem, other, n = Problem(engine), Problem(alone(engine)), 3000
+    engine, lam = problem.engine, problem.quadratic.lam
+    precision = np.einsum("dr,dj,dk->rjk", lam, problem.x, problem.x)
+    statistics = engine.statistics()
+    np.testing.assert_allclose(statistics.precision, np.einsum("rjj->jr", precision), atol=1e-12)
+    np.testing.assert_allclose(statistics.shift, problem.x.T @ problem.quadratic.kappa, atol=1e-12)
+    v, columns = np.random.default_rng(2).normal(size=(N_TOPICS + 1, 2)), np.array([1, 0])
+    np.testing.assert_allclose(engine.products(v, columns).T, np.einsum("rjk,kr->rj", precision[columns], v))
+    np.testing.assert_allclose(engine.products(v[:, :1], columns[:1])[:, 0], precision[1] @ v[:, 0])
+    if isinstance(engine, LocalShards) and DEVICE != "simulator":
+        noise = np.array([engine.noise(make_key(KEY, i)) for i in range(n)])
+        for r, P in enumerate(precision):
+            scale = np.sqrt(np.outer(P.diagonal(), P.diagonal()) + P**2) / np.sqrt(n)
+            assert (np.abs(noise[:, :, r].T @ noise[:, :, r] / n - P) < ERRORS * scale + 1e-12).all()
+            assert (np.abs(noise[:, :, r].mean(axis=0)) <= ERRORS * np.sqrt(P.diagonal() / n)).all()
+        both = np.einsum("ij,ik->jk", noise[:, :, 0], noise[:, :, 1]) / n
+        assert (np.abs(both) <= ERRORS * np.sqrt(np.outer(precision[0].diagonal(), precision[1].diagonal()) / n)).all()
+    np.testing.assert_array_equal(engine.noise(KEY), other.engine.noise(KEY))
+    found = [iterate(e, e.statistics(), None, problem.response, PRIORS, KEY) for e in (engine, other.engine)]
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1].precision, found[1][1].precision)
 
 
 def test_leave_out_and_regress(engine):
@@ -437,8 +479,11 @@ def test_a_loud_response_is_looked_at(sampler, monkeypatch):
 
 
 @pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
-def test_new_documents_on_a_device():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_new_documents_on_a_device(sparse, monkeypatch):
     """Topics that share no word leave no doubt; what is beside a document does not matter, nor does its place."""
+    if sparse:
+        only_sparse(monkeypatch)
     rng = np.random.default_rng(2)
     docs = [sorted(rng.integers(0, N_WORDS, n).tolist()) for n in (3, 0, 12, 1, 9)]
     phi = np.full((N_WORDS, N_TOPICS), 1e-9)

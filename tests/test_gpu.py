@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from test_contract import device_order
+from test_contract import device_order, only_sparse
 from test_posterior import CASES, check_exactly
 
 import naive
@@ -26,11 +26,14 @@ from supertopic import (
 )
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
-from supertopic.kernels.draws import document_streams, make_key
+from supertopic.kernels.draws import document_streams, make_key, normals
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors
-from supertopic.sampling.plan import SWEEP
+from supertopic.sampling.plan import SWEEP, TOPICS
 from supertopic.sampling.threads import ThreadEngine
+
+if DEVICE:
+    from supertopic.kernels.cuda.device import get
 
 pytestmark = pytest.mark.gpu
 needs_gpu = pytest.mark.skipif(DEVICE != "GPU", reason="there is no GPU")
@@ -71,6 +74,66 @@ def test_any_number_of_lanes(n_lanes, n_topics, n_docs, n_columns, loud, monkeyp
     found = np.split(z_of(engine), np.cumsum(lengths)[:-1])
     same = [a.tolist() == b for a, b in zip(found, expected, strict=True)]
     assert np.mean(same) > 0.95  # a number that sits on the edge of two topics leads a document another way
+
+
+SPARSE = [(37, 60), (330, 30), (2100, 8)] if DEVICE == "GPU" else [(6, 5), (9, 5)]
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.parametrize(("n_topics", "n_docs"), SPARSE)
+@pytest.mark.parametrize("n_columns", [0, 1, 3])
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_sparse_sampler_on_a_device(n_topics, n_docs, n_columns, sampler, monkeypatch):
+    """z, counts, omega and tallies are what the definition says on the same uniforms, sweep after sweep."""
+    only_sparse(monkeypatch)
+    rng, n_words = np.random.default_rng(n_topics + n_columns), 12
+    lengths = rng.integers(0, 90 if DEVICE == "GPU" else 14, n_docs)
+    docs = [sorted(rng.integers(0, n_words, n).tolist()) for n in lengths]
+    z = [rng.integers(0, n_topics, n).tolist() for n in lengths]
+    target = make_target(
+        rng.integers(0, 2, (n_docs, n_columns)).astype(float), np.ones((n_docs, n_columns)),
+        covariates=rng.normal(size=(n_docs, 1)),
+    )  # fmt: skip
+    priors, response = Priors(rng.uniform(0.05, 0.5, n_topics), 0.1, 1.0), Logistic(8.0)
+    eta, lam = 3.0 * rng.normal(size=(n_columns, n_topics + 1)), rng.uniform(0.1, 1.0, (n_docs, n_columns))
+    plan, source = plan_of(docs, n_words, response, target, priors, sampler, 1, device="cuda")
+    engine = engine_of(plan, source, [k for topics in z for k in topics], response, lam, eta)
+    kappa = response.kappa(target)[0] - lam * (target.covariates @ eta[:, n_topics:].T)
+    n_lanes, kinds = 32 if DEVICE == "GPU" else 1, set()
+    for number in range(3):
+        key, count = make_key(1, number), engine.counts.word_topic.copy()
+        phi, streams = None, document_streams(make_key(key, SWEEP), 0, n_docs)
+        if sampler == "drawn":
+            engine.counts.draw_phi(priors.beta, make_key(key, TOPICS))
+            phi = get(engine.counts.table).reshape(n_words, -1)[:, :n_topics].astype(float)
+        expected, tally = naive.sweep_sparse(
+            docs, z, count, phi, eta[:, :n_topics], kappa, lam, priors.alpha, 0.1, streams, n_lanes, lambda k: k
+        )
+        engine.sweep(eta, priors, key, number > 0)
+        found = np.split(z_of(engine), np.cumsum(lengths)[:-1])
+        same = [a.tolist() == b for a, b in zip(found, expected, strict=True)]
+        assert np.mean(same) > (0.8 if DEVICE == "GPU" else 0.99)  # as above
+        if all(same):
+            assert engine.shards[0].tally.copy_to_host().tolist() == [
+                sum(tally[way] for way in ("present", "smooth", "refused")), tally["present"] + tally["smooth"]
+            ]  # fmt: skip
+        z = [part.tolist() for part in found]
+        count = np.zeros_like(count)
+        np.add.at(count, (np.concatenate([np.array(words, int) for words in docs]), np.concatenate(found)), 1)
+        np.testing.assert_array_equal(engine.counts.word_topic, count)
+        omega = naive.zbars(z, n_topics) @ eta[:, :n_topics].T + target.covariates @ eta[:, n_topics:].T
+        np.testing.assert_allclose(engine.shards[0].rows.get(engine.shards[0].omega), omega, atol=1e-9)
+        kinds |= {way for way, n in tally.items() if n}
+    assert engine.counts.n_draws == 2
+    assert kinds >= {"present", "smooth", *(["refused"] if n_columns else [])}
+
+
+@needs_gpu
+@pytest.mark.parametrize(("case", "response", "log_psi", "alpha", "more"), CASES)
+def test_exact_posterior_of_the_sparse_sampler(case, response, log_psi, alpha, more, monkeypatch):
+    only_sparse(monkeypatch)
+    check_exactly("drawn", case, response, log_psi, alpha, more, "cuda", 1000)
 
 
 @needs_gpu
@@ -181,3 +244,37 @@ def test_products_on_a_device():
         ridge = Ridge([block], [None], Gaussian(1.0, np.ones(3)), target, target.offset)
         found.append(ridge.theta(ridge.solve([2.0], None, 1e-5))[0])
     np.testing.assert_allclose(*found, atol=1e-3)
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.parametrize("n_covariates", [0, 2])
+def test_sums_over_lists_on_a_device(n_covariates):
+    """The diagonals, products and noise of the precisions, from lists of the topics that each document has."""
+    from supertopic.kernels.cuda.device import put
+    from supertopic.sampling.cuda_lists import ListSums, make_lists
+
+    rng, (n_docs, n_topics, n_columns) = np.random.default_rng(0), (500, 40, 3) if DEVICE == "GPU" else (8, 5, 2)
+    counts = rng.poisson(1.0, (n_docs, n_topics)) * (rng.random((n_docs, n_topics)) < 0.5)
+    counts[2] = 0
+    wide = np.zeros((n_docs, n_topics + 3), np.float32)
+    wide[:, :n_topics] = counts
+    inverse, covariates = 1.0 / np.maximum(counts.sum(axis=1), 1), rng.normal(size=(n_docs, n_covariates)) * 100.0
+    lam, kappa = rng.gamma(1.0, size=(2, n_docs, n_columns)) * [1e-3, 1.0, 1e3][:n_columns]
+    lam[3], kappa[:, 0] = 0.0, -kappa[:, 0]
+    numbers, there = np.arange(7, 7 + n_docs, dtype=np.uint64), [put(array) for array in (covariates, lam, kappa)]
+    lists = make_lists(put(wide.reshape(-1)), wide.shape[1], n_topics, put(inverse))
+    sums, x = ListSums(lists, n_topics, *there, put(numbers)), np.hstack([counts * inverse[:, None], covariates])
+    found, close = sums.statistics(), {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(found.precision, (x * x).T @ lam, **close)
+    np.testing.assert_allclose(found.shift, x.T @ kappa, **close)
+    for columns in (np.arange(n_columns), np.array([1])):
+        v = rng.normal(size=(x.shape[1], len(columns)))
+        expected = np.stack([x.T @ (lam[:, r] * (x @ v[:, i])) for i, r in enumerate(columns)], axis=1)
+        for _ in range(3):  # launched, captured, and as a graph
+            np.testing.assert_allclose(sums.products(v, columns), expected, rtol=1e-8, atol=1e-9 * abs(expected).max())
+    key = make_key(5)
+    e = normals((7 + n_docs, n_columns), key)[7:]
+    np.testing.assert_allclose(sums.noise(key), x.T @ (np.sqrt(lam) * e), **close)
+    eta, omega = rng.normal(size=(n_columns, x.shape[1])), put(np.zeros(lam.shape))
+    sums.omegas(eta, there[0], put(np.ones((n_docs, 1)) * np.ones(n_columns)), omega)
+    np.testing.assert_allclose(get(omega), x @ eta.T + 1.0, rtol=1e-12, atol=1e-9)

@@ -11,7 +11,7 @@ from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, counts, gaussian
 from supertopic.model.responses.augmentation import KernelResponse
 from supertopic.model.state import fixed_topics
-from supertopic.sampling import gibbs, new_documents, plan, threads
+from supertopic.sampling import gibbs, matrix_free, new_documents, plan, threads
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.new_documents import run_sweeps
 from supertopic.sampling.shard import Shard
@@ -71,8 +71,7 @@ def test_no_two_draws_share_a_key(monkeypatch, sampler, kind, parameters):
     log.watch(Shard, "start", "start", 1, docs_of_shard)
     log.watch(Shard, "sweep", "sweep", 3, docs_of_shard)
     log.watch(Counts, "draw_phi", "topics", 2)
-    for owner in (gibbs, calibration):
-        log.watch(owner, "draw_eta", "eta", 2)
+    log.watch(gibbs, "draw_weights", "eta", 4)
     for response in (Logistic, Hinge, Gaussian, NegativeBinomial):
         assert response.draw_lam is KernelResponse.draw_lam
     log.watch(KernelResponse, "draw_lam", "lambda", 3, docs_of_target)
@@ -91,6 +90,7 @@ def test_paths_of_random_numbers_do_not_meet():
     purposes.append(plan.VARIANCE)
     assert len(set(purposes)) == len(purposes)
     paths = [calibration.PREDICTION, reported.REPORTED, reported.BETWEEN, weights.BETWEEN_GROUPS, new_documents.PREDICT]
+    paths += [reported.PROBES, matrix_free.VARIANCES]
     assert len(set(paths)) == len(paths) and min(paths) > 2**31
     assert threads.SWEEP == plan.SWEEP and threads.LAMBDA == plan.LAMBDA and threads.TOPICS == plan.TOPICS
     keys = [make_key(seed, *path) for seed in range(3) for path in np.ndindex(3, 5, 6)]

@@ -54,7 +54,7 @@ def check_device(device: Any, n_topics: int, sampler: str, engine: str) -> None:
         raise ValueError("device='cuda' has the samplers 'delayed' and 'drawn', got sampler='collapsed'.")
     try:
         from supertopic.kernels.cuda.device import find_device
-        from supertopic.kernels.cuda.sweep import MOST_TOPICS
+        from supertopic.kernels.cuda.layout import MOST_TOPICS
 
         if engine == "threads":  # else the GPUs are elsewhere
             find_device()

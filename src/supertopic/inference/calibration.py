@@ -20,10 +20,11 @@ from supertopic.kernels.moments import unpack
 from supertopic.model.groups import Variance, draw_variance, prior_variances
 from supertopic.model.priors import NU2_PREDICTION
 from supertopic.model.responses.base import Response
-from supertopic.model.state import Statistics, WeightPriors, add, mean_topics, no_statistics
+from supertopic.model.state import Statistics, WeightPriors, add, mean_topics
+from supertopic.sampling import gibbs, matrix_free
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.engine import Engine
-from supertopic.sampling.gibbs import draw_eta, factorise, log_normal
+from supertopic.sampling.gibbs import factorise, log_normal, log_prior
 from supertopic.sampling.new_documents import PREDICT, FrozenTopics, freeze, infer_shares
 from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE
 
@@ -97,8 +98,8 @@ def left_out_shares(engine: Engine, docs: np.ndarray) -> np.ndarray:
     n_topics = engine.plan.n_topics
     shares = np.zeros((np.count_nonzero(docs), n_topics))
     for first in range(0, n_topics if len(shares) else 0, TOPICS_AT_ONCE):
-        some = slice(first, first + TOPICS_AT_ONCE)
-        shares[:, some] = engine.left_out_omega(np.eye(n_topics)[some])[docs]
+        some = slice(first, min(first + TOPICS_AT_ONCE, n_topics))
+        shares[:, some] = engine.left_out_omega(np.eye(some.stop - first, n_topics, first))[docs]
     return shares
 
 
@@ -106,8 +107,7 @@ def known_weights(chain: Chain) -> WeightPriors:
     """The prior of the weights in a chain."""
     if chain.known is not None:
         return chain.known
-    plan = chain.plan
-    return WeightPriors(*(no_statistics(plan.n_topics + plan.n_covariates, plan.n_columns) for _ in range(3)))
+    return WeightPriors(*(chain.plan.no_statistics() for _ in range(3)))
 
 
 def chain_topics(chain: Chain) -> FrozenTopics:
@@ -135,7 +135,8 @@ def draw_weights(
 ) -> Iterator[WeightDraw]:
     """Draws of eta (R, K + P) and of the response, given documents that are left out: Algorithm 1 without its sweep.
 
-    `prior` is the variance of weights, and `known` are statistics of earlier documents.
+    `prior` is the variance of weights, and `known` are statistics of earlier documents. Of very many weights there are
+    no Newton steps, whose densities need a determinant: draws of counts are then correct, but differ little.
     """
     plan, (width, n_columns) = engine.plan, known.shift.shape
     variance = np.ones(n_columns)
@@ -150,8 +151,8 @@ def draw_weights(
     else:
         statistics = engine.statistics()
     for i in range(burn_in + thin * n_draws):
-        eta = draw_eta(add(statistics, known), nu2, make_key(key, i, ETA))
-        if response.needs_newton:
+        eta = gibbs.draw_weights(engine, statistics, known, nu2, make_key(key, i, ETA))
+        if response.needs_newton and not plan.matrix_free:
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
         engine.regress(eta)
         response = response.draw_scale(engine, make_key(key, i, SCALE))
@@ -167,19 +168,21 @@ class Local(NamedTuple):
     """The posterior of eta around a point: its log density there, and its normal approximation, a column each."""
 
     log_density: np.ndarray  # (R,)
-    factors: list[tuple[np.ndarray, np.ndarray]]  # as from `factorise`
+    mode: np.ndarray  # (R, K + P): of the approximation
+    factors: list[tuple[np.ndarray, np.ndarray]]  # as from `factorise`; none of very many weights
 
 
 def local_posterior(engine: Engine, response: Response, nu2: Variance, known: Statistics, eta: np.ndarray) -> Local:
     """The posterior of eta, lam integrated out, around this value."""
     engine.regress(eta)
-    log_density = engine.log_likelihoods([response])[0] + log_normal(factors_of(known, nu2), eta)
+    log_density = engine.log_likelihoods([response])[0] + log_prior(known, nu2, eta)
     engine.linearise(response)
-    return Local(log_density, factors_of(add(engine.statistics(), known), nu2))
-
-
-def factors_of(statistics: Statistics, nu2: Variance) -> list[tuple[np.ndarray, np.ndarray]]:
-    return [factorise(statistics, nu2, r) for r in range(statistics.shift.shape[1])]
+    statistics = engine.statistics()
+    if engine.plan.matrix_free:
+        return Local(log_density, matrix_free.mode(engine, statistics, known, nu2), [])
+    total = add(statistics, known)
+    factors = [factorise(total, nu2, r) for r in range(len(eta))]
+    return Local(log_density, np.array([dtrtrs(U, half, lower=False)[0] for U, half in factors]), factors)
 
 
 def find_mode(engine: Engine, response: Response, nu2: Variance, known: Statistics) -> np.ndarray:
@@ -187,7 +190,7 @@ def find_mode(engine: Engine, response: Response, nu2: Variance, known: Statisti
     eta = np.zeros(known.shift.T.shape)
     here = local_posterior(engine, response, nu2, known, eta)
     for _ in range(NEWTON_STEPS):
-        step = np.array([dtrtrs(U, half, lower=False)[0] for U, half in here.factors]) - eta
+        step = here.mode - eta
         size = np.ones((len(eta), 1))
         for _ in range(HALVINGS):
             there = local_posterior(engine, response, nu2, known, eta + size * step)
@@ -226,12 +229,16 @@ def carry_over(
     """What later batches need of the weights: a normal density with the mean of the draws.
 
     Its precision is the curvature of the posterior there. The sum of lam x x' that a draw of eta came from is more,
-    since no lam was ever observed, and with it weights would become too sure with every batch.
+    since no lam was ever observed, and with it weights would become too sure with every batch. Of very many weights the
+    density is that of independent ones, each with its own mean and variance.
     """
     mean = np.mean(etas, axis=0)  # (R, K + P)
     engine.regress(mean)
     engine.linearise(response)
-    precision = add(engine.statistics(), known).precision
+    statistics = engine.statistics()
+    if engine.plan.matrix_free:
+        return matrix_free.independent(engine, statistics, known, nu2, mean)
+    precision = add(statistics, known).precision
     shift = np.empty(mean.T.shape)
     for r, eta in enumerate(mean):
         lower = unpack(precision, r, len(eta))

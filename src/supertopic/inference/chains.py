@@ -155,8 +155,9 @@ def open_pool(config: Config, corpus: Corpus, n_sets: int, tables: int) -> Engin
         at_once = min(n_chains, chains_on_device(corpus, config.n_words, config.n_topics))
     drawn = at_once if config.sampler == "drawn" else 0
     check_memory(
-        corpus, config.n_words, config.n_topics, config.n_draws, config.n_chains, n_sets, at_once, tables + drawn
-    )
+        corpus, config.n_words, config.n_topics, config.n_draws, config.n_chains, n_sets, at_once, tables + drawn,
+        config.device,
+    )  # fmt: skip
     return ThreadEnginePool(at_once, n_threads // at_once)
 
 

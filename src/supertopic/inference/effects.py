@@ -19,9 +19,8 @@ from supertopic.kernels.draws import make_key, normals
 from supertopic.model.groups import draw_variance
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import Response
-from supertopic.model.state import no_statistics
-from supertopic.sampling.gibbs import draw_eta
-from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE
+from supertopic.sampling import gibbs
+from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE, is_matrix_free
 from supertopic.sampling.threads import ThreadEngine
 
 N_DRAWS, FEWER_DRAWS = 400, 200  # and fewer of many responses or of many columns, without thinning
@@ -148,9 +147,10 @@ def regress(
 
     few = n_docs * n_columns <= MANY and width <= MANY_COLUMNS
     n_draws, thin = (N_DRAWS, THIN) if few else (FEWER_DRAWS, 1)
-    with regression_engine(columns, width, target, response, cut_documents(n_docs), n_threads) as engine:
+    many = by is None and is_matrix_free(width, target.covariates.shape[1])
+    with regression_engine(columns, width, target, response, cut_documents(n_docs), n_threads, 0, many) as engine:
         if by is None or not by[0].pooled:
-            known = no_statistics(width + target.covariates.shape[1], n_columns)
+            known = engine.plan.no_statistics()
             draws = draw_weights(engine, response, NU2_REPORTED, known, n_draws, key, thin)
             return np.array([draw.eta for draw in draws])
         places = np.arange(x.shape[1], width).reshape(-1, n_own)
@@ -165,7 +165,7 @@ def draw_pooled(
     The square root of a variance has a half-Cauchy prior with scale 1: see `model.groups`.
     """
     width, n_columns = engine.plan.n_topics + engine.plan.n_covariates, engine.plan.n_columns
-    variances, known = [np.ones(n_columns) for _ in parts], no_statistics(width, n_columns)
+    variances, known = [np.ones(n_columns) for _ in parts], engine.plan.no_statistics()
     nu2 = prior_of(parts, variances, width)
     engine.restart(response)
     statistics = engine.statistics()
@@ -174,7 +174,7 @@ def draw_pooled(
         statistics = engine.augment(response, make_key(key, 1 << 30))  # after the last iteration
     burn_in = max(POOLED_BURN_IN, thin * response.burn_in)
     for i in range(burn_in + thin * n_draws):
-        eta = draw_eta(statistics, nu2, make_key(key, i, ETA))
+        eta = gibbs.draw_eta(statistics, nu2, make_key(key, i, ETA))
         if response.needs_newton:
             eta = newton_step(engine, response, nu2, known, eta, make_key(key, i, NEWTON))
         engine.regress(eta)

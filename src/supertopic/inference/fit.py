@@ -126,7 +126,7 @@ def fit(
     start, seeding = find_start(split, response, config, known, first=earlier is None)
     priors = chain_priors(
         corpus, split.seen.target, response, config.n_words, config.n_topics, config.n_chains, config.nu2, seed,
-        seeding, earlier, rate.link,
+        seeding, earlier, rate.link, whole.matrix_free,
     )  # fmt: skip
     others = [config.n_topics, config.n_words] if known.begins else batch  # these chains are not those before them
     chain_seed = int(make_key(seed, *others)) >> 1 if others else seed

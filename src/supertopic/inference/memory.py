@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.corpus.source import Corpus
+from supertopic.sampling.plan import is_matrix_free
 
 logger = logging.getLogger("supertopic")
 GIB = 2**30
@@ -25,7 +26,7 @@ class Group(NamedTuple):
 
 def check_memory(
     corpus: Corpus, n_words: int, n_topics: int, n_draws: int, n_chains: int, n_sets: int, workers: int,
-    tables: int,
+    tables: int, device: str,
 ) -> None:  # fmt: skip
     """Refuse a fit that cannot fit into memory; the sum is a lower bound, not an estimate.
 
@@ -36,6 +37,8 @@ def check_memory(
     shares, width, table = 4 * n_docs * n_topics, n_topics + n_covariates, 4 * n_words * n_topics
     # packed statistics of all columns, twice while they are added up; a matrix and its factor while eta is drawn
     moments = 8 * width**2 * (n_columns + 2) if n_columns else 0
+    if is_matrix_free(n_topics, n_covariates, device):  # a diagonal, and some vectors as long
+        moments = 80 * width * n_columns
     state = 4 * n_tokens + table + moments
     kept = table + shares + 16 * n_draws * n_columns * width
     needed = 4 * n_tokens + workers * state + n_sets * (n_chains * kept + 2 * shares) + tables * table

@@ -16,7 +16,7 @@ from supertopic.inference.reported import MANY, NU2_REPORTED, THIN
 from supertopic.kernels.draws import make_key
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.base import Response
-from supertopic.model.state import no_statistics
+from supertopic.sampling.plan import is_matrix_free
 
 POINTWISE, REPLICATES = 1 << 40, 1 << 41  # paths of random numbers that no training iteration takes
 
@@ -72,15 +72,15 @@ def draw_set(
     n_draws: int, n_threads: int, path: tuple[int, int],
 ) -> SetDraws:  # fmt: skip
     """The regression of one set of topics, with the columns of topics that only some chains have."""
-    x = x.copy()
+    x, many = x.copy(), is_matrix_free(x.shape[1], target.covariates.shape[1])
     x = np.hstack([x, other_topics(x, evidence.chain, evidence.has[:, places])])
     n_docs, n_columns = target.weight.shape
     width = x.shape[1] + target.covariates.shape[1]
     thin = THIN if n_docs * n_columns <= MANY and width <= MANY_COLUMNS else 1
-    slices, known = cut_documents(n_docs), no_statistics(width, n_columns)
     with regression_engine(
-        lambda docs: x[docs], x.shape[1], target, response, slices, n_threads, n_groups
+        lambda docs: x[docs], x.shape[1], target, response, cut_documents(n_docs), n_threads, n_groups, many
     ) as engine:  # fmt: skip
+        known = engine.plan.no_statistics()
         keys = [make_key(path[0], path[1], chain, POINTWISE) for chain in range(n_chains)]
         return SetDraws(
             x, [list(draw_weights(engine, response, NU2_REPORTED, known, n_draws, key, thin)) for key in keys]

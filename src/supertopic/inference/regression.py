@@ -20,18 +20,19 @@ SHARD_DOCS = 1000  # documents that one thread works on at a time
 @contextmanager
 def regression_engine(
     shares: Callable[[slice], np.ndarray], width: int, target: Target, response: Response, slices: Sequence[slice],
-    n_threads: int, n_groups: int = 0,
+    n_threads: int, n_groups: int = 0, matrix_free: bool = False,
 ) -> Iterator[ThreadEngine]:  # fmt: skip
     """An engine of documents whose shares (n, width) are given for each slice of them; there are no tokens.
 
-    The last n_groups covariates are groups of documents.
+    The last n_groups covariates are groups of documents. `matrix_free` is how eta is drawn: see `Plan`.
     """
     n_docs, n_columns = target.weight.shape
     each = tuple(slice(i, i + 1) for i in range(len(slices)))
     priors, n_covariates = Priors(np.ones(width), 1.0, 1.0), target.covariates.shape[1]
     plan = Plan(
-        tuple(slices), each, 1, n_columns, n_covariates, response, priors, False, "delayed", 0, 0, "cpu", n_groups
-    )
+        tuple(slices), each, 1, n_columns, n_covariates, response, priors, False, "delayed", 0, 0, "cpu", n_groups,
+        matrix_free,
+    )  # fmt: skip
     nothing = Tokens(np.zeros(0, np.int32), np.zeros(n_docs + 1, np.int64))
     with one_blas_thread:  # more BLAS threads would change the bits of draws
         engine = ThreadEngine(plan, Arrays(nothing, target), n_threads)

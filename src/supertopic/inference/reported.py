@@ -22,14 +22,16 @@ from supertopic.inference.regression import regression_engine
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import unpack
 from supertopic.model.posterior import CrossFitted, Posterior
-from supertopic.model.state import Statistics, no_statistics
+from supertopic.model.state import Statistics
 from supertopic.sampling.gibbs import draw_eta
 from supertopic.sampling.plan import Plan
+from supertopic.sampling.shard import Shard
 
 NU2_REPORTED = 25.0  # prior variance
 LEAST_DRAWS, THIN = 100, 3  # for each chain, and iterations for each draw
 MANY, FEWER_DRAWS = 20_000, 50  # responses beyond which there are fewer draws, and no thinning
-REPORTED, BETWEEN = 1 << 36, 1 << 37  # paths of random numbers that no training iteration takes
+N_PROBES = 20  # random vectors that products of precisions are estimated with
+REPORTED, BETWEEN, PROBES = 1 << 36, 1 << 37, 1 << 43  # paths of random numbers that no training iteration takes
 
 
 class Reported(NamedTuple):
@@ -157,16 +159,20 @@ def regress_folds(
     keep = np.r_[:n_topics, x.shape[1] : width]  # topics and covariates, without the columns of single chains
     known = spread_out(known, keep, width)
     with regression_engine(
-        lambda docs: x[docs], x.shape[1], documents.target, plan.response, documents.slices, n_threads, plan.n_groups
-    ) as engine:
+        lambda docs: x[docs], x.shape[1], documents.target, plan.response, documents.slices, n_threads, plan.n_groups,
+        plan.matrix_free,
+    ) as engine:  # fmt: skip
         least, thin = (LEAST_DRAWS, THIN) if n_docs * n_columns <= MANY else (FEWER_DRAWS, 1)
         n_draws, response = len(has) * max(n_draws, least), plan.response.reported()
         found = list(draw_weights(engine, response, NU2_REPORTED, known, n_draws, key, thin))
         draws, nu2 = np.array([draw.eta for draw in found]), mean_variance(found)
         response = response.with_scale(np.mean([draw.response.scale for draw in found], axis=0))
         total = carry_over(engine, response, nu2, known, draws)
-        parts = [shard.add_statistics(no_statistics(width, n_columns)) for shard in engine.shards]
-    spread = between_chains(parts, draws.mean(axis=0), has)
+        parts = [shard.add_statistics(engine.plan.no_statistics()) for shard in engine.shards]
+        if plan.matrix_free:
+            spread = between_many(engine.shards, parts, draws, has, make_key(key, PROBES))
+        else:
+            spread = between_chains(parts, draws.mean(axis=0), has)
     draws = draws[:, :, keep]
     draws[:, :, :n_topics] -= np.array([draw.response.excess for draw in found])[:, None, None]
     noise = normals((len(draws) * n_columns, n_topics), make_key(key, BETWEEN))
@@ -214,6 +220,40 @@ def between_chains(parts: list[Statistics], eta: np.ndarray, has: np.ndarray) ->
     return spread
 
 
+def between_many(
+    shards: Sequence[Shard], parts: list[Statistics], draws: np.ndarray, has: np.ndarray, key: np.uint64
+) -> np.ndarray:
+    """The same for very many weights, from products with the precisions P of the chains, which are sums over a shard.
+
+    The gradient g = b - P eta of a chain's documents has the variance P - P C P under one set of weights, where C is
+    the covariance of the draws (n, R, width), and P u is added to it by differences u between topics. Both are found
+    with random vectors. Squares of g are weighted by the diagonal of P.
+    """
+    (n_topics, width), eta = (has.shape[1], draws.shape[2]), draws.mean(axis=0)
+    spread, columns = np.zeros((len(eta), n_topics)), np.arange(len(eta))
+    if len(has) < 2:
+        return spread
+    some = draws[np.linspace(0, len(draws) - 1, min(len(draws), LEAST_DRAWS)).astype(int)] - eta
+    excess, weight = np.zeros((2, len(eta)))
+    for chain, (shard, part, own) in enumerate(zip(shards, parts, has, strict=True)):
+
+        def product(v: np.ndarray, shard: Shard = shard) -> np.ndarray:
+            total = np.zeros((width, len(eta)))
+            shard.add_products(np.ascontiguousarray(v.T), columns, total)
+            return total[:n_topics]
+
+        scale = own[:, None] / (part.precision[:n_topics] + 1.0 / NU2_REPORTED)
+        variance = part.precision[:n_topics] - np.mean([product(away) ** 2 for away in some], axis=0)
+        excess += (scale * ((part.shift[:n_topics] - product(eta)) ** 2 - variance)).sum(axis=0)
+        for i in range(N_PROBES):
+            probe = np.zeros((len(eta), width))
+            probe[:, :n_topics] = normals((len(eta), n_topics), make_key(key, chain, i)) * own
+            weight += (scale * product(probe) ** 2).sum(axis=0) / N_PROBES
+    size = np.array([part.precision[:n_topics].T for part in parts]) * has[:, None]  # (chain, R, K)
+    part_of = size / np.maximum(size.sum(axis=0), 1e-300)
+    return (np.maximum(excess, 0.0) / np.maximum(weight, 1e-300))[:, None] * np.sum(part_of**2, axis=0)
+
+
 def full(statistics: Statistics, r: int) -> np.ndarray:
     """The precision of a column as a whole matrix."""
     lower = unpack(statistics.precision, r, len(statistics.shift))
@@ -229,6 +269,8 @@ def packed(precisions: Sequence[np.ndarray], shift: np.ndarray) -> Statistics:
 def reorder(statistics: Statistics, topics: np.ndarray) -> Statistics:
     """Statistics whose topics are in another order (K,); covariates stay behind them."""
     places = np.concatenate([topics, np.arange(len(topics), len(statistics.shift))])
+    if statistics.is_diagonal:
+        return Statistics(statistics.precision[places], statistics.shift[places])
     precisions = [full(statistics, r)[np.ix_(places, places)] for r in range(statistics.shift.shape[1])]
     return packed(precisions, statistics.shift[places])
 
@@ -236,6 +278,10 @@ def reorder(statistics: Statistics, topics: np.ndarray) -> Statistics:
 def spread_out(statistics: Statistics, places: np.ndarray, width: int) -> Statistics:
     """Statistics among more columns; the other columns have no data."""
     precisions, shift = [], np.zeros((width, statistics.shift.shape[1]))
+    if statistics.is_diagonal:
+        precision = shift.copy()
+        precision[places], shift[places] = statistics
+        return Statistics(precision, shift)
     shift[places] = statistics.shift
     for r in range(shift.shape[1]):
         P = np.zeros((width, width))
@@ -246,6 +292,8 @@ def spread_out(statistics: Statistics, places: np.ndarray, width: int) -> Statis
 
 def marginal(statistics: Statistics, keep: np.ndarray) -> Statistics:
     """Statistics of some columns, the others integrated out under their prior."""
+    if statistics.is_diagonal:
+        return Statistics(statistics.precision[keep], statistics.shift[keep])
     n, shifts, precisions = len(statistics.shift), [], []
     rest = np.setdiff1d(np.arange(n), keep)
     for r in range(statistics.shift.shape[1]):

@@ -169,13 +169,12 @@ class Growth:
                 centre[:n_topics] = 0.0
             away = (means - centre[:, None]) ** 2
             n = means.shape[1] - (0 if self.separate else 1)
-            place = np.arange(len(centre))
             variance = np.full(len(centre), nu2)
             for part in (slice(0, n_topics), slice(n_topics, None)):
                 if away[part].size and n > 0:
                     variance[part] = max(float(away[part].sum() / n / len(away[part])), LEAST_VARIANCE)
             firm = np.maximum(1.0 / variance - 1.0 / nu2, 0.0)
-            precision[(place * (place + 1) // 2 + place)[:, None], columns.new] = firm[:, None]
+            precision[Statistics(precision, shift).diagonal[:, None], columns.new] = firm[:, None]
             shift[:, columns.new] = (centre * (firm + 1.0 / nu2))[:, None]
         if not self.separate:
             return [Statistics(precision, shift)]
@@ -213,6 +212,8 @@ class Growth:
 
 def posterior_means(known: Statistics, nu2: float) -> np.ndarray:
     """The means of weights given statistics and their usual prior, (width, R)."""
+    if known.is_diagonal:
+        return known.shift / (known.precision + 1.0 / nu2)
     width, n_columns = known.shift.shape
     found = np.empty((width, n_columns))
     for r in range(n_columns):

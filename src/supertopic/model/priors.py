@@ -109,11 +109,11 @@ class ChainPrior(NamedTuple):
 
 def chain_priors(
     corpus: Corpus, seen: Target, response: Response, n_words: int, n_topics: int, n_chains: int, nu2: float, seed: int,
-    seeding: Seeding | None, earlier: Earlier | None, level: np.ndarray,
+    seeding: Seeding | None, earlier: Earlier | None, level: np.ndarray, diagonal: bool = False,
 ) -> list[ChainPrior]:  # fmt: skip
     """The prior of each chain of each set of topics, set after set; level (R,) is the offset of the regressions.
 
-    `seen` is the target of the documents that are not held out.
+    `seen` is the target of the documents that are not held out. `diagonal` is how weights are known: see `Statistics`.
     """
     n_columns, n_covariates = corpus.target.weight.shape[1], corpus.target.covariates.shape[1]
     parts = response.column_parts(n_columns)
@@ -128,7 +128,7 @@ def chain_priors(
     for place, columns in enumerate(parts):
         for chain in range(n_chains):
             width, pseudo = n_topics + n_covariates, np.zeros((n_words, n_topics), np.int32)
-            known = WeightPriors(*(no_statistics(width, columns.stop - columns.start) for _ in range(3)))
+            known = WeightPriors(*(no_statistics(width, columns.stop - columns.start, diagonal) for _ in range(3)))
             if seeded is not None:
                 pseudo = seeded.copy()
             tokens = pseudo.sum(axis=0, dtype=float)
@@ -253,6 +253,11 @@ def standardise_again(known: Statistics, n_topics: int, old: CovariateColumns, n
     """Statistics of the same documents, their covariates standardised otherwise."""
     if np.array_equal(old.mean, new.mean) and np.array_equal(old.scale, new.scale):
         return known
+    if known.is_diagonal:
+        raise ValueError(
+            "Prior(weights=True) of a model with so many topics and covariates needs covariates with the prior's mean "
+            "and standard deviation; weights=False takes its topics alone."
+        )
     width = len(known.shift)
     change = np.eye(width)  # from the old (zbar, covariates) to the new ones; zbar sums to 1
     change[n_topics:, :n_topics] = ((old.mean - new.mean) / new.scale)[:, None]
@@ -270,6 +275,16 @@ def move_statistics(
 ) -> Statistics:  # fmt: skip
     """Statistics at other places of the weights, in another unit, around another offset of omega, discounted."""
     precision, moved = nothing.precision.copy(), nothing.shift.copy()
+    if known.is_diagonal != nothing.is_diagonal:
+        raise ValueError(
+            f"The weights of the prior or of the earlier batches, {len(known.shift):,} a column, cannot be those of "
+            f"this model, {len(moved):,} a column: one of them is drawn with a matrix of all pairs, and the other "
+            "without. Prior(weights=False) takes topics alone."
+        )
+    if known.is_diagonal:
+        precision[at], moved[at] = known.precision * (discount / scale**2), known.shift * (discount / scale)
+        moved[at[:n_topics]] += precision[at[:n_topics]] * shift
+        return Statistics(precision, moved)
     rows, cols = np.tril_indices(len(at))
     low, high = np.sort([at[rows], at[cols]], axis=0)  # covariates may be in another order
     packed = high * (high + 1) // 2 + low
@@ -290,13 +305,12 @@ def pull_weights(known: WeightPriors, means: np.ndarray, spread: float, nu2: flo
     (K,), from 1 to 0, weights have their usual prior.
     """
     n_topics, width = means.shape[2], len(known.training.shift)
-    pull, firm = (no_statistics(width, means.shape[1]) for _ in range(2))
+    pull, firm = (no_statistics(width, means.shape[1], known.training.is_diagonal) for _ in range(2))
     pull.shift[:n_topics] = belief[:, None] * means[0].T / nu2
     largest = np.abs(means[1]).max(axis=0)  # a topic that pulls to one class does not pull to others
     variance = np.where(largest > 0, np.maximum((spread * largest) ** 2, LEAST_NU2), FREE_NU2)
     believed = np.where(largest > 0, belief, belief[largest > 0].mean() if largest.any() else 0.0)
     precision = 1.0 / (believed * variance + (1.0 - believed) * NU2_PREDICTION)[:, None]
-    place = np.arange(n_topics)
-    firm.precision[place * (place + 1) // 2 + place] = precision - 1.0 / NU2_PREDICTION
+    firm.precision[firm.diagonal[:n_topics]] = precision - 1.0 / NU2_PREDICTION
     firm.shift[:n_topics] = belief[:, None] * means[1].T * precision
     return WeightPriors(add(known.training, pull), add(known.prediction, firm), known.reported)

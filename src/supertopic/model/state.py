@@ -21,15 +21,30 @@ class Quadratic(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Sufficient statistics of all documents for the draw of eta; x is zbar, then the covariates."""
+    """Sufficient statistics of all documents for the draw of eta; x is zbar, then the covariates.
+
+    Of very many weights there is the diagonal of the precision alone: see `sampling.matrix_free`.
+    """
 
     precision: np.ndarray  # ((K + P) (K + P + 1) / 2, R): sum_d lam_dr x_d x_d', a packed lower triangle
     shift: np.ndarray  # (K + P, R): sum_d kappa_dr x_d
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether the precision is a diagonal, (K + P, R)."""
+        return len(self.precision) == len(self.shift) > 1
 
-def no_statistics(width: int, n_columns: int) -> Statistics:
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Where the diagonal is in the precision, (K + P,)."""
+        place = np.arange(len(self.shift))
+        return place if self.is_diagonal else place * (place + 3) // 2
+
+
+def no_statistics(width: int, n_columns: int, diagonal: bool = False) -> Statistics:
     """The statistics of no document."""
-    return Statistics(np.zeros((width * (width + 1) // 2, n_columns)), np.zeros((width, n_columns)))
+    size = width if diagonal else width * (width + 1) // 2
+    return Statistics(np.zeros((size, n_columns)), np.zeros((width, n_columns)))
 
 
 class WeightPriors(NamedTuple):
@@ -63,7 +78,7 @@ class ShareRows(NamedTuple):
     """Topic shares as sparse rows: document d has topic[start[d]:start[d + 1]]."""
 
     start: np.ndarray  # (n_docs + 1,) int64
-    topic: np.ndarray  # uint16
+    topic: np.ndarray  # int32; with covariates, these are numbered after the topics
     share: np.ndarray
 
 

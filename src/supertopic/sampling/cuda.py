@@ -4,7 +4,7 @@ In each iteration only eta goes in, and the statistics for the next eta come out
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from supertopic.kernels.cuda.device import (
     Graph,
     Staging,
     Timer,
+    clear,
     empty,
     get,
     launch,
     put,
     zeros,
 )
-from supertopic.kernels.cuda.layout import ResponseTables, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.layout import SPARSE_FROM, ResponseTables, TopicTables, make_shape, row_width
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
 from supertopic.model.responses.base import Response, ScalarForm
@@ -44,11 +45,24 @@ from supertopic.sampling.cuda_documents import (
     put_key,
     wide,
 )
+from supertopic.sampling.cuda_lists import Lists, ListSums, make_lists
 from supertopic.sampling.cuda_moments import Moments, moment_bytes
 from supertopic.sampling.new_documents import SETTLE
+from supertopic.sampling.plan import is_matrix_free
 
 ETA, Z, LAMBDA = range(3)  # kinds of work
 NO_KEY = np.uint64(0)
+
+
+class Tally(NamedTuple):
+    """What a sweep returns: the moves themselves are in the counts already."""
+
+    on_device: DeviceArray  # (2,) int64
+
+    @property
+    def taken(self) -> np.ndarray:
+        """Proposals that were made without the response, and those of them that were accepted."""
+        return get(self.on_device)
 
 
 class CudaShard:
@@ -70,7 +84,7 @@ class CudaShard:
         self.timer, self.buffers, self.graph, self.seconds_before = Timer(3), Buffers(), Graph(), np.zeros(3)
         self.swept: TopicTables | None = None  # the tables of the captured sweeps
         self.sweeps = Graph()
-        self.no_response = no_response()
+        self.no_response, self.tally = no_response(), zeros(2, np.int64)
         of_columns = (self.n_columns,), np.float64
         self.for_augment = Staging(key=((1,), np.uint64), own=of_columns, log_own=of_columns)
         of_shape, width = self.rows.shape, n_topics + target.covariates.shape[1]
@@ -84,8 +98,20 @@ class CudaShard:
     def set_shares(self, n: DeviceArray, n_draws: int) -> None:
         """Take the shares of the documents from counts, summed over some draws."""
         self.shares = n, put(inverses(self.rows, n_draws))
-        x = *self.shares, self.n_topics, self.covariates
-        self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa) if self.n_columns else None
+        self.moments: Moments | ListSums | None = None
+        if self.n_columns and is_matrix_free(self.n_topics, self.covariates.shape[1], "cuda"):
+            about = self.n_topics, self.covariates, self.lam, self.kappa, self.rows.docs.number
+            self.moments = ListSums(self.lists(), *about)
+        elif self.n_columns:
+            x = *self.shares, self.n_topics, self.covariates
+            self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa)
+
+    def lists(self) -> Lists:
+        """The topics that each document has: those of its z, which a sweep updates, or of its left-out shares."""
+        docs, (n, inverse) = self.rows.docs, self.shares
+        if n is not docs.n:
+            return make_lists(n, self.rows.shape.width, self.n_topics, inverse)
+        return Lists(put(self.rows.place), self.rows.shape.group, docs.size, docs.topic, docs.tokens, inverse)
 
     def start(self, key: np.uint64, topics: Topics | None = None) -> None:
         """Draw every z from the uniform distribution or, given topics, as the z of new documents."""
@@ -114,7 +140,7 @@ class CudaShard:
         self.rows.put_into(self.kappa, quadratic.kappa)
         self.rows.put_into(self.lam, quadratic.lam)
 
-    def sweep(self, eta: np.ndarray, topics: TopicTables, key: np.uint64, keep: bool, n_parts: int) -> None:
+    def sweep(self, eta: np.ndarray, topics: TopicTables, key: np.uint64, keep: bool, n_parts: int) -> Tally:
         """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
         if keep and self.doc_topic_sum is None:
             self.doc_topic_sum = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
@@ -124,14 +150,17 @@ class CudaShard:
             self.swept, self.sweeps = topics, Graph()
         with self.timer.over(Z):
             self.sweeps.run(keep, lambda: self.launch_sweep(topics, keep))
+        return Tally(self.tally)
 
     def launch_sweep(self, topics: TopicTables, keep: bool) -> None:
         """Launch the kernel of a sweep; eta is on the device already."""
+        clear(self.tally)
         sent, response = self.for_sweep.on_device, self.no_response
         if self.n_columns:
             tables = sent["eta"], sent["by_topic"], sent["by_lane"]
             response = ResponseTables(*tables, self.kappa, self.lam, self.known[2], self.covariates, self.omega)
-        self.rows.sweep(topics, response, sent["key"], 1, 0 if keep else 1, self.doc_topic_sum)
+        burn_in = 0 if keep else 1
+        self.rows.sweep(topics, response, sent["key"], 1, burn_in, self.doc_topic_sum, tally=self.tally)
 
     def add_tokens(self, count: DeviceArray) -> None:
         """Add the shard's tokens to the counts."""
@@ -175,10 +204,22 @@ class CudaShard:
         if self.moments is None:
             return total
         with self.timer.over(ETA):
-            precision, shift = self.moments.find()
+            precision, shift = self.moments.statistics()
         total.precision[:] += precision
         total.shift[:] += shift
         return total
+
+    def add_products(self, v: np.ndarray, columns: np.ndarray, total: np.ndarray) -> None:
+        """Add sum_d lam_dr x_d x_d' v_r to total (K + P, m), for some columns r (m,) and vectors v (K + P, m)."""
+        assert isinstance(self.moments, ListSums)
+        with self.timer.over(ETA):
+            total += self.moments.products(v, columns)
+
+    def add_noise(self, key: np.uint64, total: np.ndarray) -> None:
+        """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
+        assert isinstance(self.moments, ListSums)
+        with self.timer.over(ETA):
+            total += self.moments.noise(key)
 
     def sum_up(self, name: Hashable, kernel: Any, size: int, n_columns: int, *arguments: Any) -> np.ndarray:
         """The sum over all rows of the values of a kernel, (n_columns,); `name` is the name of its graph."""
@@ -268,6 +309,9 @@ class CudaShard:
 
     def find_omegas(self, eta: np.ndarray, covariates: DeviceArray, offset: DeviceArray, omega: DeviceArray) -> None:
         """Compute omega from the current shares."""
+        if isinstance(self.moments, ListSums):
+            self.moments.omegas(eta, covariates, offset, omega)
+            return
         n, inverse = self.shares
         launch(
             kernels.omegas, omega.size, n, self.rows.shape.width, inverse, self.n_topics, covariates, offset,
@@ -319,5 +363,8 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     width = row_width(n_topics)
     documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
     moments = moment_bytes(n_topics + n_covariates, n_columns)
+    if is_matrix_free(n_topics, n_covariates, "cuda"):
+        moments = 40 * n_columns * (n_topics + n_docs)
     private = 4 * min(NUMBERS, n_tokens * width)
-    return 16 * n_tokens + 32 * n_words * width + documents + moments + private
+    tokens = n_tokens * (22 if n_topics >= SPARSE_FROM else 16)
+    return tokens + 32 * n_words * width + documents + moments + private

@@ -19,19 +19,17 @@ from supertopic.kernels.cuda.device import (
     stream,
     zeros,
 )
-from supertopic.kernels.cuda.layout import TopicTables, row_width
+from supertopic.kernels.cuda.layout import MOST_DENSE, TopicTables, make_shape, row_width
 from supertopic.model.state import Priors, SummedCounts
-from supertopic.sampling.cuda import CudaShard
-from supertopic.sampling.cuda_documents import wide
+from supertopic.sampling.cuda import CudaShard, Tally
+from supertopic.sampling.cuda_documents import fill_smooth, smooth_tables, wide
 from supertopic.sampling.exchange import Changes, apply, of_counts
-from supertopic.sampling.plan import Plan
+from supertopic.sampling.plan import ACCEPTED, DENSE, Plan
 from supertopic.sampling.pool import Pool
 
 
 class CudaCounts:
     """word_topic on the device, which the kernels of a sweep update, and its sum over the draws."""
-
-    dense = 0  # there is no sparse sampler on a GPU
 
     def __init__(self, plan: Plan, shards: list[CudaShard], pool: Pool, pseudo_counts: np.ndarray | None):
         self.plan, self.pseudo_counts, self.width = plan, pseudo_counts, row_width(plan.n_topics)
@@ -51,7 +49,12 @@ class CudaCounts:
         self.priors: Priors | None = None
         inverse, inverse_own = (put(wide(np.ones((1, plan.n_topics), np.float32), self.width)) for _ in range(2))
         prior, alpha = (self.buffers.empty(name, (n,), np.float32) for name, n in (("prior", 2), ("alpha", self.width)))
-        self.tables = TopicTables(self.table, prior, inverse, inverse_own, alpha, self.count)
+        self.sparse, self.may_be_dense = make_shape(plan.n_topics, plan.n_columns).sparse, plan.n_topics <= MOST_DENSE
+        # as in `Counts`: sweeps that will still compute the whole conditional
+        self.dense = DENSE if self.sparse and self.may_be_dense and plan.n_columns else 0
+        known = self.table, prior, inverse, inverse_own, alpha, self.count
+        self.tables = TopicTables(*known, *smooth_tables(0, 0))
+        self.sparse_tables = TopicTables(*known, *smooth_tables(plan.n_words * self.sparse, self.width))
         self.add_columns()
         self.n_tokens = int(self.tokens.sum())
         self.shared: np.ndarray | None = None  # the counts on which all machines agree, (V, width)
@@ -86,7 +89,10 @@ class CudaCounts:
             self.prepare()
         if self.drawn:
             self.draw_phi(priors.beta, key)
-        return self.tables
+        if not self.sparse or self.dense:
+            return self.tables
+        self.graph.run("smooth", lambda: fill_smooth(self.sparse_tables))
+        return self.sparse_tables
 
     def prepare(self) -> None:
         """Count the tokens of each topic, and copy the counts to the table that the next sweep reads."""
@@ -116,17 +122,21 @@ class CudaCounts:
 
         self.graph.run(("phi", beta), draw)
 
-    def follow(self, moves: list[None], keep: bool) -> None:
+    def follow(self, moves: list[Tally], keep: bool) -> None:
         """Prepare the tables after a sweep; `keep` adds the counts to the sum over the draws."""
-        self.settle(np.zeros(2, np.int64), keep)
+        choose = self.sparse and self.may_be_dense and not keep  # else nobody needs to wait for the tallies
+        self.settle(np.sum([tally.taken for tally in moves], axis=0) if choose else np.zeros(2, np.int64), keep)
 
     def settle(self, taken: np.ndarray, keep: bool) -> None:
-        """End a sweep."""
+        """End a sweep: which sampler is next, and with `keep` the counts are added to the sum over the draws."""
         self.prepare()
         if keep:
             self.keep()
+        elif self.sparse and self.may_be_dense:
+            proposed, accepted = taken
+            self.dense = DENSE if accepted < ACCEPTED * proposed else max(self.dense - 1, 0)
 
-    def changes(self, moves: list[None], n_parts: int) -> list[Changes]:
+    def changes(self, moves: list[Tally], n_parts: int) -> list[Changes]:
         """The changes of the counts since the last exchange for other machines, by parts of the vocabulary."""
         change = get(self.count).reshape(-1, self.width) - self.shared
         return [of_counts(change, part, n_parts) for part in range(n_parts)]
@@ -164,6 +174,7 @@ class CudaCounts:
     def restore(self, summed: np.ndarray, n_draws: int, dense: int) -> None:
         """Set the sum over the draws."""
         self.sum, self.n_draws, self.graph = put(wide(summed, self.width)), n_draws, Graph()
+        self.dense = dense if self.may_be_dense else 0
 
     def log_words(self, beta: float) -> float:
         """log p(w | z, beta), the topics integrated out; pseudo-counts are given."""

@@ -11,10 +11,12 @@ import numpy as np
 from supertopic.corpus.tokens import Tokens, cut, take
 from supertopic.kernels.cuda import counts as kernels
 from supertopic.kernels.cuda.device import (
+    LINE,
     SIMULATED,
     WARP,
     DeviceArray,
     beside,
+    clear,
     empty,
     get,
     launch,
@@ -24,7 +26,16 @@ from supertopic.kernels.cuda.device import (
     stream,
     zeros,
 )
-from supertopic.kernels.cuda.layout import Documents, ResponseTables, Shape, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.layout import (
+    SPARSE_REGISTERS,
+    Documents,
+    ResponseTables,
+    Shape,
+    TopicTables,
+    make_shape,
+    row_width,
+)
+from supertopic.kernels.cuda.sparse import add_blocks, add_smooth, list_topics, make_sparse_sweep
 from supertopic.kernels.cuda.sweep import check_places, make_sweep
 from supertopic.kernels.draws import make_key
 from supertopic.model.state import Topics
@@ -47,20 +58,28 @@ class DocumentRows:
         base = np.concatenate([[0], np.cumsum(length[:: shape.group].astype(np.int64) * shape.group)])
         self.n_places = int(base[-1]) + WARP
         self.n_long, self.side = int((length > LONG).sum()), new_stream()
+        self.place = base[:-1][np.arange(self.n_rows) // shape.group] + np.arange(self.n_rows) % shape.group
         self.length, self.start, self.flat, self.doc_start = length, put(start), put(tokens.word), tokens.doc_start
         self.docs = Documents(
             zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), put(length),
-            empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32),
+            empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32), *self.lists(),
         )  # fmt: skip
         launch(kernels.interleave, self.n_rows, self.flat, self.start, self.docs, shape.group, self.docs.word)
+
+    def lists(self) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+        """Room for the topics that each document has, their tokens, and how many they are; none if none is sparse."""
+        n_places, n_rows = (self.n_places, self.n_rows) if self.shape.sparse else (0, 0)
+        return empty(n_places, np.uint16), empty(n_places, np.float32), empty(n_rows, np.int32)
 
     def without_response(self) -> "DocumentRows":
         """The same documents without a response, with a state of their own and words that the caller sets."""
         rows = copy(self)
         rows.shape = make_shape(self.shape.n_topics, 0)._replace(n_lanes=self.shape.n_lanes)
+        topic, tokens, size = rows.lists()
         rows.docs = self.docs._replace(
             word=zeros(self.n_places, np.int32), z=zeros(self.n_places, np.uint16),
             number=empty(self.n_rows, np.uint64), n=empty(self.n_rows * self.shape.width, np.float32),
+            topic=topic, tokens=tokens, size=size,
         )  # fmt: skip
         return rows
 
@@ -98,30 +117,39 @@ class DocumentRows:
 
     def count(self) -> None:
         """Count the tokens of each topic in each document."""
-        launch(kernels.count_rows, self.n_rows, self.docs, self.shape.group, self.shape.width)
+        kernel = list_topics if self.shape.sparse else kernels.count_rows
+        clear(self.docs.n)
+        launch(kernel, self.n_rows, self.docs, self.shape.group, self.shape.width)
 
     def sweep(
         self, tables: TopicTables, response: ResponseTables, key: DeviceArray, n_sweeps: int = 1, burn_in: int = 1,
         summed: DeviceArray | None = None, apart: int = 0, rows: tuple[int, int] | None = None,
+        tally: DeviceArray | None = None,
     ) -> None:  # fmt: skip
         """Draw every z anew, of all documents or of some rows that fill whole warps.
+
+        The sampler is the sparse one if the tables are for it; `tally` counts its proposals and those accepted.
 
         The device waits for the longest document. So long ones start first, beside the others, on multiprocessors of
         their own: their blocks take all registers, though most of their threads do nothing.
         """
         first, last = (row // self.shape.group for row in rows or (0, self.n_rows))
         long = min(max(-(-self.n_long // self.shape.group), first), last)
-        kernel, summed = make_sweep(self.shape), empty(0, np.float32) if summed is None else summed
+        summed = empty(0, np.float32) if summed is None else summed
+        known: tuple[DeviceArray, ...] = (self.docs, tables, response, key, n_sweeps, burn_in, apart, summed)
+        if len(tables.smooth):
+            kernel, alone = make_sparse_sweep(self.shape), self.shape.alone(SPARSE_REGISTERS)
+            known = *known, zeros(2, np.int64) if tally is None else tally
+        else:
+            kernel, alone = make_sweep(self.shape), self.shape.alone(self.shape.registers)
 
         def run(start: int, stop: int, threads: int, where: object) -> None:
             blocks = -(-(stop - start) * WARP // self.shape.block)
-            kernel[blocks, threads, where](
-                self.docs, tables, response, key, n_sweeps, burn_in, apart, summed, start, stop - start
-            )
+            kernel[blocks, threads, where](*known, start, stop - start)
 
         with beside(self.side, long > first):
             if long > first:
-                run(first, long, self.shape.alone, self.side)
+                run(first, long, alone, self.side)
             if last > long:
                 run(long, last, self.shape.block, stream())
 
@@ -177,10 +205,25 @@ def freeze(topics: Topics) -> DeviceTopics:
 
 def fixed_tables(phi: DeviceArray, alpha: np.ndarray) -> TopicTables:
     """The tables of fixed topics, from phi on the device."""
-    width = row_width(len(alpha))
+    width, shape = row_width(len(alpha)), make_shape(len(alpha), 0)
     ones = put(wide(np.ones((1, len(alpha)), np.float32), width))
     alphas = put(wide(alpha.astype(np.float32)[None], width))
-    return TopicTables(phi, put(np.zeros(2, np.float32)), ones, ones, alphas, empty(0, np.int32))
+    smooth = smooth_tables(phi.size // width if shape.sparse else 0, width)
+    tables = TopicTables(phi, put(np.zeros(2, np.float32)), ones, ones, alphas, empty(0, np.int32), *smooth)
+    fill_smooth(tables)
+    return tables
+
+
+def smooth_tables(n_words: int, width: int) -> tuple[DeviceArray, DeviceArray]:
+    """Room for what the sparse sampler knows of each word beside its row of the table."""
+    return empty(n_words, np.float32), empty(n_words * (width // LINE), np.float32)
+
+
+def fill_smooth(tables: TopicTables) -> None:
+    """Compute them from the other tables."""
+    table, prior, inverse, _, alpha, _, smooth, blocks = tables
+    launch(add_blocks, blocks.size, table, prior, inverse, alpha, blocks)
+    launch(add_smooth, smooth.size, blocks, smooth)
 
 
 def count_new(

@@ -38,7 +38,7 @@ class Moments:
         square = j // side * (j // side + 1) // 2 + k // side
         self.place = (square * side + j % side) * side + k % side
 
-    def find(self) -> tuple[np.ndarray, np.ndarray]:
+    def statistics(self) -> tuple[np.ndarray, np.ndarray]:
         """The precision's packed triangle and the shift, a column each."""
         self.graph.run("moments", self.launch)
         squares, shifts = (part.reshape(self.n_columns, -1) for part in np.split(get(self.whole), self.size[:1]))

@@ -107,6 +107,12 @@ class Engine(Protocol):
     def statistics(self) -> Statistics:
         """The statistics for the next draw of eta."""
 
+    def products(self, v: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """sum_d lam_dr x_d x_d' v_r for some columns r (m,) and vectors v (K + P, m): (K + P, m)."""
+
+    def noise(self, key: np.uint64) -> np.ndarray:
+        """sum_d sqrt(lam_dr) e_dr x_d with standard normals e: a draw of N(0, sum_d lam_dr x_d x_d'), (K + P, R)."""
+
     def restart(self, response: Response) -> None:
         """Set kappa and lam to their values before the first iteration."""
 

@@ -12,6 +12,7 @@ from supertopic.kernels.moments import unpack
 from supertopic.model.groups import Variance, log_prior_variance
 from supertopic.model.responses import Response
 from supertopic.model.state import Priors, Statistics, add
+from supertopic.sampling import matrix_free
 from supertopic.sampling.engine import Engine
 from supertopic.sampling.plan import ETA, SCALE
 
@@ -28,9 +29,7 @@ def iterate(
     lambda, since lambda is integrated out there.
     """
     began = time.perf_counter()
-    if known is not None:
-        statistics = add(statistics, known)
-    eta = draw_eta(statistics, priors.nu2, make_key(key, ETA))
+    eta = draw_weights(engine, statistics, known, priors.nu2, make_key(key, ETA))
     engine.seconds[0] += time.perf_counter() - began
     if not response.drawn:
         swept = engine.sweep(eta, priors, key, keep, response)
@@ -41,8 +40,21 @@ def iterate(
     return eta, engine.augment(response, key), response
 
 
+def draw_weights(
+    engine: Engine, statistics: Statistics, known: Statistics | None, nu2: Variance, key: np.uint64
+) -> np.ndarray:
+    """A draw of eta (R, K + P); `statistics` are those of the engine's documents, and `known` are others."""
+    if engine.plan.matrix_free:
+        return matrix_free.draw(engine, statistics, known, nu2, key)
+    if known is not None:
+        statistics = add(statistics, known)
+    return draw_eta(statistics, nu2, key)
+
+
 def draw_eta(statistics: Statistics, nu2: Variance, key: np.uint64) -> np.ndarray:
     """eta_r ~ N(A^-1 shift_r, A^-1) with A = I / nu2 + precision_r: a draw, not the mean. Shape (R, K + P)."""
+    if statistics.is_diagonal:
+        return matrix_free.draw_independent(statistics, nu2, key)
     width, n_columns = statistics.shift.shape
     noise = normals((n_columns, width), key)
     eta = np.empty((n_columns, width))
@@ -100,7 +112,14 @@ def log_weights(eta: np.ndarray, nu2: Variance, known: Statistics | None) -> flo
     """log p(eta): a normal prior with variance nu2 around 0, combined with the statistics that are known."""
     if known is None:
         return -0.5 * float(np.sum(np.broadcast_to(np.log(2 * np.pi * nu2), eta.shape)) + np.sum(eta**2 / nu2))
-    return float(log_normal([factorise(known, nu2, r) for r in range(len(eta))], eta).sum())
+    return float(log_prior(known, nu2, eta).sum())
+
+
+def log_prior(known: Statistics, nu2: Variance, eta: np.ndarray) -> np.ndarray:
+    """The log density of each row of eta (R, K + P) under what is known of it, (R,)."""
+    if known.is_diagonal:
+        return matrix_free.log_prior(known, nu2, eta)
+    return log_normal([factorise(known, nu2, r) for r in range(len(eta))], eta)
 
 
 def log_normal(factors: list[tuple[np.ndarray, np.ndarray]], eta: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import cut
 from supertopic.model.responses import Response
-from supertopic.model.state import Priors
+from supertopic.model.state import Priors, Statistics, no_statistics
 
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON, VARIANCE = range(8)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
@@ -17,6 +17,7 @@ DENSE, ACCEPTED = 5, 0.5  # dense sweeps at first, and again when less than this
 SHARD_TOKENS, EVEN = 50_000, 16
 MANY_SHARDS, LONG_SHARD = 64, 2**20  # beyond so many shards they grow instead, up to so many tokens each
 DEVICE_TOKENS = 2**28  # of a shard on a GPU
+MOST_WEIGHTS = 2000  # of a column; beyond, no matrix of all pairs of them is made
 LEAST_GROUPS = 16  # where adding a shard's statistics would take longer than its sweep, groups of shards add theirs
 
 
@@ -36,6 +37,7 @@ class Plan(NamedTuple):
     burn_in: int
     device: str = "cpu"  # where the arrays of the shards live
     n_groups: int = 0  # the last covariates, whose weights are pooled
+    matrix_free: bool = False  # whether eta is drawn without a matrix of its precision: see `sampling.matrix_free`
 
     @property
     def n_topics(self) -> int:
@@ -45,6 +47,19 @@ class Plan(NamedTuple):
     def sparse(self) -> bool:
         """Whether the sparse sampler, which is the faster one for many topics, draws z."""
         return self.sampler != "collapsed" and self.n_topics >= SPARSE_FROM
+
+    def no_statistics(self) -> Statistics:
+        """The statistics of no document."""
+        return no_statistics(self.n_topics + self.n_covariates, self.n_columns, self.matrix_free)
+
+
+def is_matrix_free(n_topics: int, n_covariates: int, device: str = "cpu") -> bool:
+    """Whether a column has so many weights that eta is drawn without a matrix.
+
+    Documents on a GPU have lists of their topics, not of their covariates.
+    """
+    n_weights = n_topics + (n_covariates if device == "cpu" else 0)
+    return n_weights > max(MOST_WEIGHTS, 1)
 
 
 def make_plan(
@@ -57,13 +72,14 @@ def make_plan(
     n_shards = count_shards(n_tokens) if device == "cpu" else 1 + n_tokens // DEVICE_TOKENS
     slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
-    numbers = width * (width + 1) // 2 * max(n_columns, 1)
+    matrix_free = is_matrix_free(len(priors.alpha), n_covariates, device)
+    numbers = (2 * width if matrix_free else width * (width + 1) // 2) * max(n_columns, 1)
     n_sums = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))
     edges = np.linspace(0, len(slices), n_sums + 1).astype(int).tolist()
     groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
         tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in,
-        device, n_groups,
+        device, n_groups, matrix_free,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from supertopic.sampling.exchange import Parcel
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica
+from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica, Sums
 
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
 OWNERS = 8  # of words, at most: each costs the driver a message of every worker, a tenth of a millisecond
@@ -36,9 +36,9 @@ Ends = tuple[int, int]  # the first document of a part, and the one after its la
 Handle: TypeAlias = Any  # of a worker; Ray's handles and references to results have no useful type
 Ref: TypeAlias = Any
 Method = Literal[
-    "start", "sweep", "augment", "statistics", "restart", "reweigh", "regress", "linearise", "leave_out",
-    "infer_shares", "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums", "traffic",
-    "use_counts",
+    "start", "sweep", "augment", "statistics", "products", "noise", "restart", "reweigh", "regress", "linearise",
+    "leave_out", "infer_shares", "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums",
+    "traffic", "use_counts",
 ]  # fmt: skip
 
 
@@ -172,8 +172,8 @@ class RayEngine(ShardSums):
         found = call.remote(self.name, n_owners, method, arguments, *merged)
         return found if n_owners else [found]
 
-    def sum_up(self, method: Method, *arguments: Any, exchange: bool = False) -> Statistics:
-        """The sum of the statistics of all workers. Some workers add up those of others if there are many."""
+    def sum_up(self, method: Method, *arguments: Any, exchange: bool = False) -> Sums:
+        """The sum of statistics, or of other arrays, of all workers. If there are many, some add up those of others."""
         parts, n_groups = self.send_all(method, arguments, exchange), len(self.plan.groups)
         while len(parts) > FAN:
             each = range(0, len(parts), FAN)
@@ -189,13 +189,19 @@ class RayEngine(ShardSums):
         if response is None:
             self.call("sweep", eta, priors, key, keep, response, exchange=True)
             return None
-        return self.sum_up("sweep", eta, priors, key, keep, response, exchange=True)
+        return Statistics(*self.sum_up("sweep", eta, priors, key, keep, response, exchange=True))
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
-        return self.sum_up("augment", response, key)
+        return Statistics(*self.sum_up("augment", response, key))
 
     def statistics(self) -> Statistics:
-        return self.sum_up("statistics")
+        return Statistics(*self.sum_up("statistics"))
+
+    def products(self, v: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.sum_up("products", v, columns)[0]
+
+    def noise(self, key: np.uint64) -> np.ndarray:
+        return self.sum_up("noise", key)[0]
 
     def restart(self, response: Response) -> None:
         self.call("restart", response)
@@ -245,7 +251,7 @@ def add_parts(n_groups: int, parts: Iterable[PartialSums]) -> PairwiseSum:
     total = PairwiseSum(n_groups)
     for part in parts:
         for place, sums in part.items():
-            total.add(*place, Statistics(*(array.copy() for array in sums)))  # arrays from Ray are read-only
+            total.add(*place, tuple(array.copy() for array in sums))  # arrays from Ray are read-only
     return total
 
 

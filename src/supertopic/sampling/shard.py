@@ -14,7 +14,19 @@ from supertopic.corpus.tokens import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, make_key
 from supertopic.kernels.lanes import padded
-from supertopic.kernels.moments import add_moments, add_row_moments, omegas, row_omegas, sparse_rows, z_omegas
+from supertopic.kernels.moments import (
+    add_diagonals,
+    add_moments,
+    add_noise,
+    add_products,
+    add_row_moments,
+    beside_rows,
+    omegas,
+    row_omegas,
+    sparse_rows,
+    z_omegas,
+    z_rows,
+)
 from supertopic.kernels.shard_sweep import sweep_shard_dense, sweep_shard_sparse
 from supertopic.model.responses import Response
 from supertopic.model.state import (
@@ -47,12 +59,13 @@ class Shard:
         self.omega = np.zeros(target.weight.shape)  # (n_docs, R): with offset and covariates
         self.doc_topic_sum = NO_SUM  # (n_docs, K), padded and flat: topic counts, summed over the draws
         self.shares: ShareRows | None = None  # left-out shares, while weights are calibrated
+        self.x: ShareRows | None = None  # see `x_rows`; None where z has changed since
         self.seconds = np.zeros(3)  # in eta, z, lambda
         self.restart(response)
 
     def start(self, key: np.uint64, topics: Topics | None = None) -> None:
         """Draw every z from the uniform distribution or, given topics, as the z of new documents."""
-        streams = document_streams(key, self.first_doc, self.n_docs)
+        self.x, streams = None, document_streams(key, self.first_doc, self.n_docs)
         counts.start_z(self.z, self.tokens.doc_start, self.n_topics, streams)
         if topics is not None:
             streams = document_streams(make_key(key, SETTLE), self.first_doc, self.n_docs)
@@ -77,7 +90,7 @@ class Shard:
 
     def sweep(self, eta: np.ndarray, topics: Topics, key: np.uint64, keep: bool, n_parts: int) -> Moves:
         """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
-        began = time.perf_counter()
+        began, self.x = time.perf_counter(), None
         eta, quadratic = own(eta, np.float64), self.quadratic
         omega = np.zeros(self.target.weight.shape)  # (n_docs, R)
         if self.has_offset:
@@ -122,12 +135,38 @@ class Shard:
         precision, shift = total
         if not shift.size:
             return total
-        if self.shares is not None:
+        if total.is_diagonal:
+            add_diagonals(self.x_rows(), self.quadratic, precision, shift)
+        elif self.shares is not None:
             add_row_moments(self.shares, self.target.covariates, self.quadratic, precision, shift)
         else:
             add_moments(self.tokens.doc_start, self.z, self.target.covariates, self.quadratic, precision, shift)
         self.seconds[0] += time.perf_counter() - began
         return total
+
+    def x_rows(self) -> ShareRows:
+        """x of every document: shares and covariates that are not 0. They are kept until z or shares change."""
+        if self.x is None:
+            covariates = self.target.covariates
+            if self.shares is None:
+                rows = z_rows(self.tokens.doc_start, self.z, covariates, self.n_topics)
+            else:
+                rows = beside_rows(self.shares, covariates, self.n_topics)
+            self.x = ShareRows(*rows)
+        return self.x
+
+    def add_products(self, v: np.ndarray, columns: np.ndarray, total: np.ndarray) -> None:
+        """Add sum_d lam_dr x_d x_d' v_r to total (K + P, m), for some columns r (m,) and vectors v (K + P, m)."""
+        began = time.perf_counter()
+        v, columns = own(v, np.float64), own(columns, np.intp)
+        add_products(self.x_rows(), self.quadratic.lam, columns, v, total)
+        self.seconds[0] += time.perf_counter() - began
+
+    def add_noise(self, key: np.uint64, total: np.ndarray) -> None:
+        """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
+        began = time.perf_counter()
+        add_noise(self.x_rows(), self.quadratic.lam, key, self.first_doc, total)
+        self.seconds[0] += time.perf_counter() - began
 
     def log_likelihoods(self, responses: Sequence[Response]) -> np.ndarray:
         """The log-likelihood of all documents under each of n responses, (n, R)."""
@@ -181,11 +220,12 @@ class Shard:
     def set_shares(self, counted: np.ndarray, n_sweeps: int) -> None:
         """Take the shares from counts (n_docs, K) of the second half of the sweeps."""
         lengths = np.maximum(np.diff(self.tokens.doc_start), 1) * float(n_sweeps - n_sweeps // 2)
-        self.shares = ShareRows(*sparse_rows(counted, self.n_topics, lengths))
+        self.x, self.shares = None, ShareRows(*sparse_rows(counted, self.n_topics, lengths))
 
     def use_shares(self, shares: np.ndarray) -> None:
         """Set the shares (n_docs, K) of every document."""
-        self.shares = ShareRows(*sparse_rows(own(shares, np.float32), self.n_topics, np.ones(self.n_docs)))
+        self.x, lengths = None, np.ones(self.n_docs)
+        self.shares = ShareRows(*sparse_rows(own(shares, np.float32), self.n_topics, lengths))
 
     def regress(self, eta: np.ndarray) -> None:
         """Compute omega of every document given eta (R, K + P); after `leave_out`, from the left-out shares."""
@@ -221,7 +261,7 @@ class Shard:
         fits = z.shape == self.z.shape and all(array.shape == self.omega.shape for array in quadratic)
         if not fits or (z >= self.n_topics).any():
             raise ValueError("The checkpoint does not fit these documents.")
-        self.z, self.seconds = own(z, np.uint16), own(state["seconds"], np.float64)
+        self.z, self.seconds, self.x = own(z, np.uint16), own(state["seconds"], np.float64), None
         if "doc_topic" in state:
             summed = np.zeros((self.n_docs, padded(self.n_topics)), np.float32)
             summed[:, : self.n_topics] = state["doc_topic"]

@@ -11,7 +11,7 @@ import numpy as np
 from supertopic.corpus.source import Corpus, Source
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Response
-from supertopic.model.state import Moves, Priors, Statistics, Topics, fixed_topics, mean_topics, no_statistics
+from supertopic.model.state import Moves, Priors, Statistics, Topics, fixed_topics, mean_topics
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.engine import Engine, ShardFiles, ShardSum, ShardSums
 from supertopic.sampling.exchange import Parcel, add_up
@@ -24,7 +24,8 @@ from supertopic.storage.container import read_file, write_file
 PARTS = 2  # of the words for each thread that counts
 
 T = TypeVar("T")
-PartialSums = dict[tuple[int, int], Statistics]  # by level and place, as in `PairwiseSum`
+Sums = tuple[np.ndarray, ...]  # such as Statistics
+PartialSums = dict[tuple[int, int], Sums]  # by level and place, as in `PairwiseSum`
 
 
 def shard_kinds(device: str) -> tuple[type[Shard], type[Counts]]:
@@ -38,18 +39,18 @@ def shard_kinds(device: str) -> tuple[type[Shard], type[Counts]]:
 
 
 class PairwiseSum:
-    """The sum of the groups' statistics: neighbours first, then these sums, and so on.
+    """The sum of the groups' arrays, such as statistics: neighbours first, then these sums, and so on.
 
     The order of the additions does not depend on who adds what and when, so that the bits do not either. Place j of
     level l is the sum of the groups from j 2**l to (j + 1) 2**l. Few of them are in memory at a time.
     """
 
-    def __init__(self, n_groups: int, spare: list[Statistics] | None = None):
+    def __init__(self, n_groups: int, spare: list[Sums] | None = None):
         self.n_groups, self.lock = n_groups, threading.Lock()
         self.partial: PartialSums = {}  # that wait for their neighbours
         self.spare = [] if spare is None else spare  # buffers for later sums: allocating them takes time
 
-    def add(self, level: int, place: int, sums: Statistics) -> None:
+    def add(self, level: int, place: int, sums: Sums) -> None:
         """Add a partial sum to its neighbour as soon as that is there. The arrays are used from then on."""
         while 1 << level < self.n_groups:
             neighbour = place ^ 1
@@ -65,7 +66,7 @@ class PairwiseSum:
             level, place = level + 1, place // 2
         self.partial[level, 0] = sums
 
-    def total(self) -> Statistics:
+    def total(self) -> Sums:
         """The sum of all groups."""
         (sums,) = self.partial.values()
         return sums
@@ -88,7 +89,7 @@ class LocalShards:
         self.shards = [
             make_shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in slices
         ]
-        self.spare: list[Statistics] = []
+        self.spare: list[Sums] = []
         self.n_parts = PARTS * self.pool.n_threads  # into which moves are sorted
 
     def start(self, key: np.uint64, phi: np.ndarray | None = None) -> None:
@@ -145,30 +146,60 @@ class LocalShards:
 
     def add_statistics(self, step: Callable[[Shard], T]) -> tuple[PairwiseSum, list[T]]:
         """The statistics of all shards after a step of each, and the results of the steps."""
-        sums, results = PairwiseSum(len(self.plan.groups), self.spare), dict[int, T]()
+        results = dict[int, T]()
 
-        def add(i: int) -> None:
-            group = self.plan.groups[i]
-            places = range(group.start - self.first, group.stop - self.first)
+        def add(places: range) -> Sums:
             for place in places:
                 results[place] = step(self.shards[place])
             total = self.no_statistics()
             for place in places:
                 self.shards[place].add_statistics(total)
-            sums.add(0, i, total)
+            return total
 
-        self.pool.map(add, self.groups)
-        return sums, [results[place] for place in range(len(self.shards))]
+        return self.sum_groups(add, self.spare), [results[place] for place in range(len(self.shards))]
+
+    def sum_groups(self, add: Callable[[range], Sums], spare: list[Sums] | None = None) -> PairwiseSum:
+        """The pairwise sum of what `add` returns for the places of the shards of each group."""
+        sums = PairwiseSum(len(self.plan.groups), spare)
+
+        def work(i: int) -> None:
+            group = self.plan.groups[i]
+            sums.add(0, i, add(range(group.start - self.first, group.stop - self.first)))
+
+        self.pool.map(work, self.groups)
+        return sums
 
     def no_statistics(self) -> Statistics:
         """The statistics of no document, in buffers that are used again."""
         try:
-            sums = self.spare.pop()
+            sums = Statistics(*self.spare.pop())
         except IndexError:
-            return no_statistics(self.plan.n_topics + self.plan.n_covariates, self.plan.n_columns)
+            return self.plan.no_statistics()
         for array in sums:
             array[:] = 0.0
         return sums
+
+    def sum_products(self, v: np.ndarray, columns: np.ndarray) -> PairwiseSum:
+        """`Engine.products` as a pairwise sum."""
+
+        def add(places: range) -> Sums:
+            total = np.zeros(v.shape)
+            for place in places:
+                self.shards[place].add_products(v, columns, total)
+            return (total,)
+
+        return self.sum_groups(add)
+
+    def sum_noise(self, key: np.uint64) -> PairwiseSum:
+        """`Engine.noise` as a pairwise sum."""
+
+        def add(places: range) -> Sums:
+            total = np.zeros((self.plan.n_topics + self.plan.n_covariates, self.plan.n_columns))
+            for place in places:
+                self.shards[place].add_noise(key, total)
+            return (total,)
+
+        return self.sum_groups(add)
 
     def restart(self, response: Response) -> None:
         self.pool.map(lambda shard: shard.restart(response), self.shards)
@@ -234,13 +265,19 @@ class ThreadEngine(LocalShards, ShardSums):
         self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
     ) -> Statistics | None:
         sums = self.sweep_shards(eta, priors, key, keep, response)
-        return None if sums is None else sums.total()
+        return None if sums is None else Statistics(*sums.total())
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
-        return self.augment_shards(response, key).total()
+        return Statistics(*self.augment_shards(response, key).total())
 
     def statistics(self) -> Statistics:
-        return self.sum_statistics().total()
+        return Statistics(*self.sum_statistics().total())
+
+    def products(self, v: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return self.sum_products(v, columns).total()[0]
+
+    def noise(self, key: np.uint64) -> np.ndarray:
+        return self.sum_noise(key).total()[0]
 
     def traffic(self) -> np.ndarray:
         return np.zeros(2)  # there is no other machine
@@ -283,6 +320,12 @@ class Replica(LocalShards):
 
     def statistics(self) -> PartialSums:
         return self.sum_statistics().partial
+
+    def products(self, v: np.ndarray, columns: np.ndarray) -> PartialSums:
+        return self.sum_products(v, columns).partial
+
+    def noise(self, key: np.uint64) -> PartialSums:
+        return self.sum_noise(key).partial
 
     def changes(self, n_owners: int) -> Sequence[Parcel | None]:
         """The changes of the counts for the owners of the words, if there are any."""

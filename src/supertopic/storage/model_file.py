@@ -302,7 +302,10 @@ def read_carryover(
     weights = []
     for i, part in enumerate(topics):
         columns, width = part.training.shape[2:]
-        of_sums = {"precision": (n_chains, width * (width + 1) // 2, columns), "shift": (n_chains, width, columns)}
+        known = tensors.get(f"carryover.weights.{i}.{WeightPriors._fields[0]}.precision")
+        diagonal = known is not None and known.shape[1:2] == (width,)  # of very many weights
+        size = width if diagonal else width * (width + 1) // 2
+        of_sums = {"precision": (n_chains, size, columns), "shift": (n_chains, width, columns)}
         places = {(kind, name): f"weights.{i}.{kind}.{name}" for kind in WeightPriors._fields for name in of_sums}
         shapes |= {place: of_sums[name] for (_, name), place in places.items()}
         if all(f"carryover.{place}" in tensors for place in places.values()):

@@ -50,11 +50,9 @@ def start_z(docs, group, n_topics, key):
 
 @cuda.jit
 def count_rows(docs, group, width):
-    """The tokens of each topic in each document."""
+    """The tokens of each topic in each document; rows are 0 before."""
     d = cuda.grid(1)
     if d < len(docs.length):
-        for k in range(width):
-            docs.n[d * width + k] = 0.0
         place = docs.base[d // group] + d % group
         for i in range(docs.length[d]):
             docs.n[d * width + docs.z[place + i * group]] += 1.0

@@ -9,8 +9,11 @@ from supertopic.kernels.cuda.device import BLOCK, LINE, SIMULATED, WARP
 LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
 QUICK = 8  # the same for new documents, whose time is that of the longest document
 REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
-ALL_REGISTERS = 2**16  # of a multiprocessor
+SPARSE_REGISTERS = 64  # the same for the sparse sampler
+ALL_REGISTERS, MOST_THREADS = 2**16, 1024  # of a multiprocessor, and of a block
 SHARED = 40_000  # bytes of a block's own memory
+SPARSE_FROM = 321  # topics: from here on a document has a warp, and the sparse sampler is the faster one
+MOST_DENSE, MOST_TOPICS = 1024, 2**14  # topics of the dense sampler, and of the sparse one
 
 
 class Documents(NamedTuple):
@@ -22,6 +25,9 @@ class Documents(NamedTuple):
     length: Any  # (rows,) int32
     number: Any  # (rows,) uint64: what its random numbers are made from
     n: Any  # (rows, width) float32, flat: the tokens of each topic
+    topic: Any  # uint16: the topics that a document has, in places of its tokens, as the sparse sampler leaves them
+    tokens: Any  # float32: their tokens
+    size: Any  # (rows,) int32: how many they are; all three are empty where there is no sparse sampler
 
 
 class TopicTables(NamedTuple):
@@ -37,6 +43,8 @@ class TopicTables(NamedTuple):
     inverse_own: Any  # (width,) float32
     alpha: Any  # (width,) float32, 0 where there is no topic
     count: Any  # int32; empty where nothing is counted
+    smooth: Any  # (V,) float32: sum_k alpha_k phi_wk; empty where the sampler is dense
+    blocks: Any  # (V, width / LINE) float32, flat: the same over each LINE topics
 
 
 class ResponseTables(NamedTuple):
@@ -59,6 +67,7 @@ class Shape(NamedTuple):
     n_columns: int
     n_lanes: int  # of a document: T
     block: int  # threads
+    sparse: bool = False  # whether documents have lists of their topics
 
     @property
     def fours(self) -> int:
@@ -78,13 +87,12 @@ class Shape(NamedTuple):
 
     @property
     def registers(self) -> int:
-        """Registers that a thread may use."""
+        """Registers that a thread of the dense sampler may use."""
         return REGISTERS if 4 * self.fours <= LANE_TOPICS else MOST_REGISTERS
 
-    @property
-    def alone(self) -> int:
+    def alone(self, registers: int) -> int:
         """Threads of a block that has a multiprocessor for itself, since it has all registers."""
-        return self.block if SIMULATED else ALL_REGISTERS // self.registers // WARP * WARP
+        return self.block if SIMULATED else min(ALL_REGISTERS // registers // WARP * WARP, MOST_THREADS)
 
     @property
     def group(self) -> int:
@@ -97,10 +105,10 @@ class Shape(NamedTuple):
         The latter holds, for every four columns and every topic of a lane, the lanes' topics side by side; a single
         column is a row of topics as it is.
         """
-        rows = np.zeros((self.width, self.columns), np.float32)
+        rows = np.zeros((max(self.width, 4 * self.fours * self.n_lanes), self.columns), np.float32)
         rows[: self.n_topics, : self.n_columns] = eta.T
         if self.n_columns <= 1:
-            return rows.reshape(-1), rows.reshape(self.width, -1)[:, : self.n_columns].reshape(-1)
+            return rows.reshape(-1), rows[:, : self.n_columns].reshape(-1)
         four, lane = np.arange(self.fours)[:, None, None], np.arange(self.n_lanes)
         topic = (four * self.n_lanes + lane) * 4 + np.arange(4)[:, None]  # (fours, 4, T)
         lanes = rows[topic.reshape(-1)].reshape(-1, self.columns // 4, 4).swapaxes(0, 1)
@@ -121,6 +129,8 @@ def make_shape(n_topics: int, n_columns: int, quick: bool = False) -> Shape:
     while lanes < most and -(-n_topics // (4 * lanes)) * 4 > topics:
         lanes *= 2
     shape = Shape(n_topics, n_columns, lanes, BLOCK)
+    if n_topics >= SPARSE_FROM:
+        shape = shape._replace(n_lanes=1 if SIMULATED else WARP, sparse=True)
     while n_columns > 1 and 8 * shape.columns * shape.block // shape.n_lanes > SHARED:
         if shape.block > WARP:
             shape = shape._replace(block=shape.block // 2)

@@ -32,7 +32,7 @@ from supertopic.kernels.cuda.layout import Shape, row_width
 
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
-MOST_TOPICS, MOST_PLACES = 1024, 2**32  # of a table or of the tokens: addresses have 32 bits
+MOST_PLACES = 2**32  # of a table or of the tokens: addresses have 32 bits
 LOG2E = math.log2(math.e)
 TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is computed again
 
@@ -51,7 +51,7 @@ def check_places(n_words: int, n_topics: int, n_tokens: int, longest: int) -> No
 @functools.cache
 def make_sweep(shape: Shape):
     """The kernel for a shape; every loop over a constant is unrolled, so that small arrays are registers."""
-    K, R, T, B = shape
+    K, R, T, B = shape[:4]
     F, G, W, C, LOG = shape.fours, shape.group, shape.width, shape.columns, shape.n_lanes.bit_length() - 1
     M, CT, C4 = 4 * F, C // T, C // 4
     MANY, LANES = R > 1, (1 << T) - 1
