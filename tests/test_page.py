@@ -1028,3 +1028,14 @@ def test_topics_have_one_name():
         data = data_of(pipeline[-1].report(texts, vectorizer=pipeline[0]))
         called = [f"{k} {topic['name']}" for k, topic in enumerate(data["topics"])]
         assert called == topic_labels(pipeline[-1].posterior_, names)
+
+
+def test_the_bars_of_a_waterfall_are_told_apart_in_the_dark(opened, browser):
+    """Their key names widths, as light and dark change places; and it is inside of a phone."""
+    for width in (1280, 390):
+        opened(page_of("three"), width)
+        title, right = browser.execute_script(
+            "const e = [...document.querySelectorAll('.waterfall text')].at(-1), box = e.getBBox();"
+            "return [e.textContent, box.x + box.width - e.ownerSVGElement.viewBox.baseVal.width]"
+        )
+        assert "thin" in title and "dark" not in title and right <= 0
