@@ -40,6 +40,7 @@ from supertopic.report.page_groups import group
 from supertopic.report.page_headline import weakest_sentence, worst_of
 from supertopic.report.page_numbers import percent
 from supertopic.report.page_topics import Targets, pulls, radii
+from supertopic.report.topics import topic_labels
 
 CORPUS = make_corpus(n_docs=240, n_topics=4, n_words=120, random_state=1)
 TEXTS = [
@@ -1023,3 +1024,24 @@ def test_risks_are_named_once(opened, browser):
     opened(page_of("time"))
     assert "low risk middle risk high risk" in " ".join(texts_of(browser, "#evaluation .keys")[0].split())
     assert "risk" not in " ".join(texts_of(browser, "#evaluation svg text"))
+
+
+def test_topics_have_one_name():
+    """Pages about different documents, the terminal and the server call a topic the same."""
+    pipeline, _ = fitted("three")
+    names = pipeline[0].get_feature_names_out()
+    for texts in (TEXTS, TEXTS[100:120]):
+        data = data_of(pipeline[-1].report(texts, vectorizer=pipeline[0]))
+        called = [f"{k} {topic['name']}" for k, topic in enumerate(data["topics"])]
+        assert called == topic_labels(pipeline[-1].posterior_, names)
+
+
+def test_the_bars_of_a_waterfall_are_told_apart_in_the_dark(opened, browser):
+    """Their key names widths, as light and dark change places; and it is inside of a phone."""
+    for width in (1280, 390):
+        opened(page_of("three"), width)
+        title, right = browser.execute_script(
+            "const e = [...document.querySelectorAll('.waterfall text')].at(-1), box = e.getBBox();"
+            "return [e.textContent, box.x + box.width - e.ownerSVGElement.viewBox.baseVal.width]"
+        )
+        assert "thin" in title and "dark" not in title and right <= 0

@@ -97,7 +97,7 @@ def describe_topics(
     phi, size = topic_word(posterior), posterior.mean_shares
     order = np.argsort(-shares * (lengths > LEAST_WORDS)[:, None], axis=0, kind="stable")[:TYPICAL].T  # (K, n)
     best = top_words(posterior, names, 12)
-    labels = suggest_names(best, [[texts[i] for i in own] for own in order])
+    labels = suggest_names(top_words(posterior, names))  # as in all tables, whatever documents the page has
     alike = np.sqrt(phi) @ np.sqrt(phi).T  # Bhattacharyya's coefficient
     near = np.argsort(-alike, axis=1, kind="stable")
     places, words = positions(alike, size), describe_words(posterior, phi, size, names)

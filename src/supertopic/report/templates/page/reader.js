@@ -96,7 +96,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   svg.append(draw("circle", {class: "mark", cx: x(at), cy: last + 10, r: 4}));
   text(rounded(at), x(at) + 8, last + 14, title);
   const unit = classes.length ? (data.probabilities ? "log-odds" : "score") : data.kind === "time" || data.kind === "count" ? "score" : view.of;
-  text(cut(unit, narrow ? 10 : 40) + " · dark: through topics, light: direct weights", narrow ? width / 2 : (left + right) / 2, bottom + 32, {...title, ...middle});
+  text(cut(unit, narrow ? 10 : 40) + (narrow ? " · thin: through topics, thick: total" : " · thin bars: through topics, thick bars: with direct weights"), narrow ? width / 2 : (left + right) / 2, bottom + 32, {...title, ...middle});
   return svg;
 }
 when(["class", "topic", "word", "doc", "beside", "cell", "names", "threshold"], drawReader);
