@@ -723,7 +723,7 @@ def test_krippendorffs_alpha():
         (pd.DataFrame(np.eye(60)[:, :2], columns=["a", "a"]), {}, "same name"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:There are no answers")
+@pytest.mark.filterwarnings("ignore:There are no answers", "ignore:No document has answers of two raters")
 def test_bad_answers(Y, more, message):
     X = make_corpus(n_docs=60, n_topics=3, random_state=0).X
     with pytest.raises(ValueError, match=message):

@@ -267,7 +267,7 @@ def test_every_fitted_fact_is_in_the_file(corpus, tmp_path):
         for name in vars(loaded).keys() - {"posterior_"}:
             np.testing.assert_equal(getattr(loaded, name), getattr(model, name), err_msg=name)
         assert loaded.posterior_.doc_topic is None
-        same(loaded.posterior_, replace(model.posterior_, doc_topic=None), "posterior_")
+        same(loaded.posterior_, replace(model.posterior_, doc_topic=None, held_out_docs=None), "posterior_")
 
 
 @pytest.fixture(scope="module")

@@ -223,6 +223,7 @@ def test_new_labels():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # chains are short
 @pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize("known", [False, True])
+@pytest.mark.filterwarnings("ignore:The chains' scores are")
 def test_tables_and_pages_of_a_model_with_a_new_class(labels, known):
     start, more = Corpus(60), Corpus(60, "abcd", seed=1)
     y, y_more = (start.labels, more.labels) if labels else (start.y, more.y)
