@@ -757,6 +757,14 @@ EFFECTS = [  # of groups on topics
     m("report/design", "categories in the order of their names", "for level in column.levels if level in observed", "for level in sorted(observed)", "prevalence:order"),
     m("report/design", "booleans are numbers", "if column.kind == BOOLEAN:", "if False:", "prevalence:order"),
 ]  # fmt: skip
+AS_NEW = [
+    m("inference/beside", "held-out documents with weights from seen ones alone", "relearned = relearn(problem, penalties, new, relearned, fold)", "pass", "words:as_if"),
+    m("inference/beside", "weights that know their document", "np.delete(np.arange(len(problem.rows)), n_seen + docs)", "np.arange(len(problem.rows))", "words:as_if"),
+    m("inference/beside", "rows in which the document is counted", "part.x[held_out.rows] if part.new is None else part.new)", "part.x[held_out.rows])", "words:as_if"),
+    m("model/linear", "a word that only the document makes frequent", "n_docs[self.word] - 1 > 1", "n_docs[self.word] > 1", "words:only_itself"),
+    m("inference/linear", "counted rows of held-out documents", "dictionary.without_one(documents).rows", "dictionary.rows", "pairs"),
+    m("inference/held_out_predictions", "guarantees from smaller weights", "linear.fit.relearned[docs]", "np.sum(linear.fit.held_out, axis=0)[docs]", "pairs"),
+]  # fmt: skip
 CARD = [  # noticed in Numba's simulator
     m("kernels/cuda/sparse", "the token stays in its document", "(n_j - one + of_lane(alpha_t, now))", "(n_j + of_lane(alpha_t, now))", "gpu:sparse_sampler"),
     m("kernels/cuda/sparse", "the token stays in its word", "own_t = (mine - taken + beta)", "own_t = (mine + beta)", "gpu:sparse_sampler"),
@@ -1078,6 +1086,7 @@ MUTANTS = (
     + TIMED
     + RATERS
     + GROWING
+    + AS_NEW
     + CARD
 )
 

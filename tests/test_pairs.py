@@ -32,7 +32,7 @@ from supertopic.inference import linear as linear_room
 from supertopic.inference import weights as weights_room
 from supertopic.inference.level import sample_omegas
 from supertopic.inference.shrinkage import FACTORS, SCALES, USUAL
-from supertopic.model.linear import FeatureWeights, WordWeights
+from supertopic.model.linear import Dictionary, FeatureWeights, WordWeights
 from supertopic.model.terms import CovariateWeights, Intercept, TopicWeights
 from supertopic.sampling.chain import Chain
 
@@ -851,6 +851,10 @@ def check_linear(case, batches, model, previous, made, mask, given, beside, alon
             assert word.tolist() == [w for w in range(V) if n_docs[w] > 1]
             close(idf, [np.log((1.0 + whole) / (1.0 + n_docs[w])) + 1.0 for w in word])
             close(part.x.toarray(), tf_idf(posterior.words.dictionary, batches[-1].X))
+            if part.new is not None:  # as if the document were not counted
+                frequent = np.array([n_docs[w] - 1 > 1 for w in word])
+                alone = Dictionary(word, np.where(frequent, idf, 0.0))
+                close(part.new.toarray(), tf_idf(alone, batches[-1].X[mask]))
             if previous is not None:
                 old = previous.words.dictionary
                 at = [np.flatnonzero(old.word == w) for w in word]

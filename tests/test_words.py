@@ -236,11 +236,11 @@ def test_folds_are_other_documents(verdicts):
         ratio = np.linalg.lstsq(whole, x[rows] @ other, rcond=None)[0]
         away.append(np.mean((x[rows] @ other - whole @ ratio) ** 2))
     expected = 2.0 * np.mean(away)
-    variance, growth = folds.compare((5.0,), [theta], rows)
+    variance, growth = folds.compare((5.0,), [theta], [Part(x[rows])])
     assert variance == pytest.approx(expected, rel=0.02)
     smaller = [np.sqrt(np.mean((x[rows] @ other) ** 2) / np.mean(whole**2)) for other in thetas]
     assert growth[0] == pytest.approx(1.0 / np.mean(smaller), rel=0.01)
-    assert folds.compare((5.0,), [theta], rows[:0])[1].tolist() == [1.0]
+    assert folds.compare((5.0,), [theta], [Part(x[:0])])[1].tolist() == [1.0]
 
 
 def test_omega_of_seen_documents_is_as_large_as_that_of_new_ones():
@@ -277,6 +277,39 @@ def test_the_spread_of_omega_is_that_of_other_samples():
         omegas.append(new @ fit.theta[0])
         reported.append((new.power(2) @ fit.variance[0]).mean())
     assert np.mean(reported) == pytest.approx(np.var(omegas, axis=0).mean(), rel=0.5)
+
+
+def test_held_out_documents_are_predicted_as_if_they_were_new():
+    """With weights from all documents but those of their fold, and from rows in which they are not counted."""
+    rng, fold = np.random.default_rng(4), np.arange(40) % 4 - 1  # the responses of every fourth one are unknown
+    x = csr_array(rng.random((240, 8)) * (rng.random((240, 8)) < 0.5))
+    y = x @ rng.normal(size=(8, 1)) + rng.normal(size=(240, 1))
+    weight = np.ones_like(y)
+    weight[200:][fold < 0] = 0.0
+    target, new = make_target(y, weight), csr_array(0.9 * x[200:])
+    parts = [Seen(docs, select_target(target, docs)) for docs in (np.arange(200), np.arange(200, 240))]
+    response = Gaussian(1.0, np.ones(1))
+    fit = learn_beside([Part(x, new=new)], *parts, response, ONE, fold=fold)
+    penalty = fit.past[0].penalty
+    for i in range(3):
+        others = np.r_[np.arange(200), 200 + np.flatnonzero(fold != i)]
+        theta = fit_ridge([x[others]], response, select_target(target, others), [penalty])[1][0]
+        np.testing.assert_allclose(fit.relearned[fold == i], new[fold == i] @ theta, atol=2e-3)
+    seen = fit_ridge([x[:200]], response, parts[0].target, [penalty])[1][0]
+    np.testing.assert_allclose(fit.held_out[0], new @ seen, atol=2e-3)
+    assert np.abs(fit.relearned - fit.held_out[0])[fold >= 0].mean() > 0.01  # which is not the same
+    np.testing.assert_array_equal(fit.relearned[fold < 0], fit.held_out[0][fold < 0])
+
+
+def test_words_that_only_the_document_itself_makes_frequent():
+    n_docs = np.array([2, 3, 1, 9, 40])  # the last one: all documents
+    dictionary = beside.make_dictionary(n_docs, 1)
+    assert dictionary.word.tolist() == [0, 1, 3]
+    found = dictionary.without_one(n_docs)
+    np.testing.assert_array_equal(found.idf > 0, [False, True, True])
+    np.testing.assert_array_equal(found.idf[1:], dictionary.idf[1:])
+    row = found.rows(csr_array(np.array([[1.0, 1.0, 0.0, 2.0]])))
+    assert row.power(2).sum() == pytest.approx(1.0) and row.toarray()[0, 0] == 0.0
 
 
 def test_variances_have_the_scale_of_the_jackknife(monkeypatch):

@@ -101,6 +101,7 @@ class Part(NamedTuple):
 
     x: Matrix  # (n_docs, n)
     past: Past | None = None
+    new: Matrix | None = None  # (n_held_out, n): the rows of held-out documents as if these were new; None: those of x
 
     @property
     def centre(self) -> np.ndarray | float:
@@ -125,7 +126,7 @@ class LinearFit(NamedTuple):
     grown: np.ndarray  # (n_seen, R): the same, as large as with weights from all documents, not from two thirds
     held_out: list[np.ndarray]  # (n_held_out, R) each: from seen documents alone
     held_out_variance: np.ndarray  # (n_held_out, R): of their sum
-
+    relearned: np.ndarray  # (n_held_out, R): their sum as if each were new: from all documents but those of its fold
     learned: bool = True  # from these documents
 
     def with_spread(self, factor: float) -> "LinearFit":
@@ -209,24 +210,24 @@ class Folds:
         return found
 
     def compare(
-        self, penalties: tuple[float, ...], theta: list[np.ndarray], rows: np.ndarray
+        self, penalties: tuple[float, ...], theta: list[np.ndarray], new: list[Part]
     ) -> tuple[float, np.ndarray]:
-        """The weights of all documents beside those of other folds, on some rows, which know neither.
+        """The weights of all documents beside those of other folds, on new documents, if there are any.
 
         Returns the mean variance of omega, by leaving out a fold at a time (the jackknife), and how much larger omega
-        is with all documents, (R,). That weights from fewer documents are all smaller is no variance. Without rows
-        the variance is that of the fold's own, and the factor is 1.
+        is with all documents, (R,). That weights from fewer documents are all smaller is no variance. Without new
+        documents the variance is that of the fold's own, and the factor is 1.
         """
-        away, smaller = [], []
+        away, smaller, n_new = [], [], new[0].x.shape[0]
         for i, fold in enumerate(self.folds):
-            docs = rows if len(rows) else self.problem.rows[fold.held]
-            whole = sum_parts(self.problem.parts, docs, theta)
-            part = sum_parts(self.problem.parts, docs, self.solve(i, penalties, EXACT))
+            parts, docs = (new, np.arange(n_new)) if n_new else (self.problem.parts, self.problem.rows[fold.held])
+            whole = sum_parts(parts, docs, theta)
+            part = sum_parts(parts, docs, self.solve(i, penalties, EXACT))
             ratio = float(np.vdot(part, whole)) / max(float(np.vdot(whole, whole)), 1e-300)
             away.append(float(np.mean((part - ratio * whole) ** 2)))
             smaller.append(np.sqrt((part**2).mean(axis=0) / np.maximum((whole**2).mean(axis=0), 1e-300)))
         growth = 1.0 / np.clip(np.mean(smaller, axis=0), 1.0 / MOST_GROWTH, 1.0)
-        return (FOLDS - 1.0) * float(np.mean(away)), growth if len(rows) else np.ones(theta[0].shape[1])
+        return (FOLDS - 1.0) * float(np.mean(away)), growth if n_new else np.ones(theta[0].shape[1])
 
 
 def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
@@ -234,12 +235,14 @@ def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
     return np.random.default_rng(0).permutation(n_docs) % FOLDS, min(FOLDS, 1 + FOLDS * ENOUGH // n_docs)
 
 
-def sum_parts(parts: Sequence[Part], rows: np.ndarray, theta: Sequence[np.ndarray]) -> np.ndarray:
+def sum_parts(parts: Sequence[Part], rows: np.ndarray | slice, theta: Sequence[np.ndarray]) -> np.ndarray:
     """The sum of x @ theta over the parts, for some rows: (n_rows, R)."""
     return np.sum([np.asarray(part.x[rows] @ own) for part, own in zip(parts, theta, strict=True)], axis=0)
 
 
-def sum_squares(parts: Sequence[Part], rows: np.ndarray, variance: Sequence[np.ndarray]) -> np.ndarray:
+def sum_squares(
+    parts: Sequence[Part], variance: Sequence[np.ndarray], rows: np.ndarray | slice = slice(None)
+) -> np.ndarray:
     """The variance of the sum of x @ theta, for some rows: (n_rows, R)."""
     squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
     return sum_parts(squares, rows, variance)
@@ -279,8 +282,11 @@ class Problem:
 def learn_beside(
     parts: list[Part], seen: Seen, held_out: Seen, response: Response, pool: Pool,
     judge: Callable[[np.ndarray], np.ndarray] | None = None, device: str = "cpu", share: float = 1.0,
+    fold: np.ndarray | None = None,
 ) -> LinearFit:  # fmt: skip
     """Learn the weights of all parts; they are 0 if there are too few documents.
+
+    `fold` (n_held_out,) is the fold of each held-out document, -1 where its response is unknown.
 
     `judge` gives the loss of each held-out document for what the parts add to it, (n_held_out, R). With it prior
     variances are lowered as long as the mean loss is within a standard error of the best one. Weights of later batches
@@ -294,33 +300,58 @@ def learn_beside(
         parts = [part if part.past else part._replace(past=no_past(part, seen.target)) for part in parts]
     if known.sum() < (LEAST_DOCS if first else FOLDS):
         return nothing_learned(parts, seen, held_out)
+    new = as_new(parts, held_out)
     problem = Problem(parts, seen.rows[known], response, select_target(seen.target, known), pool, device)
     folds, ridge = Folds(problem), problem.ridge()
     penalties = folds.best() if first else (1.0,) * len(parts)
     solution = ridge.solve(penalties, None, EXACT)
     if judge is not None and first and len(held_out.rows):
-        penalties, solution = shrink_more(ridge, solution, penalties, parts, held_out, judge)
+        penalties, solution = shrink_more(ridge, solution, penalties, new, judge)
     theta, added = ridge.theta(solution), np.full((2, *seen.target.weight.shape), np.nan)
-    variance, growth = folds.compare(penalties, theta, held_out.rows)
-    of_held_out = [part.x[held_out.rows] @ (own + part.centre) for part, own in zip(parts, theta, strict=True)]
-    rows = held_out.rows if len(held_out.rows) else problem.rows
+    variance, growth = folds.compare(penalties, theta, new)
+    of_held_out = [part.x @ (own + part.centre) for part, own in zip(new, theta, strict=True)]
+    relearned = np.sum(of_held_out, axis=0)
     if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
         both = Target(*(np.concatenate(pair) for pair in zip(problem.target, held_out.target, strict=True)))
         problem = replace(problem, rows=np.concatenate([problem.rows, held_out.rows]), target=both)
         ridge = problem.ridge()
         solution = ridge.solve(penalties, None, EXACT)
+        relearned = relearn(problem, penalties, new, relearned, fold)
     priors = [
         penalty if part.past is None else part.past.penalty for part, penalty in zip(parts, penalties, strict=True)
     ]
     full = [own + part.centre for part, own in zip(parts, ridge.theta(solution), strict=True)]
     added[:, known] = folds.added(penalties, full), folds.added(penalties, full, growth)
     precisions, variances = spread(problem, ridge, solution, priors)
-    scale = variance / share / max(float(sum_squares(parts, rows, variances).mean()), 1e-30)
+    measured = sum_squares(new, variances) if len(held_out.rows) else sum_squares(parts, variances, problem.rows)
+    scale = variance / share / max(float(measured.mean()), 1e-30)
     variances = [scale * own for own in variances]
     past = [Past(own, p, prior) for own, p, prior in zip(full, precisions, priors, strict=True)]
-    return LinearFit(
-        full, variances, past, added[0], added[1], of_held_out, sum_squares(parts, held_out.rows, variances)
-    )
+    of_new = sum_squares(new, variances)
+    return LinearFit(full, variances, past, added[0], added[1], of_held_out, of_new, relearned)
+
+
+def as_new(parts: list[Part], held_out: Seen) -> list[Part]:
+    """The rows of the held-out documents as if these were new."""
+    return [part._replace(x=part.x[held_out.rows] if part.new is None else part.new) for part in parts]
+
+
+def relearn(
+    problem: Problem, penalties: tuple[float, ...], new: list[Part], found: np.ndarray, fold: np.ndarray | None
+) -> np.ndarray:
+    """The sum of the parts for each held-out document, with weights from all documents but those of its fold.
+
+    Held-out documents are the last ones of the problem. New documents get weights from all documents, and guarantees
+    need predictions of held-out ones that are like theirs: weights from seen documents alone would be too small.
+    """
+    found, n_seen = found.copy(), len(problem.rows) - len(found)
+    for i in range(0 if fold is None else int(fold.max(initial=-1)) + 1):
+        docs = np.flatnonzero(fold == i)
+        others = np.delete(np.arange(len(problem.rows)), n_seen + docs)
+        ridge = problem.ridge(others)
+        theta = ridge.theta(ridge.solve(penalties, None, CLOSE))
+        found[docs] = sum_parts(new, docs, [own + part.centre for part, own in zip(new, theta, strict=True)])
+    return found
 
 
 def no_past(part: Part, target: Target) -> Past:
@@ -332,24 +363,26 @@ def no_past(part: Part, target: Target) -> Past:
 def nothing_learned(parts: list[Part], seen: Seen, held_out: Seen) -> LinearFit:
     """Weights as they were, or 0."""
     past = [part.past or no_past(part, seen.target) for part in parts]
-    of_held_out = [part.x[held_out.rows] @ known.theta for part, known in zip(parts, past, strict=True)]
+    new = as_new(parts, held_out)
+    of_held_out = [part.x @ known.theta for part, known in zip(new, past, strict=True)]
     added = np.sum([part.x[seen.rows] @ known.theta for part, known in zip(parts, past, strict=True)], axis=0)
     spreads = [np.zeros(known.theta.shape) if known.spread is None else known.spread for known in past]
-    variance = sum_squares(parts, held_out.rows, spreads)
+    variance = sum_squares(new, spreads)
     theta = [known.theta for known in past]
-    return LinearFit(theta, spreads, past, added, added, of_held_out, variance, learned=False)
+    relearned = np.sum(of_held_out, axis=0)
+    return LinearFit(theta, spreads, past, added, added, of_held_out, variance, relearned, learned=False)
 
 
 def shrink_more(
-    ridge: Ridge, solution: Solution, penalties: tuple[float, ...], parts: list[Part], held_out: Seen,
+    ridge: Ridge, solution: Solution, penalties: tuple[float, ...], new: list[Part],
     judge: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[tuple[float, ...], Solution]:  # fmt: skip
     """Lower prior variances as long as the held-out loss is within a standard error of that of the best ones."""
-    best = judge(sum_parts(parts, held_out.rows, ridge.theta(solution)))
+    best = judge(sum_parts(new, slice(None), ridge.theta(solution)))
     while any(penalties):
         lower = tuple(PENALTIES[max(PENALTIES.index(penalty) - 1, 0)] for penalty in penalties)
         other = ridge.solve(lower, solution, EXACT)
-        more = judge(sum_parts(parts, held_out.rows, ridge.theta(other))) - best
+        more = judge(sum_parts(new, slice(None), ridge.theta(other))) - best
         if not more.mean() <= more.std() / np.sqrt(len(more)):
             break
         penalties, solution = lower, other

@@ -16,6 +16,7 @@ SHARES, ENOUGH = (
 LEAST, MOST = 5, 10_000  # documents; fewer say nothing, more say nothing new
 LEAST_FOLDS = 4  # a chain sees three quarters of the responses, or more
 NAMED = 5  # columns that a message names
+FOLDS = 5  # of held-out documents, each of which is predicted from the others, too
 
 
 def group_numbers(covariates: np.ndarray, n_groups: int) -> np.ndarray:
@@ -37,6 +38,13 @@ def deal_groups(known: np.ndarray, group: np.ndarray, sizes: np.ndarray, rng: np
     of_group[smallest] = 0 if not (count * (of_group == 0)).any() else of_group[smallest]  # the first part has one
     part[known] = of_group[inverse[known]]
     return part
+
+
+def deal(known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The fold of each held-out document, -1 where its response is unknown."""
+    docs, fold = np.flatnonzero(known), np.full(len(known), -1)
+    fold[docs] = rng.permutation(len(docs)) % min(FOLDS, max(len(docs), 1))
+    return fold
 
 
 def choose_held_out(

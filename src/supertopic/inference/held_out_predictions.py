@@ -1,7 +1,7 @@
 """Predictions for the held-out documents of a fit, as they would be if these were new.
 
-No chain used them, and the weights of words are those from the other documents. The factors of shrinkage are
-estimated on held-out documents: the factors for a fifth of them come from the other four fifths.
+No chain used them. Weights of words are learned, and factors of shrinkage estimated, with held-out documents: those for
+a fifth of them come from all documents but these.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,12 @@ import numpy as np
 
 from supertopic.corpus.source import select_target
 from supertopic.inference.factors import DrawnFactors
+from supertopic.inference.held_out import deal
 from supertopic.inference.ingredients import Evidence, Ingredients
 from supertopic.inference.linear import Linear
 from supertopic.inference.shrinkage import HeldOutDraws, Shrinkage
 from supertopic.model.held_out import HeldOutPredictions, compare
 from supertopic.model.linear import spread_normals
-
-FOLDS = 5
 
 
 class Final(NamedTuple):
@@ -37,11 +36,10 @@ def predict_held_out(
 
     `draw` draws factors from a shrinkage.
     """
-    known = np.flatnonzero(made.response.wholly_known(evidence.target))
-    if not len(known):
+    fold = deal(made.response.wholly_known(evidence.target), made.rng(7))
+    parts = [np.flatnonzero(fold == i) for i in range(fold.max(initial=-1) + 1)]
+    if not parts:
         return None
-    folds = made.rng(7).permutation(len(known)) % min(FOLDS, len(known))
-    parts = [known[folds == i] for i in range(folds.max() + 1)]
     found = [predict_fold(made, evidence, shrinkage, draw, linear, final, docs) for docs in parts]
     order = np.argsort(np.concatenate(parts))
     return HeldOutPredictions(*(np.concatenate(arrays)[order] for arrays in zip(*found, strict=True)))
@@ -62,7 +60,7 @@ def predict_fold(
     omegas = omegas + (evidence.offset[docs] + level)
     if linear is not None:
         noise = spread_normals(len(omegas), omegas.shape[2])[:, None]
-        added = np.sum(linear.fit.held_out, axis=0)[docs] + noise * np.sqrt(linear.fit.held_out_variance[docs])
+        added = linear.fit.relearned[docs] + noise * np.sqrt(linear.fit.held_out_variance[docs])
         omegas = omegas + np.concatenate(factors.linear[:, pairs])[:, None] * added
     scale = (response.rescale(final.scale, factors.scale) if response.rescaled else final.scale) + final.matched
     return compare(response, response.encoded_truth(target.y), omegas, np.concatenate(scale[:, pairs]))

@@ -19,6 +19,7 @@ from supertopic.inference.beside import (
     learn_beside,
     make_dictionary,
 )
+from supertopic.inference.held_out import deal
 from supertopic.inference.ingredients import BESIDE, Evidence, Ingredients, discounted
 from supertopic.inference.shrinkage import USUAL_SPREAD, HeldOutDraws, Shrinkage, estimate_shrinkage, estimate_spread
 from supertopic.model.linear import Dictionary, FeatureWeights, LinearWeights, WordWeights
@@ -147,6 +148,9 @@ def fit_linear(
         a = a + (alone.factors[0] if alone else 1.0)
         seen = seen._replace(offset=seen.offset + a * topics)
     asked = ask(evidence, places, centre) if evidence else None
+    if asked and WordWeights.name in parts:
+        new = dictionary.without_one(documents).rows(made.inputs.words[asked.rows])
+        parts[WordWeights.name] = parts[WordWeights.name]._replace(new=new)
     none = Seen(np.zeros(0, int), Target(*(array[:0] for array in seen)))
     if config.topics_first and asked:
         judge = partial(asked.losses, response, a)
@@ -155,6 +159,7 @@ def fit_linear(
         fit = learn_beside(
             list(parts.values()), Seen(rows[there], select_target(seen, there)), asked.seen(a) if asked else none,
             response, pool, judge, config.device if config.engine == "threads" else "cpu", share_of_batch(made),
+            deal(made.response.wholly_known(asked.target), made.rng(7)) if asked else None,
         )  # fmt: skip
     finally:
         pool.close()

@@ -134,6 +134,10 @@ class Dictionary(NamedTuple):
     word: np.ndarray  # (n,): their columns
     idf: np.ndarray  # (n,)
 
+    def without_one(self, n_docs: np.ndarray) -> "Dictionary":
+        """The same without words that are in it only if one of the n_docs (W + 1,) documents is counted."""
+        return Dictionary(self.word, np.where(n_docs[self.word] - 1 > 1, self.idf, 0.0))
+
     def rows(self, counts: sp.csr_array) -> sp.csr_array:
         """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
         place, data, ends = counts.indices, counts.data, counts.indptr
