@@ -763,7 +763,7 @@ AS_NEW = [
     m("inference/beside", "rows in which the document is counted", "part.x[held_out.rows] if part.new is None else part.new)", "part.x[held_out.rows])", "words:as_if"),
     m("model/linear", "a word that only the document makes frequent", "n_docs[self.word] - 1 > 1", "n_docs[self.word] > 1", "words:only_itself"),
     m("inference/linear", "counted rows of held-out documents", "dictionary.without_one(documents).rows", "dictionary.rows", "pairs"),
-    m("inference/held_out_predictions", "guarantees from smaller weights", "linear.fit.relearned[docs]", "np.sum(linear.fit.held_out, axis=0)[docs]", "pairs"),
+    m("inference/held_out_predictions", "guarantees from smaller weights", "linear.fit.relearned[docs]", "np.sum(linear.fit.held_out, axis=0)[docs]", "decisions:all_other"),
 ]  # fmt: skip
 CARD = [  # noticed in Numba's simulator
     m("kernels/cuda/sparse", "the token stays in its document", "(n_j - one + of_lane(alpha_t, now))", "(n_j + of_lane(alpha_t, now))", "gpu:sparse_sampler"),

@@ -18,6 +18,7 @@ from supertopic import (
     save,
 )
 from supertopic.corpus.source import make_target
+from supertopic.inference import linear
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
 from supertopic.model.held_out import (
     MOST,
@@ -315,6 +316,23 @@ def test_costs_decide_for_the_cheapest(fitted):
     asks = fitted.decide(X, costs=costs, ask_cost=0.2)
     np.testing.assert_array_equal([c is None for c in asks.decision], expected.min(axis=1) > 0.2)
     assert asks.expected_cost == pytest.approx(np.minimum(expected.min(axis=1), 0.2).mean())
+
+
+def test_guarantees_use_weights_from_all_other_documents(monkeypatch):
+    """As new documents get them, not weights from the documents of the chains alone."""
+    X, y = classes_corpus(300, 8, 2)
+    plain = SLDAClassifier(**QUICK | {"words": True}, random_state=0).fit(X, y)
+    real = linear.learn_beside
+
+    def certain(*given, **more):
+        fit = real(*given, **more)
+        return fit._replace(relearned=np.full_like(fit.relearned, 50.0))
+
+    monkeypatch.setattr(linear, "learn_beside", certain)
+    other = SLDAClassifier(**QUICK | {"words": True}, random_state=0).fit(X, y)
+    assert other.posterior_.held_out_predictions.expected[:, 1].min() > 0.99
+    assert plain.posterior_.held_out_predictions.expected[:, 1].min() < 0.5
+    np.testing.assert_array_equal(plain.predict_proba(X), other.predict_proba(X))
 
 
 def test_labels_are_decided_one_by_one():

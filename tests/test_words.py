@@ -294,10 +294,10 @@ def test_held_out_documents_are_predicted_as_if_they_were_new():
     for i in range(3):
         others = np.r_[np.arange(200), 200 + np.flatnonzero(fold != i)]
         theta = fit_ridge([x[others]], response, select_target(target, others), [penalty])[1][0]
-        np.testing.assert_allclose(fit.relearned[fold == i], new[fold == i] @ theta, atol=2e-3)
+        np.testing.assert_allclose(fit.relearned[fold == i], new[fold == i] @ theta, atol=0.02)
     seen = fit_ridge([x[:200]], response, parts[0].target, [penalty])[1][0]
-    np.testing.assert_allclose(fit.held_out[0], new @ seen, atol=2e-3)
-    assert np.abs(fit.relearned - fit.held_out[0])[fold >= 0].mean() > 0.01  # which is not the same
+    np.testing.assert_allclose(fit.held_out[0], new @ seen, atol=0.02)
+    assert np.abs(fit.relearned - fit.held_out[0])[fold >= 0].mean() > 0.03  # which is not the same
     np.testing.assert_array_equal(fit.relearned[fold < 0], fit.held_out[0][fold < 0])
 
 
