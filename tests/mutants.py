@@ -465,8 +465,8 @@ LEVELS = [  # offsets, levels, what batches carry over
     m(
         "inference/calibration",
         "lam where the curvature belongs",
-        "engine.linearise(response)\n    precision",
-        "precision",
+        "engine.regress(mean)\n    engine.linearise(response)",
+        "engine.regress(mean)",
         "levels",
     ),
     m(
@@ -867,7 +867,7 @@ CROSSED = [  # cross-fitting
     m("inference/calibration", "predictions without the responses of the fold", "    engine.reweigh(unseen.weight)\n", "", "reported:use_all"),
     m("inference/reported", "shares in the order of each chain", "shares.append(run.weights.shares[:, order[chain]])", "shares.append(run.weights.shares)", "reported:common"),
     m("inference/reported", "topics that a chain does not have", "x[docs, column], x[docs, topic] = x[docs, topic], 0.0", "pass", "reported:have"),
-    m("inference/reported", "the variance of one chain", "np.sum(part_of**2, axis=0)", "1.0", "reported:between reported:differences"),
+    m("inference/reported", "the variance of one chain", "max(weight, 1e-300) * np.sum(part_of**2, axis=0)", "max(weight, 1e-300)", "reported:between reported:differences"),
     m("inference/reported", "chance of independent chains", "(P - P @ covariance @ P)", "P", "reported:between"),
     m("inference/reported", "nothing is between chains", "+= noise.reshape(-1, n_columns, n_topics) * np.sqrt(spread)", "+= 0.0", "reported:differences"),
     m("inference/reported", "earlier batches in the order of a chain", "weights.known.reported, order[best])", "weights.known.reported, np.arange(len(order[best])))", "reported:later"),

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from test_posterior import CASES, check_exactly, sampler  # noqa: F401
 
 from small import ERRORS, engine_of, plan_of
-from supertopic import Prior, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic import LDA, Prior, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import make_tokens
 from supertopic.datasets import make_corpus
@@ -22,6 +22,7 @@ from supertopic.model.state import Priors, Statistics, no_statistics
 from supertopic.sampling import gibbs, matrix_free
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import draw_eta, log_prior
+from supertopic.sampling.shard import Shard
 
 KEY = make_key(4, 1)
 KNOWN = np.array([[[1.2, 0.0], [0.0, 0.8]]]), np.array([[1.0, -0.7]])  # precision and shift of eta, a column
@@ -272,7 +273,7 @@ def from_four(monkeypatch):
 
 
 @pytest.mark.usefixtures("short_regressions", "from_four")
-def test_whole_models(tmp_path):
+def test_whole_models(tmp_path, monkeypatch):
     """Fit, files, further batches, and another model as a prior; groups and covariates."""
     y, covariate = CORPUS.y.ravel(), np.random.default_rng(0).normal(size=(300, 1))
     model = SLDAClassifier(5, **RUN).fit(CORPUS.X[:200], y[:200], covariates=covariate[:200])
@@ -286,13 +287,25 @@ def test_whole_models(tmp_path):
     np.testing.assert_array_equal(again.coef_, once.coef_)
     with pytest.raises(ValueError, match="mean and standard deviation; weights=False"):
         SLDAClassifier(5, prior=Prior(model, weights=True), **RUN).fit(CORPUS.X, y, covariates=5 * covariate)
-    effects = model.effects_on(CORPUS.X, y)  # topics and no covariates
-    assert np.isfinite(effects.frame().select_dtypes("number").to_numpy()).all()
     other = SLDAClassifier(5, seeds={0: [0, 1]}, **RUN).fit(CORPUS.X[:200], y[:200], groups=np.arange(200) % 7)
     assert np.isfinite(other.predict_proba(CORPUS.X[200:])).all()
     small = SLDAClassifier(4, **RUN).fit(CORPUS.X[:200], y[:200])
     with pytest.raises(ValueError, match="4 a column, cannot be those of this model, 5 a column"):
         SLDAClassifier(5, prior=Prior(small, weights=True), **RUN).fit(CORPUS.X, y)
+    effects = [model.effects_on(CORPUS.X, y).frame()["weight"].astype(float)]
+    weights = [model.to_arviz(50)["posterior"]["coef"].to_numpy().mean(axis=(0, 1))]
+    monkeypatch.setattr(plans, "MOST_WEIGHTS", 2000)
+    effects.append(model.effects_on(CORPUS.X, y).frame()["weight"].astype(float))
+    weights.append(model.to_arviz(50)["posterior"]["coef"].to_numpy().mean(axis=(0, 1)))
+    np.testing.assert_allclose(*effects, atol=0.5)
+    np.testing.assert_allclose(*weights, atol=0.5)
+
+
+@pytest.mark.usefixtures("from_four")
+def test_without_a_response(monkeypatch):
+    """LDA draws no weights, and does not look for them."""
+    monkeypatch.setattr(Shard, "x_rows", None)
+    assert LDA(5, **RUN).fit(CORPUS.X).transform(CORPUS.X[:3]).shape == (3, 5)
 
 
 @pytest.mark.usefixtures("short_regressions")

@@ -244,8 +244,9 @@ def sum_squares(
     parts: Sequence[Part], variance: Sequence[np.ndarray], rows: np.ndarray | slice = slice(None)
 ) -> np.ndarray:
     """The variance of the sum of x @ theta, for some rows: (n_rows, R)."""
-    squares = [part._replace(x=part.x.power(2) if issparse(part.x) else part.x**2) for part in parts]
-    return sum_parts(squares, rows, variance)
+    some = (part.x[rows] for part in parts)
+    squares = (x.power(2) if issparse(x) else x**2 for x in some)
+    return np.sum([np.asarray(x @ own) for x, own in zip(squares, variance, strict=True)], axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,6 +313,7 @@ def learn_beside(
     of_held_out = [part.x @ (own + part.centre) for part, own in zip(new, theta, strict=True)]
     relearned = np.sum(of_held_out, axis=0)
     if len(held_out.rows):  # the factors are estimated on them, then weights are learned from them, too
+        del ridge  # else its rows are in memory while those of all documents are made
         both = Target(*(np.concatenate(pair) for pair in zip(problem.target, held_out.target, strict=True)))
         problem = replace(problem, rows=np.concatenate([problem.rows, held_out.rows]), target=both)
         ridge = problem.ridge()

@@ -11,6 +11,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.reference import Reference, word_surprise
 
 MOST_DOCUMENTS, MOST_SHARES = 1000, 2**20  # of a reference, and numbers in its shares
+NUMBERS = 2**22  # of shares of tokens that are in memory at a time
 LEAST_TIMES = 2  # that a word occurs in the documents of the topics
 
 
@@ -30,7 +31,9 @@ def complete(
     for chain in chains:
         zbar, alpha = topic_shares(posterior, tokens, chain, settings), posterior.alpha(chain)
         theta = (zbar * lengths + alpha) / (lengths + alpha.sum())
-        p += np.einsum("ik,ik->i", theta[doc], posterior.phi(chain)[word]) / len(chains)
+        phi, each = posterior.phi(chain), max(NUMBERS // posterior.n_topics, 1)
+        for some in (slice(i, i + each) for i in range(0, len(word), each)):
+            p[some] += np.einsum("ik,ik->i", theta[doc[some]], phi[word[some]]) / len(chains)
     n_docs, logs = counts.shape[0], np.where(predicted.data > 0, predicted.data * np.log(np.maximum(p, 1e-300)), 0.0)
     return np.bincount(doc, logs, n_docs), np.bincount(doc, predicted.data, n_docs)
 

@@ -318,7 +318,9 @@ def training_shares(made: Ingredients, posterior: Posterior) -> np.ndarray:
     for chain, has in enumerate(consensus.has):
         counts = np.concatenate([runs[chain].draws.doc_topic for runs in made.runs], axis=1)
         shares += counts[:, posterior.order[chain]] * has
-    shares = posterior.as_shares(shares / consensus.n_having)
+        del counts
+    shares /= consensus.n_having
+    shares = posterior.as_shares(shares)
     shares[lengths == 0] = posterior.mean_shares
     found = np.empty((len(split.mask), posterior.n_topics))
     found[~split.mask] = shares

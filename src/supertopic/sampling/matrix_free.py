@@ -25,6 +25,8 @@ def draw(engine: Engine, statistics: Statistics, known: Statistics | None, nu2: 
 
     `statistics` are those of the engine's documents, and `known` are others.
     """
+    if not statistics.shift.size:  # there is no response
+        return statistics.shift.T
     shift, prior = statistics.shift, prior_precision(known, nu2, statistics.shift.shape)
     if known is not None:
         shift = shift + known.shift

@@ -157,16 +157,12 @@ class Shard:
 
     def add_products(self, v: np.ndarray, columns: np.ndarray, total: np.ndarray) -> None:
         """Add sum_d lam_dr x_d x_d' v_r to total (K + P, m), for some columns r (m,) and vectors v (K + P, m)."""
-        began = time.perf_counter()
         v, columns = own(v, np.float64), own(columns, np.intp)
         add_products(self.x_rows(), self.quadratic.lam, columns, v, total)
-        self.seconds[0] += time.perf_counter() - began
 
     def add_noise(self, key: np.uint64, total: np.ndarray) -> None:
         """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
-        began = time.perf_counter()
         add_noise(self.x_rows(), self.quadratic.lam, key, self.first_doc, total)
-        self.seconds[0] += time.perf_counter() - began
 
     def log_likelihoods(self, responses: Sequence[Response]) -> np.ndarray:
         """The log-likelihood of all documents under each of n responses, (n, R)."""
