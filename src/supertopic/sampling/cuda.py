@@ -212,14 +212,12 @@ class CudaShard:
     def add_products(self, v: np.ndarray, columns: np.ndarray, total: np.ndarray) -> None:
         """Add sum_d lam_dr x_d x_d' v_r to total (K + P, m), for some columns r (m,) and vectors v (K + P, m)."""
         assert isinstance(self.moments, ListSums)
-        with self.timer.over(ETA):
-            total += self.moments.products(v, columns)
+        total += self.moments.products(v, columns)
 
     def add_noise(self, key: np.uint64, total: np.ndarray) -> None:
         """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
         assert isinstance(self.moments, ListSums)
-        with self.timer.over(ETA):
-            total += self.moments.noise(key)
+        total += self.moments.noise(key)
 
     def sum_up(self, name: Hashable, kernel: Any, size: int, n_columns: int, *arguments: Any) -> np.ndarray:
         """The sum over all rows of the values of a kernel, (n_columns,); `name` is the name of its graph."""
