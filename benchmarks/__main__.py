@@ -27,7 +27,8 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "speed": Part("speed, memory, first use, beside tomotopy", "benchmarks.speed", ""),
+    "speed": Part("speed and memory, beside tomotopy", "benchmarks.speed", ""),
+    "first_use": Part("the first fit after an installation", "benchmarks.first_use", "--trials 1"),
     "threads": Part("threads of one chain", "benchmarks.threads", "--threads 1 2", "--ceiling"),
     "accuracy": Part(
         "word counts", "benchmarks.accuracy", "few_labels", "twenty binary reviews few_labels reuters ratings citations"

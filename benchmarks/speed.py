@@ -5,10 +5,8 @@ installs the peers. Figures are times of the whole `fit` a token and iteration; 
 are shown.
 """
 
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from statistics import median
 
@@ -203,28 +201,6 @@ def answer(news):
     return found
 
 
-COLD = """
-import time; began = time.perf_counter()
-import supertopic; imported = time.perf_counter() - began
-from supertopic import SLDAClassifier
-from supertopic.datasets import make_corpus
-corpus = make_corpus(random_state=0)
-began = time.perf_counter()
-SLDAClassifier(5, burn_in=2, n_draws=2, n_chains=1).fit(corpus.X, corpus.y).predict(corpus.X)
-print(imported, time.perf_counter() - began)
-"""
-
-
-def cold_start():
-    """Seconds of the import, and of the first fit and prediction, with nothing compiled and with everything cached."""
-    with tempfile.TemporaryDirectory() as cache:
-        environment = os.environ | {"NUMBA_CACHE_DIR": cache}
-        runs = [subprocess.check_output([sys.executable, "-c", COLD], text=True, env=environment) for _ in range(2)]
-    (_, first), (imported, cached) = ([float(x) for x in run.split()] for run in runs)
-    out.print(f"import {imported:.2f} s; first fit and predict {first:.1f} s, cached {cached:.2f} s", highlight=False)
-    return {"import": imported, "first": first, "cached": cached}
-
-
 def plot(path):
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
@@ -254,7 +230,7 @@ def main():
     against_itself(news)
     prediction(news)
     results = {"rows": rows, "accuracy": accuracy(news), "imdb": growth()}
-    results |= {"bytes_a_token": memory(), "cold_start": cold_start(), "answer_ms": answer(news)}
+    results |= {"bytes_a_token": memory(), "answer_ms": answer(news)}
     history.append(history.place("results"), results)
     plot(history.place("results").with_suffix(".svg"))
     table = Table("work", "goal", "ratio", title=f"{about['date']}, {about['cpu']}")

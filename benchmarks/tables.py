@@ -16,7 +16,10 @@ import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, FIGURES = ROOT / "benchmarks", ROOT / "docs" / "paper"
-PAGES = ("docs/accuracy.md", "docs/compared.md", "docs/responses.md", "docs/paper.md", "benchmarks/README.md")
+PAGES = (
+    "docs/accuracy.md", "docs/compared.md", "docs/reliability.md", "docs/responses.md", "docs/paper.md",
+    "benchmarks/README.md",
+)  # fmt: skip
 MARK = re.compile(r"^<!-- results: (?P<name>[a-z0-9-]+) -->\n\n(?P<table>(?:\|[^\n]*\n)+)", re.MULTILINE)
 TABLES: dict[str, Callable[[], str]] = {}
 Cells = Iterable[Any]
@@ -329,6 +332,20 @@ def server() -> list[list[str]]:
         ),
     ):
         rows.append([name, *(values[place] + unit for place in (0, len(values) // 2, -1))])
+    return rows
+
+
+@table("first-use")
+def first_use() -> list[list[str]]:
+    runs = json.loads((BENCHMARKS / "first_use.json").read_text(encoding="utf-8"))[-1]
+    rows = [["documents", "compiled code", "import", "first fit", "second fit", "first prediction"]]
+    for kind in ("texts", "counts"):
+        for state, title in (("empty", "none"), ("full", "from the cache")):
+            cells = [
+                float(np.median([run[step]["cpu"] for run in runs[kind][state]]))
+                for step in ("import", "fit", "again", "predict")
+            ]
+            rows.append([kind, title, *(fixed(cell, 1 if cell >= 1 else 2) + " s" for cell in cells)])
     return rows
 
 

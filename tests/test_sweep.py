@@ -5,6 +5,7 @@ import pytest
 
 import naive
 from small import flat
+from supertopic.kernels.counts import NOWHERE
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.kernels.lanes import pad
 from supertopic.kernels.sparse import sweep_sparse
@@ -102,8 +103,9 @@ def test_the_sampler_for_many_topics_does_what_its_definition_says(kind, n_topic
         )
         omega[:], kept[:] = 0.0, 0.0
         sweep_sparse(
-            tokens, flat_z, topics, make_weights(eta), Quadratic(kappa, lam), streams + np.uint64(s), kept, omega
-        )
+            tokens, flat_z, topics, make_weights(eta), Quadratic(kappa, lam), streams + np.uint64(s), kept, omega,
+            NOWHERE,
+        )  # fmt: skip
         assert flat_z.tolist() == [k for topics in expected for k in topics]
         z = expected
         if kind == "delayed":

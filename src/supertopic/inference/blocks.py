@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from supertopic.corpus.tokens import cut
-from supertopic.kernels.products import multiply, multiply_squares
+from supertopic.kernels.products import multiply
 from supertopic.model.linear import Matrix
 from supertopic.sampling.pool import Pool
 
@@ -49,23 +49,24 @@ class SparseBlock:
         return sp.csr_array(self.x.T)
 
     def omega(self, weights: np.ndarray) -> np.ndarray:
-        return self.product(multiply, self.x, weights)
+        return self.product(self.x, weights)
 
     def gather(self, slope: np.ndarray) -> np.ndarray:
-        return self.product(multiply, self.transposed, slope)
+        return self.product(self.transposed, slope)
 
     def gather_squares(self, values: np.ndarray) -> np.ndarray:
-        return self.product(multiply_squares, self.transposed, values)
+        return self.product(self.transposed.power(2), values)
 
     def select(self, docs: np.ndarray) -> "SparseBlock":
         return SparseBlock(self.x[docs], self.pool)
 
-    def product(self, kind: Callable[..., None], x: sp.csr_array, weights: np.ndarray) -> np.ndarray:
+    def product(self, x: sp.csr_array, weights: np.ndarray) -> np.ndarray:
         weights = np.ascontiguousarray(weights, np.float32)
         out = np.empty((x.shape[0], weights.shape[1]), np.float32)
         n_pieces = 1 if x.nnz * weights.shape[1] < WORTHWHILE else min(PIECES, x.shape[0])
         pieces = cut(x.indptr, n_pieces) if n_pieces > 1 else [slice(0, x.shape[0])]
-        self.pool.map(lambda piece: kind(x.indptr, x.indices, x.data, weights, out, piece.start, piece.stop), pieces)
+        rows = (x.indptr, x.indices, x.data)
+        self.pool.map(lambda piece: multiply(*rows, weights, out, piece.start, piece.stop), pieces)
         return out
 
 

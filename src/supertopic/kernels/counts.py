@@ -4,6 +4,7 @@ word_topic (V, K) is padded to whole lanes wherever K topics are counted beside 
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,45 +25,67 @@ def start_z(z, doc_start, n_topics, streams):
             z[i] = int(uniform(streams[d], i - doc_start[d]) * n_topics)
 
 
-@kernel
-def add_tokens(word, z, word_topic, n_topics):
+def add_tokens(word: np.ndarray, z: np.ndarray, word_topic: np.ndarray, n_topics: int) -> np.ndarray:
     """Add tokens to the counts; returns the tokens of each topic."""
+    tokens = np.zeros(n_topics, np.int64)
+    count_tokens(word, z, word_topic, tokens)
+    return tokens
+
+
+@kernel
+def count_tokens(word, z, word_topic, tokens):
+    """Add tokens to the counts of words, and to those of each topic."""
     for i in range(len(word)):
         word_topic[word[i], z[i]] += 1
-    return count_topics(z, n_topics)
+        tokens[z[i]] += 1
+
+
+class Found(NamedTuple):
+    """Where a sweep puts what it changed; arrays of length 0 where nobody asks."""
+
+    previous: np.ndarray  # (n_tokens,) uint16: z before the sweep; empty where the counts have followed already
+    tokens: np.ndarray  # (K,) int64: the tokens of each topic
+    starts: np.ndarray  # (n_parts + 2,) int64: where each part of the moves starts
+    moved: np.ndarray  # (n_tokens + 1,) uint32: the numbers of the tokens that moved
+    moves: np.ndarray  # (n_tokens,) uint64
+
+
+def places(z: np.ndarray, n_topics: int, live: bool, n_parts: int) -> Found:
+    """Room for the changes of a sweep over z."""
+    previous = z[:0] if live else z.copy()
+    n, tokens, starts = len(previous), np.zeros(n_topics, np.int64), np.zeros(n_parts + 2, np.int64)
+    return Found(previous, tokens, starts, np.empty(n + 1, np.uint32), np.empty(n, np.uint64))
+
+
+NOWHERE = Found(
+    np.zeros(0, np.uint16), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+)
 
 
 @part
-def count_topics(z, n_topics):
-    """The tokens of each topic."""
-    count = np.zeros(n_topics, np.int64)
-    for i in range(len(z)):
-        count[z[i]] += 1
-    return count
-
-
-@part
-def find_moves(word, previous, z, n_parts):
+def find_changes(word, z, found):
     """The tokens that moved, as word, old and new topic in 64 bits, sorted into parts of the vocabulary.
 
-    Blocks of words are dealt out to the parts in turn, since frequent words are often neighbours. Returned with the
-    moves is where each part starts.
+    Blocks of words are dealt out to the parts in turn, since frequent words are often neighbours. The moves are
+    counted in the last place of `starts`.
     """
-    moved, n_moved = np.empty(len(z) + 1, np.uint32), 0
-    for i in range(len(z)):  # no branch to guess
+    previous, tokens, starts, moved, moves = found
+    n_parts, n_moved = len(starts) - 2, 0
+    if len(tokens):
+        for i in range(len(z)):
+            tokens[z[i]] += 1
+    for i in range(len(previous)):  # no branch to guess
         moved[n_moved] = i
         n_moved += previous[i] != z[i]
-    starts = np.zeros(n_parts + 2, np.int64)
-    for i in moved[:n_moved]:
-        starts[word[i] // BLOCK % n_parts + 2] += 1
+    for m in range(n_moved):
+        starts[word[moved[m]] // BLOCK % n_parts + 2] += 1
     for p in range(n_parts):
         starts[p + 2] += starts[p + 1]
-    moves = np.empty(n_moved, np.uint64)
-    for i in moved[:n_moved]:
+    for m in range(n_moved):
+        i = moved[m]
         place = word[i] // BLOCK % n_parts + 1
         moves[starts[place]] = np.uint64(word[i]) << U32 | np.uint64(previous[i]) << U16 | np.uint64(z[i])
         starts[place] += 1
-    return moves, starts[: n_parts + 1]
 
 
 @kernel
@@ -162,11 +185,20 @@ def log_words(word_topic, n_topics, beta, first_word, last_word):
     return total
 
 
-@kernel
-def log_documents(doc_start, z, alpha):
+def log_documents(doc_start: np.ndarray, z: np.ndarray, alpha: np.ndarray) -> float:
     """log p(z | alpha), the topic proportions integrated out."""
-    count = np.zeros(len(alpha), np.int64)
-    concentration, total = alpha.sum(), 0.0
+    return sum_log_documents(doc_start, z, alpha, in_order(alpha), np.zeros(len(alpha), np.int64))
+
+
+def in_order(numbers: np.ndarray) -> float:
+    """Their sum, from the first to the last; NumPy's has other bits."""
+    return float(np.cumsum(numbers)[-1])
+
+
+@kernel
+def sum_log_documents(doc_start, z, alpha, concentration, count):
+    """The sum over documents; concentration is the sum of alpha (K,), and count (K,) is 0."""
+    total = 0.0
     for d in range(len(doc_start) - 1):
         n_tokens = doc_start[d + 1] - doc_start[d]
         if n_tokens == 0:
@@ -182,14 +214,20 @@ def log_documents(doc_start, z, alpha):
     return total
 
 
-@kernel
-def alpha_sums(doc_start, z, alpha):
+def alpha_sums(doc_start: np.ndarray, z: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """sum_d digamma(n_dk + alpha_k) - digamma(alpha_k) for every topic, then the same of a document's length.
 
     The difference of digammas is the sum of 1 / (alpha + i) for i < n, so that a pass over the tokens does it.
     """
-    n_topics, concentration = len(alpha), alpha.sum()
-    count, sums = np.zeros(n_topics), np.zeros(n_topics + 1)
+    sums = np.zeros(len(alpha) + 1)
+    add_alpha_sums(doc_start, z, alpha, in_order(alpha), np.zeros(len(alpha)), sums)
+    return sums
+
+
+@kernel
+def add_alpha_sums(doc_start, z, alpha, concentration, count, sums):
+    """Add them to sums (K + 1,); concentration is the sum of alpha (K,), and count (K,) is 0."""
+    n_topics = len(alpha)
     for d in range(len(doc_start) - 1):
         for i in range(doc_start[d], doc_start[d + 1]):
             k = np.intp(z[i])
@@ -198,40 +236,45 @@ def alpha_sums(doc_start, z, alpha):
             sums[n_topics] += 1.0 / (concentration + (i - doc_start[d]))
         for i in range(doc_start[d], doc_start[d + 1]):
             count[z[i]] = 0.0
-    return sums
 
 
-@kernel
-def private_topics(tokens, z, word_topic, n_draws, beta, mass, width, first_doc, last_doc):
+def private_topics(
+    tokens: Any, z: np.ndarray, word_topic: np.ndarray, n_draws: int, beta: float, mass: np.ndarray, width: int,
+    first_doc: int, last_doc: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Topics for some documents as if they had been learned without each: a vocabulary of its own for each document.
 
     word_topic (V, K) is the sum of n_draws, mass (K,) the tokens of each topic in their mean, plus V beta. z is the
     last of them: a document's own tokens are taken out as if they had always been there. Returns the tokens' new words,
     and phi, flat.
     """
-    n_topics, begin, end = len(mass), tokens.doc_start[first_doc], tokens.doc_start[last_doc]
-    word, n_words = np.empty(end - begin, np.int32), 0
-    for d in range(first_doc, last_doc):
-        for i in range(tokens.doc_start[d], tokens.doc_start[d + 1]):  # equal words are neighbours
-            n_words += i == tokens.doc_start[d] or tokens.word[i] != tokens.word[i - 1]
-            word[i - begin] = n_words - 1
-    phi = np.zeros(n_words * width, np.float32)
-    rest, own = np.empty(n_topics), np.empty(n_topics)
+    starts = tokens.doc_start[first_doc : last_doc + 1]
+    old = tokens.word[starts[0] : starts[-1]]
+    first = np.ones(len(old), np.bool_)  # of its word in its document: equal words are neighbours
+    np.not_equal(old[1:], old[:-1], out=first[1:])
+    first[starts[:-1][np.diff(starts) > 0] - starts[0]] = True
+    word = np.cumsum(first, dtype=np.int32)
+    word -= 1
+    phi = np.zeros(int(first.sum()) * width, np.float32)
+    rest = np.empty_like(mass)
+    put_private_topics(tokens, z, word_topic, n_draws, beta, mass, width, first_doc, last_doc, word, phi, rest)
+    return word, phi
+
+
+@kernel
+def put_private_topics(tokens, z, word_topic, n_draws, beta, mass, width, first_doc, last_doc, word, phi, rest):
+    """Put phi of the documents' words, which `word` numbers, into an array of zeros; rest (K,) is for its own use."""
+    begin = tokens.doc_start[first_doc]
     for d in range(first_doc, last_doc):
         start, stop = tokens.doc_start[d], tokens.doc_start[d + 1]
-        for k in range(n_topics):
+        for k in range(len(rest)):
             rest[k] = mass[k]
         for i in range(start, stop):
             rest[z[i]] -= 1.0
-        i = start
-        while i < stop:
-            w, first = tokens.word[i], word[i - begin] * width
-            for k in range(n_topics):
-                own[k] = 0.0
-            while i < stop and tokens.word[i] == w:
-                own[z[i]] += 1.0
-                i += 1
-            for k in range(n_topics):
-                count = max(word_topic[w, k] / n_draws - own[k], 0.0)
-                phi[first + k] = (count + beta) / max(rest[k], beta)
-    return word, phi
+            phi[word[i - begin] * width + z[i]] += 1.0  # own tokens
+        for i in range(start, stop):
+            w, row = tokens.word[i], word[i - begin] * width
+            if i == start or w != tokens.word[i - 1]:
+                for k in range(len(rest)):
+                    count = max(word_topic[w, k] / n_draws - np.float64(phi[row + k]), 0.0)
+                    phi[row + k] = (count + beta) / max(rest[k], beta)

@@ -5,6 +5,7 @@ column's). Numbers below one key are the SplitMix64 sequence (Steele, Lea and Fl
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import uint64
@@ -14,6 +15,7 @@ from supertopic.kernels.compiled import brief, kernel, part
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
 SMALL, MOST_TERMS = 3.0, 1000  # terms of a Polya-Gamma's sum where its shape is small: SMALL / h
+NUMBER_0, NUMBER_2 = np.int64(0), np.int64(2)  # plain numbers would be types of their own, each with its own code
 MOST_TRIES = 1000  # of a rejection sampler that accepts nearly always
 
 
@@ -81,9 +83,11 @@ def gamma(shape, key):
 @part
 def log_gamma(shape, key):
     """The logarithm of a Gamma(shape, 1) draw: the draw itself may underflow."""
-    if shape >= 1.0:
-        return math.log(gamma(shape, key))
-    return math.log(gamma(shape + 1.0, key)) + math.log(uniform(key, 0)) / shape  # Gamma(a) = Gamma(a + 1) U**(1/a)
+    large = shape >= 1.0
+    log_draw = math.log(gamma(shape if large else shape + 1.0, key))  # one call of a long function
+    if large:
+        return log_draw
+    return log_draw + math.log(uniform(key, NUMBER_0)) / shape  # Gamma(a) = Gamma(a + 1) U**(1/a)
 
 
 @part
@@ -92,10 +96,10 @@ def inverse_gaussian(a, shape, key):
 
     Michael, Schucany and Haas (1976), with the root in the form that does not cancel.
     """
-    y = normal(key, 0)
+    y = normal(key, NUMBER_0)
     y *= y
     x = 2.0 * shape / (2.0 * a + y + math.sqrt(y * (y + 4.0 * a)))
-    if uniform(key, 2) * (shape + a * x) <= shape:
+    if uniform(key, NUMBER_2) * (shape + a * x) <= shape:
         return x
     return (shape / a) * (shape / a) / x
 
@@ -141,7 +145,10 @@ def polya_gamma(h, z, key):
     for i in range(explicit_terms(h, z)):
         w = 1.0 / (0.5 * (TWO_PI * (i + 0.5)) * (TWO_PI * (i + 0.5)) + 0.5 * square)
         stream = derive(key, i + 1)
-        total += w * (gamma(h, stream) if h >= 1.0 else math.exp(log_gamma(h, stream)))
+        draw = gamma(h if h >= 1.0 else h + 1.0, stream)
+        if h < 1.0:  # as in `log_gamma`
+            draw = math.exp(math.log(draw) + math.log(uniform(stream, NUMBER_0)) / h)
+        total += w * draw
         mean -= w
         variance -= w * w
     # mean h mean, variance h variance; an inverse Gaussian has variance = mean**3 / shape
@@ -190,33 +197,48 @@ def uniforms(n, key):
     return out
 
 
-@brief
-def normals(shape, key):
+def normals(shape: tuple[int, int], key: np.uint64) -> np.ndarray:
     """Standard normals, numbered by row and column."""
     out = np.empty(shape)
-    for i in range(shape[0]):
-        stream = derive(key, i)
-        for j in range(shape[1]):
-            out[i, j] = normal(stream, j)
+    put_normals(key, out)
     return out
 
 
 @brief
-def document_streams(key, first_doc, n_docs):
+def put_normals(key, out):
+    """Put them into an array."""
+    for i in range(out.shape[0]):
+        stream = derive(key, i)
+        for j in range(out.shape[1]):
+            out[i, j] = normal(stream, j)
+
+
+def document_streams(key: np.uint64, first_doc: int, n_docs: int) -> np.ndarray:
     """A stream for each document that depends on its number in the corpus."""
     streams = np.empty(n_docs, np.uint64)
-    for d in range(n_docs):
+    put_document_streams(key, first_doc, streams)
+    return streams
+
+
+@brief
+def put_document_streams(key, first_doc, streams):
+    """Put them into streams (n_docs,)."""
+    for d in range(len(streams)):
         streams[d] = derive(key, first_doc + d)
+
+
+def content_streams(tokens: Any, key: np.uint64) -> np.ndarray:
+    """A stream for each document that depends on its words only: neither on its neighbours nor its place."""
+    streams = np.empty(len(tokens.doc_start) - 1, np.uint64)
+    put_content_streams(tokens, key, streams)
     return streams
 
 
 @kernel
-def content_streams(tokens, key):
-    """A stream for each document that depends on its words only: neither on its neighbours nor its place."""
-    streams = np.empty(len(tokens.doc_start) - 1, np.uint64)
+def put_content_streams(tokens, key, streams):
+    """Put them into streams (n_docs,)."""
     for d in range(len(streams)):
         stream = np.uint64(key)
         for i in range(tokens.doc_start[d], tokens.doc_start[d + 1]):
             stream = mix(stream + np.uint64(tokens.word[i]) + np.uint64(1))
-        streams[d] = derive(stream, 0)
-    return streams
+        streams[d] = derive(stream, NUMBER_0)

@@ -17,16 +17,3 @@ def multiply(indptr, indices, data, weights, out, first, last):
             j, x = indices[p], data[p]
             for r in range(n):
                 out[i, r] += x * weights[j, r]
-
-
-@kernel
-def multiply_squares(indptr, indices, data, weights, out, first, last):
-    """The same for the squares of x."""
-    n = weights.shape[1]
-    for i in range(first, last):
-        for r in range(n):
-            out[i, r] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            j, x = indices[p], data[p] * data[p]
-            for r in range(n):
-                out[i, r] += x * weights[j, r]

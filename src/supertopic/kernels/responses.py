@@ -18,16 +18,16 @@ LOGISTIC, HINGE, GAUSSIAN, COUNTS = range(4)  # the own parameter: none, the mar
 @part
 def draw_lam(kind, c, own, log_own, y, weight, omega, key):
     """Draw lam given omega."""
-    if kind == LOGISTIC:
-        return polya_gamma(c * weight, omega, key)
-    if kind == COUNTS:
-        return polya_gamma(c * (weight * (y + own)), omega - log_own, key)
+    scale, tilt = c * weight, omega
     if kind == GAUSSIAN:
-        return c * weight / own
-    scale = c * weight
-    if scale * scale <= 0.0:
-        return 0.0
-    return inverse_gaussian(scale * math.fabs(own - (2.0 * y - 1.0) * omega), scale * scale, key)
+        return scale / own
+    if kind == HINGE:
+        if scale * scale <= 0.0:
+            return 0.0
+        return inverse_gaussian(scale * math.fabs(own - (2.0 * y - 1.0) * omega), scale * scale, key)
+    if kind == COUNTS:
+        scale, tilt = c * (weight * (y + own)), omega - log_own
+    return polya_gamma(scale, tilt, key)  # one call of a long function, whose code is put here
 
 
 @part
@@ -77,32 +77,26 @@ def log_density(kind, own, log_own, y, omega):
 
 
 @kernel
-def _draw_lams(kind, c, own, log_own, y, weight, omega, key, first_doc):
-    lam = np.empty(omega.shape)
+def _draw_lams(kind, c, own, log_own, y, weight, omega, key, first_doc, lam):
     for d in range(omega.shape[0]):
         stream = derive(key, first_doc + d)
         for r in range(omega.shape[1]):
             lam[d, r] = draw_lam(kind, c, own[r], log_own[r], y[d, r], weight[d, r], omega[d, r], derive(stream, r))
-    return lam
 
 
 @kernel
-def _kappa_parts(kind, c, own, log_own, y, weight):
-    constant, slope = np.empty(y.shape), np.empty(y.shape)
+def _kappa_parts(kind, c, own, log_own, y, weight, constant, slope):
     for d in range(y.shape[0]):
         for r in range(y.shape[1]):
             constant[d, r] = kappa_constant(kind, c, own[r], y[d, r], weight[d, r])
             slope[d, r] = kappa_slope(kind, own[r], log_own[r], y[d, r])
-    return constant, slope
 
 
 @kernel
-def _log_densities(kind, own, log_own, y, omega):
-    out = np.empty(omega.shape)
+def _log_densities(kind, own, log_own, y, omega, out):
     for d in range(omega.shape[0]):
         for r in range(omega.shape[1]):
             out[d, r] = log_density(kind, own[r], log_own[r], y[d % y.shape[0], r], omega[d, r])
-    return out
 
 
 def logarithm(kind: int, own: np.ndarray) -> np.ndarray:
@@ -115,16 +109,22 @@ def draw_lams(
     first_doc: int,
 ) -> np.ndarray:  # fmt: skip
     """Draw lam (n_docs, R) given omega; the draw of a document depends on its number first_doc + d only."""
-    return _draw_lams(kind, c, own, logarithm(kind, own), y, weight, omega, key, first_doc)
+    lam = np.empty(omega.shape)
+    _draw_lams(kind, c, own, logarithm(kind, own), y, weight, omega, key, first_doc, lam)
+    return lam
 
 
 def kappa_parts(
     kind: int, c: float, own: np.ndarray, y: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The constant and the slope of kappa in lam, (n_docs, R) each."""
-    return _kappa_parts(kind, c, own, logarithm(kind, own), y, weight)
+    constant, slope = np.empty(y.shape), np.empty(y.shape)
+    _kappa_parts(kind, c, own, logarithm(kind, own), y, weight, constant, slope)
+    return constant, slope
 
 
 def log_densities(kind: int, own: np.ndarray, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
     """The log density of every y (n_docs, R) given omega (m n_docs, R), lam integrated out, in the shape of omega."""
-    return _log_densities(kind, own, logarithm(kind, own), y, omega)
+    out = np.empty(omega.shape)
+    _log_densities(kind, own, logarithm(kind, own), y, omega, out)
+    return out

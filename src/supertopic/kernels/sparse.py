@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.kernels.compiled import inlined, kernel, part
+from supertopic.kernels.counts import find_changes
 from supertopic.kernels.draws import uniform32
 from supertopic.kernels.lanes import LANES, load, prefetch, splat, store, total, zero_where
 from supertopic.kernels.sweep import AHEAD, CUMULATED, LAST, NUMBER, ONE, ZERO, find, number_lanes
@@ -99,7 +100,7 @@ def log_ratio(eta, quadratic, d, omega_n, n_tokens, j, k):
 
 
 @kernel
-def sweep_sparse(tokens, z, topics, weights, quadratic, streams, summed, omega):
+def sweep_sparse(tokens, z, topics, weights, quadratic, streams, summed, omega, found):
     """Draw every z anew. Topics are fixed, or those of the last sweep. Arguments are as for `sweep`.
 
     Returns how many moves were proposed, and how many of them the response accepted.
@@ -179,4 +180,5 @@ def sweep_sparse(tokens, z, topics, weights, quadratic, streams, summed, omega):
             if len(summed):
                 summed[d * width + k] += present.n[m]
             present.place[k] = -1
+    find_changes(tokens.word, z, found)
     return proposed, accepted

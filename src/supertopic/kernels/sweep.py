@@ -12,10 +12,12 @@
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from supertopic.kernels.compiled import inlined, kernel, part
+from supertopic.kernels.counts import NOWHERE, Found, find_changes
 from supertopic.kernels.draws import uniform32
 from supertopic.kernels.lanes import (
     LANES,
@@ -148,14 +150,16 @@ def find(state, width, sums, rest, n_topics, j):
 
 
 @part
-def find_carefully(state, width, rows, n_topics, word, j, topics, labelled, u):
-    """The topic of a token whose weights do not fit into float32: in float64, relative to the largest score."""
+def find_carefully(state, width, rows, n_topics, word, j, topics, labelled, u, weight):
+    """The topic of a token whose weights do not fit into float32: in float64, relative to the largest score.
+
+    weight (K,) is for its own use.
+    """
     first, row = word * width, (ROWS * j + G) * width
-    weight = np.empty(n_topics)
     top, total_weight = -np.inf, 0.0
     for k in range(n_topics):
         weight[k] = np.float64(state[SCORE * width + k]) + rows[row + k] if labelled else 0.0
-        top = max(top, weight[k])
+        top = weight[k] if weight[k] > top else top
     for k in range(n_topics):
         own = 1.0 if k == j else 0.0
         factor = math.exp(weight[k] - top) if weight[k] > top - NEGLIGIBLE else 0.0
@@ -255,22 +259,38 @@ def follow(word_topic, mass, inverse, state, width, word, j, k):
         store(inverse, b, load(inverse, b) * (one - there) + new * there)
 
 
-@kernel
-def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, summed, omega):
+def sweep(
+    tokens: Any, z: np.ndarray, topics: Any, weights: Any, quadratic: Any, streams: np.ndarray, n_sweeps: int,
+    burn_in: int, summed: np.ndarray, omega: np.ndarray, found: Found = NOWHERE,
+) -> None:  # fmt: skip
     """Draw every z anew, n_sweeps times; add the counts after burn_in to `summed`, put eta zbar into `omega`.
 
     Where `summed` has room for it, each sweep after burn_in has counts of its own there. topics.alpha is padded with
-    zeros, so that a padding topic has weight 0. streams holds one random stream a document.
+    zeros, so that a padding topic has weight 0. streams holds one random stream a document. What has changed is put
+    into `found`.
     """
+    width, n_topics, n_columns = len(topics.alpha), len(topics.mass), len(weights.exact)
+    rows = np.empty((ROWS * n_topics * (n_columns > 0) + 1) * width, np.float32)
+    rows[-width:] = 1.0  # the last row stays 1, for documents without a label
+    state, made = np.zeros(LAST * width + LANES, np.float32), np.zeros(n_topics, np.int64)
+    peak, columns = np.zeros(n_topics, np.float32), np.zeros((2, n_columns), np.float32)
+    own = (state, rows, made, peak, columns[0], columns[1], np.empty(n_topics))
+    sweep_documents(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, summed, omega, found, own)
+
+
+@kernel
+def sweep_documents(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, summed, omega, found, own):
+    """The sweeps, and then the changes: one call, since every return to Python waits for the interpreter.
+
+    `own` holds arrays for their own use, since code that allocates takes long to compile.
+    """
+    # made: the last document, from 1, for which the rows of a topic were made; peak: the largest |G[j]| of these rows;
+    # linear and square: of the document, per column
+    state, rows, made, peak, linear, square, careful = own
     width, n_topics, n_columns = len(topics.alpha), len(topics.mass), len(weights.exact)
     eta, alpha, beta, inverse = weights.eta, topics.alpha, np.float32(topics.beta), topics.inverse
     phi, word_topic = topics.phi, topics.word_topic
-    state = np.zeros(LAST * width + LANES, np.float32)
-    rows = np.ones((ROWS * n_topics * (n_columns > 0) + 1) * width, np.float32)
-    ones = len(rows) - width  # the last row stays 1, for documents without a label
-    made = np.full(n_topics, -1)  # the last document for which the rows of a topic were made
-    peak = np.zeros(n_topics, np.float32)  # the largest |G[j]| of these rows
-    linear, square = np.zeros(n_columns, np.float32), np.zeros(n_columns, np.float32)  # of the document, per column
+    ones = len(rows) - width
     final, n_docs = len(tokens.word) - 1, len(tokens.doc_start) - 1
     apart = n_docs * width if len(summed) > n_docs * width else 0  # between the counts of two sweeps
     number_lanes(state, width)
@@ -289,10 +309,10 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, sum
         for s in range(n_sweeps):
             for i in range(start, stop):
                 word, j = np.intp(tokens.word[i]), np.intp(z[i])
-                soon = np.intp(tokens.word[min(i + AHEAD, final)]) * width
+                soon = np.intp(tokens.word[i + AHEAD if i + AHEAD < final else final]) * width
                 out = (ROWS * j + OUT) * width if labelled else ones
-                if labelled and made[j] != d:
-                    made[j] = d
+                if labelled and made[j] <= d:
+                    made[j] = d + 1
                     peak[j] = make_rows(rows, width, j, eta, square, linear)
                 sums = weigh_others(state, width, rows, out, phi, word_topic, beta, word, soon, j)
                 stays = weigh_own(state, width, rows, out, phi, word_topic, inverse, alpha, beta, word, j)
@@ -305,15 +325,15 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, sum
                         continue
                     k = find(state, width, sums, rest, n_topics, j)
                 else:
-                    k = find_carefully(state, width, rows, n_topics, word, j, topics, labelled, u)
+                    k = find_carefully(state, width, rows, n_topics, word, j, topics, labelled, u, careful)
                     spent = spent if fits else DRIFT  # what overflowed may have spoilt the factors: make them anew
                 if k == j and spent < DRIFT:
                     continue
                 z[i] = k
                 if topics.live:
                     follow(word_topic, topics.mass, inverse, state, width, word, j, k)
-                if labelled and made[k] != d:
-                    made[k] = d
+                if labelled and made[k] <= d:
+                    made[k] = d + 1
                     peak[k] = make_rows(rows, width, k, eta, square, linear)
                 move(state, width, rows, j, k, alpha, inverse, labelled)
                 spent += peak[j] + peak[k] + NEAR_0
@@ -329,3 +349,4 @@ def sweep(tokens, z, topics, weights, quadratic, streams, n_sweeps, burn_in, sum
             if state[k] > 0:
                 for r in range(n_columns):
                     omega[d, r] += weights.exact[r, k] * (np.float64(state[k]) / n_tokens)
+    find_changes(tokens.word, z, found)

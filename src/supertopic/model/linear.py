@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import omegas
-from supertopic.kernels.products import multiply, multiply_squares
+from supertopic.kernels.products import multiply
 from supertopic.model.responses.base import GOLDEN, Response
 from supertopic.model.responses.columns import NewColumns
 from supertopic.model.terms import TERMS, Documents, Parts, Shape, Term, expect
@@ -30,8 +30,7 @@ def times(x: Matrix, weights: np.ndarray, squared: bool = False) -> np.ndarray:
     if not sp.issparse(x):
         return omegas(x * x if squared else x, np.ascontiguousarray(weights.T))
     out = np.empty((x.shape[0], weights.shape[1]))
-    kind = multiply_squares if squared else multiply
-    kind(x.indptr, x.indices, x.data, weights, out, 0, x.shape[0])
+    multiply(x.indptr, x.indices, x.data * x.data if squared else x.data, weights, out, 0, x.shape[0])
     return out
 
 

@@ -14,20 +14,9 @@ from supertopic.corpus.tokens import Tokens
 from supertopic.kernels import counts
 from supertopic.kernels.draws import content_streams, document_streams, make_key
 from supertopic.kernels.lanes import padded
-from supertopic.kernels.moments import (
-    add_diagonals,
-    add_moments,
-    add_noise,
-    add_products,
-    add_row_moments,
-    beside_rows,
-    omegas,
-    row_omegas,
-    sparse_rows,
-    z_omegas,
-    z_rows,
-)
-from supertopic.kernels.shard_sweep import sweep_shard_dense, sweep_shard_sparse
+from supertopic.kernels.moments import add_moments, omegas, row_omegas, sparse_rows, z_rows
+from supertopic.kernels.rows import add_diagonals, add_noise, add_products, rows_of_shares, rows_of_z
+from supertopic.kernels.shard_sweep import sweep_shard
 from supertopic.model.responses import Response
 from supertopic.model.state import (
     Moves,
@@ -43,6 +32,7 @@ from supertopic.model.state import (
 from supertopic.sampling.new_documents import SETTLE, count_topics, settle
 
 NO_SUM = np.zeros(0, np.float32)
+NO_ROWS = ShareRows(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
 BATCH_NUMBERS = 2**18  # numbers of phi for left-out documents that are in memory at a time: a megabyte
 
 
@@ -100,7 +90,6 @@ class Shard:
             quadratic, omega = quadratic._replace(kappa=quadratic.kappa - quadratic.lam * beside), omega + beside
         if keep and not len(self.doc_topic_sum):
             self.doc_topic_sum = np.zeros(self.n_docs * len(topics.alpha), np.float32)
-        sweep_shard = sweep_shard_sparse if len(topics.smooth) else sweep_shard_dense
         moves = sweep_shard(
             self.tokens, self.z, topics, make_weights(eta[:, : self.n_topics].copy()), quadratic, key, self.first_doc,
             keep, self.doc_topic_sum if keep else NO_SUM, omega, n_parts,
@@ -137,10 +126,9 @@ class Shard:
             return total
         if total.is_diagonal:
             add_diagonals(self.x_rows(), self.quadratic, precision, shift)
-        elif self.shares is not None:
-            add_row_moments(self.shares, self.target.covariates, self.quadratic, precision, shift)
         else:
-            add_moments(self.tokens.doc_start, self.z, self.target.covariates, self.quadratic, precision, shift)
+            rows, covariates = NO_ROWS if self.shares is None else self.shares, self.target.covariates
+            add_moments(self.tokens.doc_start, self.z, rows, covariates, self.quadratic, precision, shift)
         self.seconds[0] += time.perf_counter() - began
         return total
 
@@ -149,9 +137,9 @@ class Shard:
         if self.x is None:
             covariates = self.target.covariates
             if self.shares is None:
-                rows = z_rows(self.tokens.doc_start, self.z, covariates, self.n_topics)
+                rows = rows_of_z(self.tokens.doc_start, self.z, covariates, self.n_topics)
             else:
-                rows = beside_rows(self.shares, covariates, self.n_topics)
+                rows = rows_of_shares(self.shares, covariates, self.n_topics)
             self.x = ShareRows(*rows)
         return self.x
 
@@ -225,12 +213,10 @@ class Shard:
 
     def regress(self, eta: np.ndarray) -> None:
         """Compute omega of every document given eta (R, K + P); after `leave_out`, from the left-out shares."""
-        eta, covariates = own(eta, np.float64), self.target.covariates
-        if self.shares is None:
-            omega = z_omegas(self.tokens.doc_start, self.z, covariates, eta)
-        else:
-            omega = row_omegas(self.shares, covariates, eta)
-        self.omega = omega + self.target.offset
+        rows = self.shares
+        if rows is None:
+            rows = ShareRows(*z_rows(self.tokens.doc_start, self.z, self.n_topics))
+        self.omega = row_omegas(rows, self.target.covariates, own(eta, np.float64)) + self.target.offset
 
     def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
         """The topics' part of omega, computed from the left-out shares given eta (R, K): (n_docs, R)."""

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import expit, logit
 
 from supertopic.corpus.source import Target
-from supertopic.kernels.moments import affine
 from supertopic.kernels.responses import LOGISTIC, draw_lams, kappa_parts, log_densities
 from supertopic.model.responses.averages import share_quantile
 from supertopic.model.responses.base import Response, ScalarForm
@@ -41,8 +40,7 @@ class OneLam(Response):
     def quadratic(self, target: Target, lam: np.ndarray) -> Quadratic:
         """The quadratic with this lam; the known offset is moved from omega into kappa."""
         constant, slope = self.kappa(target)
-        slope = np.broadcast_to(slope - target.offset, lam.shape)
-        return Quadratic(affine(np.ascontiguousarray(constant), np.ascontiguousarray(slope), lam), lam)
+        return Quadratic(constant + (slope - target.offset) * lam, lam)
 
     def draw(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> Quadratic:
         return self.quadratic(target, self.draw_lam(target, omega, key, first_doc))

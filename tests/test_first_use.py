@@ -1,0 +1,29 @@
+"""The first fit of a process: what is compiled for it."""
+
+import subprocess
+import sys
+
+FIT = """
+from importlib import import_module
+
+from numba.core.dispatcher import Dispatcher
+
+from supertopic import SLDAClassifier
+
+texts = ["a film with music", "the food was good", "music and actors", "food and drink"] * 20
+model = SLDAClassifier(3, burn_in=5, n_draws=2, n_chains=2, random_state=0).fit(texts, ["film", "food"] * 40)
+model.predict_proba(texts[:3])
+for room in ("counts", "draws", "moments", "products", "responses", "sparse", "sweep"):
+    for name, kernel in vars(import_module(f"supertopic.kernels.{room}")).items():
+        called = isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper")
+        if called and kernel.py_func.__module__.endswith(room) and kernel.signatures:
+            print(f"{room}.{name}", len(kernel.signatures))
+"""
+
+
+def test_a_fit_and_a_prediction_compile_each_kernel_once():
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", FIT], capture_output=True, text=True, check=True)
+    times = dict(line.split() for line in found.stdout.splitlines())
+    assert "sweep.sweep_documents" in times and len(times) < 20
+    assert times.pop("products.multiply") == "2"  # a fit multiplies in float32, a prediction in float64
+    assert set(times.values()) == {"1"}
