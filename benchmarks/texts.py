@@ -23,7 +23,8 @@ from sklearn.svm import LinearSVC
 from benchmarks import corpora, history
 from supertopic import SLDAClassifier
 from supertopic.corpus.source import make_target
-from supertopic.inference.beside import Part, Seen, count_documents, learn_beside, make_dictionary
+from supertopic.inference.beside import Part, Seen, learn_beside
+from supertopic.model.linear import count_documents, make_dictionary
 from supertopic.model.responses import Logistic
 from supertopic.sampling.pool import Pool
 

@@ -665,10 +665,11 @@ def test_ordered_classes(command, reviews, tmp_path):
     assert found["test_accuracy"] > found["base_rate_accuracy"] and found["interval"][0] < found["test_accuracy"]
     assert [row["class"] for row in found["test_classes"]] == found["classes"]
     shown = page.read_text(encoding="utf-8")
-    assert "logistic regression on words and pairs" in shown and "score of higher classes" in shown
-    assert (
-        "happens to the expected grade" in shown and f"score is {found['test_ranked_probability_score']:.3f}" in shown
-    )
+    assert "logistic regression on words and pairs: " in shown and "raise the name" in shown
+    data = json.loads(re.search(r'id="data">(.*?)</script>', shown, re.S)[1])
+    figures = {name: value for name, value, _ in data["evaluation"]["figures"]}
+    assert figures["ranked probability score"] == pytest.approx(found["test_ranked_probability_score"], rel=0.01)
+    assert data["targets"]["names"] == ["higher name"] and data["targets"]["unit"] == "grades"
     predict = ["predict", model, reviews, "--text", "text"]
     rows = list(csv.DictReader(command(*predict, "--keep", "name").splitlines()))
     names = ["p(bad)", "p(fair)", "p(good)", "p(great)"]

@@ -704,7 +704,8 @@ def test_the_command_reads_critics(command, tmp_path):
     shown = command(*fit, *named, *page)
     assert "critic[Bob]" in shown and "compared with" in shown and "critic[Ann]" in shown and "day" in shown
     html = (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert "critic[Cem]" in html and "compared with critic[Ann]" in html and '"critic[Bob]", ' in html
+    assert "critic[Cem]" in html and "compared with critic[Ann]" in html and '["critic[Bob]",' in html
+    assert "rating: stars" in html  # not "0"
     table = pd.read_csv(path, parse_dates=["day"])
     estimator = supertopic.load(model)
     expected = estimator.predict(table.text.tolist(), covariates=table)

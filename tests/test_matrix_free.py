@@ -333,10 +333,12 @@ def test_thousands_of_topics(monkeypatch):
 
 
 def test_memory_of_many_topics(monkeypatch):
-    """10,000 topics need no gigabytes for 100 columns; a GPU has the matrix."""
+    """10,000 topics need no gigabytes for 100 columns, as a matrix of all pairs would."""
     target = make_target(np.zeros((10, 100)), np.ones((10, 100)))
     source = Arrays(make_tokens(sp.csr_array(np.ones((10, 5), int))), target)
     monkeypatch.setattr(memory, "free_memory", lambda: 4 * 2**30)
     check_memory(source, 5, 10_000, 5, 1, 1, 1, 0, "cpu")
+    check_memory(source, 5, 10_000, 5, 1, 1, 1, 0, "cuda")
+    monkeypatch.setattr(plans, "MOST_WEIGHTS", 10**9)
     with pytest.raises(MemoryError):
-        check_memory(source, 5, 10_000, 5, 1, 1, 1, 0, "cuda")
+        check_memory(source, 5, 10_000, 5, 1, 1, 1, 0, "cpu")

@@ -16,7 +16,7 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.corpus.source import make_target, select_target
 from supertopic.datasets import make_corpus
 from supertopic.inference import beside
-from supertopic.inference.beside import Folds, Part, Past, Problem, Seen, count_documents, learn_beside, make_dictionary
+from supertopic.inference.beside import Folds, Part, Past, Problem, Seen, learn_beside
 from supertopic.inference.blocks import DenseBlock, SparseBlock, make_block
 from supertopic.inference.contributions import describe_contributions, shapley, variance_shares
 from supertopic.inference.ridge import Ridge
@@ -30,7 +30,7 @@ from supertopic.inference.shrinkage import (
     estimate_spread,
     pair_grid,
 )
-from supertopic.model.linear import WordWeights, times
+from supertopic.model.linear import WordWeights, count_documents, make_dictionary, times
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
 from supertopic.sampling.pool import Pool
 
@@ -75,7 +75,7 @@ def test_rows_are_scikit_learns(verdicts):
 
 
 def test_the_most_common_words_have_weights_where_there_are_too_many(verdicts, monkeypatch):
-    monkeypatch.setattr(beside, "MOST_WEIGHTS", 60)
+    monkeypatch.setattr("supertopic.model.linear.MOST_WEIGHTS", 60)
     X = verdicts[0]
     n_docs = np.asarray((X > 0).sum(axis=0)).ravel()
     chosen = make_dictionary(count_documents(X), 3).word
@@ -303,7 +303,7 @@ def test_held_out_documents_are_predicted_as_if_they_were_new():
 
 def test_words_that_only_the_document_itself_makes_frequent():
     n_docs = np.array([2, 3, 1, 9, 40])  # the last one: all documents
-    dictionary = beside.make_dictionary(n_docs, 1)
+    dictionary = make_dictionary(n_docs, 1)
     assert dictionary.word.tolist() == [0, 1, 3]
     found = dictionary.without_one(n_docs)
     np.testing.assert_array_equal(found.idf > 0, [False, True, True])

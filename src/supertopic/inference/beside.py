@@ -23,7 +23,7 @@ from supertopic.sampling.pool import Pool
 PENALTIES = (0.0, *(5.0 ** np.arange(-2, 7)).tolist())  # prior variances that are tried, for rows of length 1
 FIRST = PENALTIES.index(25.0)
 FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
-LEAST_DOCS, MOST_WEIGHTS = 20, 2**22  # fewer documents do not support words; more weights would need much memory
+LEAST_DOCS = 20  # fewer documents do not support words
 MOST_GROWTH = 2.0  # of omega, with the weights of all documents in place of two thirds of them
 NEVER = 1e15  # the prior precision of a weight that stays 0
 CLOSE, EXACT = 1e-4, 1e-5  # relative gain of the cost that ends a regression, while penalties are chosen and after
@@ -61,19 +61,6 @@ def carry(past: Past, old: Dictionary, new: Dictionary) -> Past:
     if past.spread is not None:
         spread[ours] = past.spread[theirs] * ratio**2
     return Past(theta, precision, past.penalty, spread)
-
-
-def count_documents(counts: Matrix) -> np.ndarray:
-    """The documents that have each word, and all documents: (W + 1,)."""
-    return np.append(np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0])
-
-
-def make_dictionary(n_docs: np.ndarray, n_columns: int) -> Dictionary:
-    """Words of two documents or more; where these are too many, those of the most documents."""
-    *_, whole = n_docs
-    order = np.argsort(-n_docs[:-1], kind="stable")[: MOST_WEIGHTS // max(n_columns, 1)]
-    word = np.sort(order[n_docs[order] > 1])
-    return Dictionary(word, np.log((1.0 + whole) / (1.0 + n_docs[word])) + 1.0)
 
 
 class LinearInputs(NamedTuple):

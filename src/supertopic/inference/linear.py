@@ -14,15 +14,20 @@ from supertopic.inference.beside import (
     Past,
     Seen,
     carry,
-    count_documents,
     discounted_past,
     learn_beside,
-    make_dictionary,
 )
 from supertopic.inference.held_out import deal
 from supertopic.inference.ingredients import BESIDE, Evidence, Ingredients, discounted
 from supertopic.inference.shrinkage import USUAL_SPREAD, HeldOutDraws, Shrinkage, estimate_shrinkage, estimate_spread
-from supertopic.model.linear import Dictionary, FeatureWeights, LinearWeights, WordWeights
+from supertopic.model.linear import (
+    Dictionary,
+    FeatureWeights,
+    LinearWeights,
+    WordWeights,
+    count_documents,
+    make_dictionary,
+)
 from supertopic.model.posterior import LinearCarryover
 from supertopic.model.responses.base import Response
 from supertopic.sampling.pool import Pool
@@ -148,7 +153,8 @@ def fit_linear(
         a = a + (alone.factors[0] if alone else 1.0)
         seen = seen._replace(offset=seen.offset + a * topics)
     asked = ask(evidence, places, centre) if evidence else None
-    if asked and WordWeights.name in parts:
+    if asked and dictionary is not None and WordWeights.name in parts:
+        assert made.inputs.words is not None and documents is not None
         new = dictionary.without_one(documents).rows(made.inputs.words[asked.rows])
         parts[WordWeights.name] = parts[WordWeights.name]._replace(new=new)
     none = Seen(np.zeros(0, int), Target(*(array[:0] for array in seen)))

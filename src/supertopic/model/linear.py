@@ -22,6 +22,7 @@ from supertopic.model.responses.columns import NewColumns
 from supertopic.model.terms import TERMS, Documents, Parts, Shape, Term, expect
 
 Matrix: TypeAlias = Any  # a csr_array or an array
+MOST_WEIGHTS = 2**22  # more would need much memory
 SPLIT = 1 << 41  # the path of random numbers that splits what is unknown of a sum over its words
 
 
@@ -149,6 +150,19 @@ class Dictionary(NamedTuple):
         length = np.sqrt(np.maximum(x.multiply(x).sum(axis=1), 1e-300))  # 0 where a document has none of the words
         x.data /= np.repeat(length, np.diff(x.indptr))
         return x
+
+
+def count_documents(counts: Matrix) -> np.ndarray:
+    """The documents that have each word, and all documents: (W + 1,)."""
+    return np.append(np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0])
+
+
+def make_dictionary(n_docs: np.ndarray, n_columns: int) -> Dictionary:
+    """Words of two documents or more; where these are too many, those of the most documents."""
+    *_, whole = n_docs
+    order = np.argsort(-n_docs[:-1], kind="stable")[: MOST_WEIGHTS // max(n_columns, 1)]
+    word = np.sort(order[n_docs[order] > 1])
+    return Dictionary(word, np.log((1.0 + whole) / (1.0 + n_docs[word])) + 1.0)
 
 
 @dataclass(frozen=True, eq=False)

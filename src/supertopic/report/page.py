@@ -142,7 +142,7 @@ def make_page(
         "sampled": [len(explained), len(texts)],
     }  # fmt: skip
     made = {
-        "facts": facts(posterior, model, len(texts), len(shown.rows)), "diagnosis": diagnosis(posterior),
+        "facts": facts(posterior, model, len(texts), len(shown.rows), what), "diagnosis": diagnosis(posterior),
         "history": history(posterior),
         "covariates": describe_covariates(posterior) if posterior.supervised else [], "methods": methods,
         "missed": missed(posterior, names, what, numbered),

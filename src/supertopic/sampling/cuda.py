@@ -27,6 +27,7 @@ from supertopic.kernels.cuda.device import (
     zeros,
 )
 from supertopic.kernels.cuda.layout import SPARSE_FROM, ResponseTables, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.lists import Lists
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
 from supertopic.model.responses.base import Response, ScalarForm
@@ -45,7 +46,7 @@ from supertopic.sampling.cuda_documents import (
     put_key,
     wide,
 )
-from supertopic.sampling.cuda_lists import Lists, ListSums, make_lists
+from supertopic.sampling.cuda_lists import ListSums, make_lists
 from supertopic.sampling.cuda_moments import Moments, moment_bytes
 from supertopic.sampling.new_documents import SETTLE
 from supertopic.sampling.plan import is_matrix_free
