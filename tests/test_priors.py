@@ -746,7 +746,7 @@ def test_the_page_shows_seeds_and_batches():
     from supertopic.report.page import facts
 
     def facts_of(model):
-        return facts(model.posterior_, type(model).__name__, 9, 9, "y")
+        return facts(model.posterior_, type(model).__name__, 9, 9, "")
 
     X, y, _, names = planted()
     seeds = Seeds({"first": ["a0"], "last": ["c0"]}, strength=1.0)

@@ -105,9 +105,8 @@ def make_page(
     place = {int(row): i for i, row in enumerate(shown.rows)}
     chosen = choose(shown, [place[row] for row in typical_rows(topics)])
     evaluation = evaluate_page(shown, test, rival)
-    numbered = posterior.response.labels is None and targets.names == [
-        "0"
-    ]  # one number without a name; a class may be 0
+    # one number without a name; a class may be 0
+    numbered = posterior.response.labels is None and targets.names == ["0"]
     target_names = [what] if numbered else targets.names
     if posterior.supervised and posterior.response.kind == "grade":
         target_names = [f"higher {what}"]
@@ -142,7 +141,7 @@ def make_page(
         "sampled": [len(explained), len(texts)],
     }  # fmt: skip
     made = {
-        "facts": facts(posterior, model, len(texts), len(shown.rows), what), "diagnosis": diagnosis(posterior),
+        "facts": facts(posterior, model, len(texts), len(shown.rows), what if numbered else ""), "diagnosis": diagnosis(posterior),
         "history": history(posterior),
         "covariates": describe_covariates(posterior) if posterior.supervised else [], "methods": methods,
         "missed": missed(posterior, names, what, numbered),

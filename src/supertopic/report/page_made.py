@@ -17,7 +17,7 @@ MOST_POINTS = 200  # of a trace
 
 
 def facts(posterior: Posterior, model: str, n_docs: int, n_evaluated: int, what: str) -> dict[str, str]:
-    """What was fitted, in words; `what` is the name of a number that has none of its own."""
+    """What was fitted, in words; `what` is the name of a number if it has none of its own, else nothing."""
     response, held_out = posterior.response, posterior.held_out
     learned = f"{posterior.n_words:,} words"
     if posterior.doc_topic is not None:
@@ -28,8 +28,7 @@ def facts(posterior: Posterior, model: str, n_docs: int, n_evaluated: int, what:
     found = {"Model": f"{model}, {posterior.n_topics} topics{weight}"}
     if posterior.supervised:
         names = response.column_names if response.labels is None else response.labels
-        shown = ", ".join(map(str, names))
-        found["Response"] = f"{response.kind}: {what if shown == '0' and what else shown}"
+        found["Response"] = f"{response.kind}: {what or ', '.join(map(str, names))}"
     found |= {
         "Learned from": learned,
         "Sampler": f"{posterior.sampler}, {posterior.n_chains} chains of {posterior.n_draws} draws; burn-in "
