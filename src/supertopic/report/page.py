@@ -141,8 +141,8 @@ def make_page(
         "sampled": [len(explained), len(texts)],
     }  # fmt: skip
     made = {
-        "facts": facts(posterior, model, len(texts), len(shown.rows), what if numbered else ""), "diagnosis": diagnosis(posterior),
-        "history": history(posterior),
+        "facts": facts(posterior, model, len(texts), len(shown.rows), what if numbered else ""),
+        "diagnosis": diagnosis(posterior), "history": history(posterior),
         "covariates": describe_covariates(posterior) if posterior.supervised else [], "methods": methods,
         "missed": missed(posterior, names, what, numbered),
         "evaluation": evaluation, "has_groups": bool(by),
