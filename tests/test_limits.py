@@ -191,8 +191,8 @@ def test_a_device_that_is_not_there(monkeypatch):
         with pytest.raises(RuntimeError, match=r"no NVIDIA GPU or driver was found. Use device='cpu'"):
             SLDAClassifier(device="cuda").fit(X, y)
     monkeypatch.setattr("supertopic.kernels.cuda.device.find_device", lambda: "a GPU")
-    with pytest.raises(ValueError, match="at most 1,024 topics, got n_topics=1,025"):
-        SLDAClassifier(1025, device="cuda").fit(X, y)
+    with pytest.raises(ValueError, match="at most 16,384 topics, got n_topics=16,385"):
+        SLDAClassifier(16_385, device="cuda").fit(X, y)
     wide = sp.csr_array(([1] * 8, ([0, 1, 2, 3] * 2, [0] * 4 + [2**22 - 1] * 4)), shape=(4, 2**22))
     with pytest.raises(ValueError, match="tables of less than 4,294,967,296 numbers, got 4,294,967,296"):
         SLDAClassifier(1000, device="cuda").fit(wide, [0, 1, 0, 1])

@@ -207,7 +207,7 @@ def test_check(command, tmp_path):
         command("check", write(tmp_path / "b.csv", both), "--text", "text", "--label", "label", "--json").out
     )
     assert told["response"] == "labels" and "'Loud' (12) and 'loud' (12)" in told["findings"][-1]
-    assert "documents: 0" in command("check", write(tmp_path / "e.csv", []), "--text", "text").out
+    assert "has no rows" in command("check", write(tmp_path / "e.csv", []), "--text", "text", code=1).err
 
 
 def test_ids_that_several_rows_have():

@@ -501,3 +501,12 @@ def test_draws_of_grades_follow_the_model():
     y = (omega + rng.logistic(size=omega.shape) > THREE).sum(axis=1)
     expected = 20_000 * response.expected(omega[:1])[0]
     assert stats.chisquare(np.bincount(y, minlength=4), expected).pvalue > ALARM
+
+
+def test_thresholds_that_cross_leave_probabilities():
+    """Those of a fold of held-out documents may, where factors of a few documents scale them."""
+    response = Ordinal(1.0, classes=np.arange(3), base=np.zeros(2), thresholds=np.zeros(2), anchor=0)
+    p = response.expected(np.zeros((2, 4, 1)), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    assert (p >= 0).all() and p.shape == (2, 4, 3)
+    np.testing.assert_allclose(p.sum(axis=-1), 1.0)
+    np.testing.assert_allclose(p[0, 0], [1 - expit(-1.0), 0.0, expit(-1.0)])

@@ -41,7 +41,8 @@ def check_memory(
         moments = 80 * width * n_columns
     state = 4 * n_tokens + table + moments
     kept = table + shares + 16 * n_draws * n_columns * width
-    needed = 4 * n_tokens + workers * state + n_sets * (n_chains * kept + 2 * shares) + tables * table
+    matching = 12 * n_topics**2 if n_chains > 1 else 0  # how alike the topics of two chains are, twice
+    needed = 4 * n_tokens + workers * state + n_sets * (n_chains * kept + 2 * shares) + tables * table + matching
     free = free_memory()
     if needed > free:
         raise MemoryError(

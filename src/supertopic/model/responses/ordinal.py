@@ -138,7 +138,7 @@ class Ordinal(ThresholdResponse, ProbabilityResponse):
         thresholds = self.thresholds
         if scales is not None:
             thresholds = scales.reshape(len(scales), *[1] * (omega.ndim - 2), -1)
-        above = expit(omega - thresholds)
+        above = np.minimum.accumulate(expit(omega - thresholds), axis=-1)  # thresholds of a fold may cross
         ones = np.ones((*above.shape[:-1], 1))
         return -np.diff(np.concatenate([ones, above, 0.0 * ones], axis=-1), axis=-1)
 
