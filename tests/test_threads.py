@@ -7,8 +7,11 @@ from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.tokens import cut
 from supertopic.datasets import make_corpus
 from supertopic.inference import chains
+from supertopic.model import state
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan
+
+WORDS = [f"w{i}" for i in range(1000)]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,26 @@ def test_auto_looks_at_the_corpus_only(corpus, monkeypatch):
     monkeypatch.setattr(chains, "COLLAPSED_UP_TO", 10)
     chosen = {LDA(3, burn_in=1, n_draws=1, n_jobs=n).fit(corpus.X).sampler_ for n in (1, 2, -1)}
     assert chosen == {"delayed"}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_recount_is_what_moves_add_up_to(corpus, short_regressions, monkeypatch, sparse):
+    monkeypatch.setattr(plan, "SHARD_TOKENS", 2000)
+    monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
+    recount, parts, fits = topics.Counts.recount, [], []
+    monkeypatch.setattr(topics.Counts, "recount", lambda *about: parts.append(about) or recount(*about))
+    for longest in (0.0, 0.13, 1.0):  # all sweeps, some, none
+        monkeypatch.setattr(state, "LONG_LIST", longest)
+        slda = SLDAClassifier(6, sampler="delayed", burn_in=8, n_draws=4, n_chains=1, n_jobs=2, random_state=1)
+        slda.set_params(seeds={"a": ["w1", "w2"]})
+        parts.clear()
+        fits.append((slda.fit(corpus.X, corpus.y, feature_names=WORDS), len(parts)))
+    (all_of_them, most), (some, fewer), (none, no_part) = fits
+    assert most > fewer > 0 == no_part
+    for other in (all_of_them, some):
+        np.testing.assert_array_equal(other.posterior_.topics[0].word_topic, none.posterior_.topics[0].word_topic)
+        np.testing.assert_array_equal(other.log_joint_, none.log_joint_)
+        np.testing.assert_array_equal(other.coef_draws_, none.coef_draws_)
 
 
 def test_blas_threads_are_given_back(corpus):

@@ -49,6 +49,7 @@ class Checkpointing(NamedTuple):
 
 
 NO_CHECKPOINT = Checkpointing()
+AT_ONCE = 8192  # documents whose shares are computed at a time: less memory than all of them
 
 
 @dataclass(frozen=True)
@@ -313,17 +314,17 @@ def training_shares(made: Ingredients, posterior: Posterior) -> np.ndarray:
     Those of held-out documents are inferred.
     """
     split, config, consensus = made.split, made.config, posterior.consensus
-    lengths = np.diff(split.seen.doc_start)
-    shares = np.zeros((len(lengths), posterior.n_topics))
-    for chain, has in enumerate(consensus.has):
-        counts = np.concatenate([runs[chain].draws.doc_topic for runs in made.runs], axis=1)
-        shares += counts[:, posterior.order[chain]] * has
-        del counts
-    shares /= consensus.n_having
-    shares = posterior.as_shares(shares)
-    shares[lengths == 0] = posterior.mean_shares
+    lengths, seen = np.diff(split.seen.doc_start), np.flatnonzero(~split.mask)
     found = np.empty((len(split.mask), posterior.n_topics))
-    found[~split.mask] = shares
+    for first in range(0, len(seen), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        shares = np.zeros((len(seen[some]), posterior.n_topics))
+        for chain, has in enumerate(consensus.has):
+            counts = np.concatenate([runs[chain].draws.doc_topic[some] for runs in made.runs], axis=1)
+            shares += counts[:, posterior.order[chain]] * has
+        shares = posterior.as_shares(shares / consensus.n_having)
+        shares[lengths[some] == 0] = posterior.mean_shares
+        found[seen[some]] = shares
     if split.held_out:
         found[split.mask] = mean_topic_shares(posterior, split.held_out.tokens, config.settings)
     return found

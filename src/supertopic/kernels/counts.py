@@ -40,6 +40,14 @@ def count_tokens(word, z, word_topic, tokens):
         tokens[z[i]] += 1
 
 
+@kernel
+def count_part(word, z, part, n_parts, word_topic):
+    """Add the tokens of one part of the vocabulary to its counts; for parts, see `find_changes`."""
+    for i in range(len(word)):
+        if word[i] // BLOCK % n_parts == part:
+            word_topic[word[i], z[i]] += 1
+
+
 class Found(NamedTuple):
     """Where a sweep puts what it changed; arrays of length 0 where nobody asks."""
 

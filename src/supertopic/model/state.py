@@ -1,10 +1,12 @@
 """The state of a model as namedtuples of arrays, which rooms hand to each other."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from supertopic.kernels.lanes import pad
+
+LONG_LIST = 0.5  # share of the tokens: lists of more moves are not kept
 
 
 class Priors(NamedTuple):
@@ -72,6 +74,13 @@ class Moves(NamedTuple):
     moves: np.ndarray
     starts: np.ndarray  # (n_parts + 1,): where each part starts
     taken: tuple[int, int]  # proposals that were made without the response, and those of them that were accepted
+    listed: bool = True  # else there is no list of the moves, and all tokens have to be counted again
+
+    def without_long_list(self) -> Self:
+        """The same without the list if most tokens moved: it would take more memory than the tokens."""
+        if len(self.moves) <= LONG_LIST * self.tokens.sum():
+            return self
+        return self._replace(moves=np.zeros(0, np.uint64), listed=False)
 
 
 class ShareRows(NamedTuple):

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from supertopic.kernels import counts
+from supertopic.kernels.counts import BLOCK
 from supertopic.kernels.lanes import pad, padded
 from supertopic.model.state import NO_PHI, NO_SMOOTH, Moves, Priors, SummedCounts, Topics
 from supertopic.sampling.exchange import Changes, apply, of_counts, of_moves
@@ -53,9 +54,23 @@ class Counts:
         """Update the counts after a sweep with the moves of the shards; `keep` adds them to the sum over the draws."""
         self.tokens = np.sum([self.pseudo_tokens, *(move.tokens for move in moves)], axis=0)
         if self.plan.sampler != "collapsed":  # else they are live
-            parts = range(len(moves[0].starts) - 1)
-            self.pool.map(lambda part: add_part(moves, part, self.word_topic), parts)
+            n_parts = len(moves[0].starts) - 1
+            listed = all(move.listed for move in moves)
+            self.pool.map(
+                lambda part: add_part(moves, part, self.word_topic) if listed else self.recount(part, n_parts),
+                range(n_parts),
+            )
         self.settle(np.sum([move.taken for move in moves], axis=0), keep)
+
+    def recount(self, part: int, n_parts: int) -> None:
+        """Count all tokens of one part of the vocabulary."""
+        for first in range(part * BLOCK, self.plan.n_words, n_parts * BLOCK):
+            words = slice(first, first + BLOCK)
+            self.word_topic[words] = 0
+            if self.pseudo_counts is not None:
+                self.word_topic[words, : self.plan.n_topics] = self.pseudo_counts[words]
+        for shard in self.shards:
+            shard.add_part(part, n_parts, self.word_topic)
 
     def settle(self, taken: np.ndarray, keep: bool) -> None:
         """End a sweep: which sampler is next, and with `keep` the counts are added to the sum over the draws."""

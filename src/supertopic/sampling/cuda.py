@@ -65,6 +65,10 @@ class Tally(NamedTuple):
         """Proposals that were made without the response, and those of them that were accepted."""
         return get(self.on_device)
 
+    def without_long_list(self) -> "Tally":
+        """Itself: it has no list."""
+        return self
+
 
 class CudaShard:
     """Documents on the device, with their z, kappa and lam."""

@@ -102,6 +102,10 @@ class Shard:
         """Add the shard's tokens to the counts; returns the tokens of each topic, (K,)."""
         return counts.add_tokens(self.tokens.word, self.z, word_topic, self.n_topics)
 
+    def add_part(self, part: int, n_parts: int, word_topic: np.ndarray) -> None:
+        """Add the shard's tokens to the counts of one part of the vocabulary."""
+        counts.count_part(self.tokens.word, self.z, part, n_parts, word_topic)
+
     def add_shares(self, share: np.ndarray, smooth: np.ndarray) -> None:
         """Add share (K,) of each token's topic to its word in smooth (V,), whole numbers both."""
         counts.add_shares(self.tokens.word, self.z, share, smooth)

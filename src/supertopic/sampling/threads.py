@@ -75,6 +75,8 @@ class PairwiseSum:
 class LocalShards:
     """The shards of all groups of a plan, or of a part of the groups, with counts that follow their moves."""
 
+    sends_moves = False  # whether other machines have to hear of every move
+
     def __init__(
         self, plan: Plan, source: Source, n_threads: int, part: slice = slice(None),
         pseudo_counts: np.ndarray | None = None,
@@ -119,7 +121,8 @@ class LocalShards:
         topics, sweep_key = self.counts.topics(priors, make_key(key, TOPICS)), make_key(key, SWEEP)
 
         def sweep(shard: Shard) -> Moves:
-            return shard.sweep(eta, topics, sweep_key, keep, self.n_parts)
+            moves = shard.sweep(eta, topics, sweep_key, keep, self.n_parts)
+            return moves if self.sends_moves else moves.without_long_list()
 
         if response is None or len(self.plan.groups) < len(self.plan.slices):
             self.follow(self.pool.map(sweep, self.shards), keep)
@@ -297,6 +300,10 @@ class Replica(LocalShards):
     def alone(self) -> bool:
         """Whether there is no other replica."""
         return len(self.groups) == len(self.plan.groups)
+
+    @property
+    def sends_moves(self) -> bool:  # type: ignore[override]
+        return not self.alone
 
     def count(self) -> None:
         super().count()
