@@ -38,13 +38,13 @@ class Column(NamedTuple):
 
     @property
     def target(self) -> Any:
-        """y as estimators take it: labels have names."""
+        """y as estimators take it: labels and numbers have names."""
         return NamedColumns(self.y, list(self.names)) if self.names else self.y
 
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """Columns of numbers with names, which estimators read as they read those of a DataFrame."""
+    """A column of numbers, or several, with names, which estimators read as they read those of a DataFrame."""
 
     values: np.ndarray
     columns: list[str]

@@ -119,7 +119,8 @@ class Numbers(ResponseKind):
 
     def read(self, cells: Cells, asked: Asked) -> Column:
         found, n_missing = without(cells(asked.label), asked.missing)
-        return Column(as_numbers(found, "the response", f"--response {self.name}"), n_missing=n_missing)
+        values = as_numbers(found, "the response", f"--response {self.name}")
+        return Column(values, (asked.label,), n_missing)
 
     def known(self, response: Response, cells: Cells, asked: Asked, skip: bool = True) -> tuple[np.ndarray, int]:
         return as_numbers(cells(asked.label), asked.label, "the response"), 0
