@@ -40,6 +40,15 @@ def rows_of(text):
     return list(csv.DictReader(text.splitlines()))
 
 
+def test_ratings_have_guaranteed_intervals(command, place):  # noqa: F811
+    rows = rows_of(command("predict", place / "rating", place / "d.csv", "--text", "text", "--set", "0.8"))
+    model, texts = supertopic.load(place / "rating"), [row["text"] for row in csv.DictReader((place / "d.csv").open())]
+    lower, upper = model.predict_interval(texts, 0.8, conformal=True)
+    assert list(rows[0])[:3] == ["prediction", "guaranteed lower", "guaranteed upper"]
+    np.testing.assert_allclose([float(row["guaranteed lower"]) for row in rows], lower)
+    np.testing.assert_allclose([float(row["guaranteed upper"]) for row in rows], upper)
+
+
 def test_sets_and_decisions_are_columns(command, place):  # noqa: F811
     more = place / "d.csv", "--text", "text"
     rows = rows_of(
@@ -52,8 +61,8 @@ def test_sets_and_decisions_are_columns(command, place):  # noqa: F811
     assert isinstance(json.loads(lines[0])["set"], list)
     lines = command("predict", place / "labels", *more, "--max-error", "0.2", "--json").splitlines()
     assert isinstance(json.loads(lines[0])["decision"], list) and isinstance(json.loads(lines[0])["ask"], list)
-    message = command("predict", place / "rating", place / "d.csv", "--text", "text", "--set", "0.8", code=1)
-    assert "--set and --max-error need classes or labels" in " ".join(message.split())
+    message = command("predict", place / "rating", place / "d.csv", "--text", "text", "--max-error", "0.8", code=1)
+    assert "--max-error needs classes or labels" in " ".join(message.split())
     message = command("predict", place / "m", place / "d.csv", "--text", "text", "--set", "1.8", code=1)
     assert "level must be between" in message
 

@@ -12,6 +12,7 @@ from supertopic import (
     SLDAClassifier,
     SLDACountRegressor,
     SLDACrowdClassifier,
+    SLDACrowdRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
     load,
@@ -19,6 +20,7 @@ from supertopic import (
 )
 from supertopic.corpus.source import make_target
 from supertopic.inference import linear
+from supertopic.inference.guarantees import above, error_threshold
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
 from supertopic.model.held_out import (
     MOST,
@@ -457,7 +459,9 @@ def test_batches_join_their_held_out_documents():
 
 def test_old_documents_go():
     def some(n, weight=1.0):
-        return HeldOutPredictions(np.ones((n, 2)), np.ones((n, 2)), np.zeros((n, 0)), np.zeros(n), np.full(n, weight))
+        return HeldOutPredictions(
+            np.ones((n, 2)), np.ones((n, 2)), np.zeros((n, 0)), np.zeros(n), np.full(n, weight), np.zeros(n)
+        )
 
     assert len(some(5).joined(some(4, 0.5), 1e-3).weight) == 5
     assert len(some(5).joined(some(MOST), 1.0).weight) == MOST
@@ -495,3 +499,94 @@ def test_a_posterior_without_them_says_so(fitted):
     model.posterior_, model.n_features_in_ = replace(fitted.posterior_, held_out_predictions=None), 36
     with pytest.raises(ValueError, match=r"conformalize\(\)"):
         model.decide(np.ones((2, 36), int), max_error=0.1)
+
+
+# classes that are too small to be held out
+
+
+def rare_corpus(n_docs, seed, share):
+    """Three clear classes, and a share of the documents in classes of three, whose words are those of the others."""
+    X, y = classes_corpus(n_docs, seed, clear=2.0)
+    n_rare = int(share * n_docs) // 3 * 3
+    names = np.array([f"class {c}" for c in y], dtype=object)
+    names[:n_rare] = [f"rare {i // 3}" for i in range(n_rare)]
+    order = np.random.default_rng(seed).permutation(n_docs)
+    return X[order], names[order]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_guarantees_count_classes_that_are_never_held_out(seed):
+    X, y = rare_corpus(700, seed, 0.15)
+    train, test = np.arange(500), np.arange(500, 700)
+    known = np.isin(y[test], y[train])  # the others no model can say
+    model = SLDAClassifier(**QUICK | {"held_out": 0.3}, random_state=seed).fit(X[train], y[train])
+    assert not any("rare" in str(name) for name in model.classes_[
+        model.posterior_.held_out_predictions.truth.argmax(axis=1)
+    ])  # fmt: skip
+    inside = model.predict_set(X[test], 0.7)
+    place = {name: j for j, name in enumerate(model.classes_)}
+    own = np.array([inside[i, place[name]] if name in place else False for i, name in enumerate(y[test])])
+    assert own.mean() > 0.7 - 0.08  # two standard errors of 200 and of 150 documents
+    with pytest.raises(ValueError, match="too small to be held out"):
+        model.predict_set(X[test], 0.95)
+    assert model.predict_set(X[test], 0.95, by_class=True).any(axis=1).all()
+    decided = model.decide(X[test], max_error=0.4)
+    wrong = np.array([choice != name for choice, name in zip(decided.decision, y[test], strict=True) if choice])
+    assert known.any() and wrong.size and wrong.mean() < 0.4
+
+
+def test_rare_documents_are_scores_beyond_all_others():
+    scores, weight = np.arange(20.0), np.ones(20)
+    assert conformal_threshold(scores, weight, 0.5) == 10 and conformal_threshold(scores, weight, 0.5, 9.0) == 14
+    assert conformal_threshold(scores, weight, 0.8, 9.0) == np.inf
+
+
+def test_decisions_leave_ties_out_although_thresholds_are_rounded(fitted):
+    sure = np.array([0.95] * 60 + [0.7] * 40)
+    expected = np.stack([sure, 1.0 - sure, np.zeros(100)], axis=1)
+    truth = np.tile([1.0, 0.0, 0.0], (100, 1))
+    truth[60:] = [0.0, 1.0, 0.0]
+    known = fitted.posterior_.held_out_predictions._replace(
+        expected=expected.astype(np.float32), truth=truth, weight=np.ones(100), rare=np.zeros(100)
+    )
+    posterior = replace(fitted.posterior_, held_out_predictions=known)
+    threshold, share = error_threshold(posterior, 0.1, 0.9)
+    assert share == 0.6 and not above(np.array([0.7]), threshold) and above(np.array([0.95]), threshold)
+    # for 100 documents there are 20 of classes that are never held out; their answers may be certain and wrong
+    posterior = replace(posterior, held_out_predictions=known._replace(rare=np.full(100, 0.2)))
+    assert error_threshold(posterior, 0.1, 0.9) == (np.inf, 0.0)
+    assert error_threshold(posterior, 0.4, 0.9)[1] == pytest.approx(80 / 120)
+
+
+def test_a_guarantee_that_cannot_be_given_is_refused_in_words():
+    rng = np.random.default_rng(0)
+    X, y = classes_corpus(200, 5)
+    ratings = np.where(rng.random((200, 3)) < 0.3, np.nan, y[:, None] + rng.normal(0, 0.1, (200, 3)))
+    model = SLDACrowdRegressor(**QUICK, random_state=0).fit(X, ratings)
+    with pytest.raises(ValueError, match="numbers are known"):
+        model.predict_interval(X[:3], conformal=True)
+
+
+@pytest.mark.parametrize("kind", [SLDAClassifier, SLDARegressor])
+def test_frames_with_other_columns_are_not_misread(kind):
+    pandas = pytest.importorskip("pandas")
+    X, y = classes_corpus(200, 6)
+    frame = pandas.DataFrame({name: (y == c) * 1.0 for c, name in enumerate("abc")})
+    if kind is SLDAClassifier:
+        frame = frame.astype(int)
+    model = kind(**QUICK, random_state=0).fit(X, frame)
+    for wrong in (frame[["c", "b", "a"]], frame.rename(columns={"c": "d"})):
+        for method in (model.score, model.evaluate, model.conformalize, model.drift):
+            with pytest.raises(ValueError, match="fitted with"):
+                method(X, wrong)
+
+
+def test_a_model_with_numbers_that_no_file_may_have_is_not_saved(fitted, tmp_path):
+    save(fitted, tmp_path / "m")
+    before = (tmp_path / "m").read_bytes()
+    broken = SLDAClassifier(**QUICK)
+    broken.n_features_in_ = fitted.n_features_in_
+    broken.posterior_ = replace(fitted.posterior_, reported=np.full_like(fitted.posterior_.reported, np.nan))
+    with pytest.raises(ValueError, match="reported's numbers"):
+        save(broken, tmp_path / "m")
+    assert (tmp_path / "m").read_bytes() == before

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from supertopic import (
     LDA,
@@ -16,6 +17,7 @@ from supertopic import (
     save,
 )
 from supertopic.estimators.drift import as_answers
+from supertopic.inference.completion import without_rare
 from supertopic.model.reference import Reference
 from supertopic.report import drift as d
 from supertopic.report.drift import Answers, Drift, Row, compare_documents, compare_means, compare_rows
@@ -198,3 +200,42 @@ def test_every_response_can_be_compared(kind):
     assert (d.OUTSIDE in found) == (kind in ("rating", "count"))
     if kind == "rating":
         assert {d.OUTSIDE, d.LOSS} <= set(model.drift(X[250:], 60 - 3 * y[250:]).alarms)
+
+
+def test_a_share_beyond_a_held_out_document_has_the_spread_of_both_samples():
+    rng, risk, runs = np.random.default_rng(0), 0.01, 3000
+    for n_usual, n_docs in ((45, 200), (100, 2000), (500, 500)):
+        rank = int(d.UNUSUAL * n_usual) + 1
+        alarm = next(n for n in range(n_docs) if d.compare_counts(n, n_docs, rank, n_usual, risk).p < risk)
+        pairs = ((rng.random(n_docs), rng.random(n_usual)) for _ in range(runs))
+        alarms = sum(len(d.find_unexplained(*pair, rank)) >= alarm for pair in pairs)
+        assert alarms < runs * risk + 4 * np.sqrt(runs * risk), (n_usual, n_docs)
+    assert d.compare_counts(100, 200, 2, 100, risk).p < 1e-6  # what is no chance is noticed
+
+
+def test_describing_documents_changes_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (200, 30)), rng.integers(0, 2, 200)
+    X[:, 25:] = 0
+    X[0, 25:] = 1  # words of one document, which do not count as known ones
+    model = SLDAClassifier(**QUICK, random_state=0).fit(X, y)
+    counts = sp.csr_array(rng.integers(0, 3, (50, 30)))
+    before = counts.copy()
+    without = without_rare(model.posterior_, counts)
+    assert without.sum() < counts.sum()
+    model.drift(counts)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(counts, name), getattr(before, name))
+
+
+def test_wrong_arguments_are_refused(fitted):
+    texts, y = make_texts(40, 3)
+    with pytest.raises(ValueError, match="40 documents but y has 39"):
+        fitted.drift(texts, y[:39])
+    with pytest.raises(TypeError, match="no argument 'foo'"):
+        fitted.drift(texts, foo=1)
+    plain = LDA(3, n_chains=1, burn_in=4, n_draws=2, random_state=0).fit(texts)
+    with pytest.raises(ValueError, match="LDA has no response"):
+        plain.drift(texts, y, reference=texts)
+    with pytest.warns(UserWarning, match="30 of 30 texts are missing"):
+        fitted.drift([None] * 30)

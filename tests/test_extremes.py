@@ -114,7 +114,7 @@ def test_columns_of_y_in_another_order_are_refused(kind):
     X, y = corpus(3)
     frame = pandas.DataFrame({"a": y, "b": 1 - y})
     model = kind(**SHORT).partial_fit(X, frame)
-    with pytest.raises(ValueError, match=r"\['b', 'a'\], which earlier batches had in the order \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"\['b', 'a'\], but the model was fitted with \['a', 'b'\]"):
         model.partial_fit(X, frame[["b", "a"]])
     assert model.partial_fit(X, frame).n_batches_ == 2
 

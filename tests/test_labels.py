@@ -309,3 +309,32 @@ def test_other_responses_are_refused(make):
 def test_check_labels_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):
         SLDAClassifier(**QUICK).check_labels(np.ones((9, 3), int), np.arange(9) % 2, **arguments)
+
+
+# labels that no text predicts
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(1000, 2), (600, 3), (1000, 20)])
+def test_predictions_that_know_nothing_do_not_say_that_labels_are_wrong(n, n_classes):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        p = np.exp(0.3 * rng.normal(size=(n, n_classes)))
+        estimate = find_wrong(p / p.sum(axis=1, keepdims=True), rng.integers(0, n_classes, n), 0.9)[2]
+        assert estimate.lower == 0.0
+
+
+def test_labels_without_a_relation_to_the_texts_give_a_warning():
+    texts, _ = make_texts(150, 4)
+    y = np.array(["a", "b", "c"])[np.arange(150) % 3]
+    with pytest.warns(UserWarning, match="no relation between the documents and their labels"):
+        found = SLDAClassifier(**QUICK, random_state=0).check_labels(texts, y)
+    assert found.estimates["lower"][0] == 0.0
+
+
+def test_checks_use_no_prior_and_no_checkpoint(fitted, tmp_path):
+    texts, y = make_texts(60, 5)
+    plain = SLDAClassifier(**QUICK, random_state=0).check_labels(texts, y)
+    after = SLDAClassifier(**QUICK, prior=fitted, random_state=0).check_labels(texts, y)
+    np.testing.assert_array_equal(after.probabilities, plain.probabilities)
+    with pytest.raises(TypeError, match="checkpoint"):
+        SLDAClassifier(**QUICK).check_labels(texts, y, checkpoint=tmp_path / "c")

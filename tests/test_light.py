@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from fitted import BESIDE, FITS, NAMES, RUN, TEXTS, N
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
@@ -211,3 +212,16 @@ def test_threads_may_ask_at_once(models):
         thread.join()
     assert all(np.array_equal(own, wanted) for own in found) and len(found) == 3
     assert LDA
+
+
+def test_missing_texts_are_empty_and_a_matrix_is_not_changed(tmp_path):
+    texts, y = ["goal match team"] * 20 + ["vote law senate"] * 20, ["sport"] * 20 + ["politics"] * 20
+    model = SLDAClassifier(3, n_chains=1, burn_in=5, n_draws=3, random_state=0).fit(texts, y)
+    save(model, tmp_path / "m")
+    light = load_predictor(tmp_path / "m")
+    np.testing.assert_array_equal(light.predict_proba([None, "goal", np.nan]), light.predict_proba(["", "goal", ""]))
+    counted = SLDAClassifier(3, n_chains=1, burn_in=5, n_draws=3, random_state=0).fit(np.eye(40, 6) + 1, y)
+    save(counted, tmp_path / "m")
+    X = sp.csr_array((np.array([1, 0, 2]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 6))
+    load_predictor(tmp_path / "m").predict_proba(X)
+    assert X.data.tolist() == [1, 0, 2] and X.indptr.tolist() == [0, 3]

@@ -202,6 +202,7 @@ WRONG = [
     (b'{"text": ' + b"[" * 50_000 + b"}", 400, "nested 50,001 deep"), (b"\xff\xfe", 400, "not JSON"),
     (b'{"text": "a", "set": ' + b"9" * 5000 + b"}", 400, "not JSON"),
     (b'{"text": "a", "set": 0.999999}', 422, "held-out"),
+    (b'{"text": "a", "interval": 0.9, "conformal": true}', 422, "ratings and counts"),
 ]  # fmt: skip
 
 
@@ -241,6 +242,11 @@ def test_what_documents_lack_is_said(models):
             "sets are of classes" in client.post("/predict", json={"text": "a", "set": 0.9}).json()["error"]["message"]
         )
         assert isinstance(client.post("/predict", json={"text": "a", "interval": 0.9}).json()["interval"][0], float)
+        asked = {"text": TEXTS[0], "interval": 0.7, "conformal": True}
+        ends = load(models("rating")).predict_interval(TEXTS[:1], 0.7, conformal=True)
+        assert client.post("/predict", json=asked).json()["interval"] == [float(end[0]) for end in ends]
+        answer = client.post("/predict", json={"text": "a", "conformal": True})
+        assert answer.status_code == 422 and "conformal needs interval" in answer.json()["error"]["message"]
 
 
 def test_limits(models):

@@ -46,5 +46,5 @@ def history(model: opt.Model, as_csv: opt.BatchesCsv = False, as_json: opt.AsJso
 
 
 def cell(value: Any) -> Any:
-    """A value as a cell: several words are separated by blanks."""
-    return " ".join(value) if isinstance(value, tuple) else "" if value is None else value
+    """A value as a cell: several words or classes are separated by semicolons."""
+    return ";".join(map(str, value)) if isinstance(value, tuple) else "" if value is None else value

@@ -148,7 +148,11 @@ Shares = Annotated[bool, Option("--shares", help="Add the share of each topic in
 PredictionFile = Annotated[Path | None, Option("--output", "-o", help="Write here instead of the screen.")]
 SetLevel = Annotated[
     float | None,
-    Option("--set", help="Add the set of classes that contains the true one with this probability, such as 0.9."),
+    Option(
+        "--set",
+        help="Add the set of classes, or the interval of a rating or count, that contains the truth with this "
+        "probability, such as 0.9. It is calibrated on held-out documents.",
+    ),
 ]
 MaxError = Annotated[
     float | None,

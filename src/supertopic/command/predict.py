@@ -23,6 +23,7 @@ from supertopic.corpus.tables import write_parquet
 from supertopic.corpus.writing import whole_text
 from supertopic.estimators.base import TopicModel
 from supertopic.estimators.classifiers import TopicClassifier
+from supertopic.estimators.regressors import SLDACountRegressor, SLDARegressor
 from supertopic.estimators.supervised import Supervised
 from supertopic.inference.progress import progress
 
@@ -86,12 +87,23 @@ def predict(
 def promised(
     model: TopicModel, X: np.ndarray, beside: dict[str, Any], level: float | None, max_error: float | None, path: Path
 ) -> dict[str, list[Any]]:
-    """The columns "set" and "decision" of some texts, if they are asked for; "ask" has labels left to people."""
+    """The columns "set" and "decision" of some texts, if they are asked for; "ask" has labels left to people.
+
+    Numbers have intervals in place of sets: "guaranteed lower" and "guaranteed upper".
+    """
     found: dict[str, list[Any]] = {}
     if level is None and max_error is None:
         return found
+    if isinstance(model, SLDARegressor | SLDACountRegressor) and level is not None and max_error is None:
+        ends = model.predict_interval(X, level, conformal=True, **beside)
+        names = model.posterior_.response.column_names if model.multioutput_ else [""]
+        for end, values in zip(("lower", "upper"), ends, strict=True):
+            columns = zip(names, values.reshape(len(X), -1).T.tolist(), strict=True)
+            found |= {f"guaranteed {end}" + f"({name})" * bool(name): own for name, own in columns}
+        return found
     if not isinstance(model, TopicClassifier):
-        raise ValueError(f"--set and --max-error need classes or labels, and the model is a {type(model).__name__}.")
+        what = "--set needs classes, labels, ratings or counts, and --max-error" if level else "--max-error"
+        raise ValueError(f"{what} needs classes or labels; the model is a {type(model).__name__}.")
     names = model.classes_.tolist()
     if level is not None:
         sets = model.predict_set(X, level, **beside)

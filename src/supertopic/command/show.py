@@ -11,10 +11,9 @@ from supertopic.command.steps import out
 from supertopic.model.posterior import Posterior
 from supertopic.report.page import default_name
 from supertopic.report.raters import rater_frame
-from supertopic.report.summary import contribution_sentences, describe_covariates, missed_words
+from supertopic.report.summary import contribution_sentences, describe_covariates, missed_words, predicts
 
 NARROW = 100  # columns of a terminal below which intervals of topics are left out
-CLEAR = 1.645  # standard errors between the losses of predictions and of the base rate
 UNCLEAR = "?: the weight is the largest of several, so an interval that excludes 0 is weak evidence."
 MOST_COLUMNS = 20  # of a table of words
 MISSED = 8  # words to show for each column
@@ -143,12 +142,6 @@ def word_tables(posterior: Posterior, names: np.ndarray) -> list[Table]:
         column = default_name(posterior.response) if numbered else row["column"]
         table.add_row(*(escape(text) for text in (column, ", ".join(row["towards"]), ", ".join(row["away"]))))
     return [table]
-
-
-def predicts(posterior: Posterior) -> bool:
-    """Whether held-out documents are predicted clearly better than by the base rate; also if there are none."""
-    found = posterior.held_out
-    return not found["documents"] or found["base_loss"] - found["loss"] > CLEAR * found["se"]
 
 
 def held_out_lines(posterior: Posterior) -> list[str]:

@@ -15,6 +15,7 @@ from supertopic.estimators.documents import check_n, document_frame
 from supertopic.estimators.validation import check_level
 from supertopic.model.responses.probabilities import ProbabilityResponse
 from supertopic.report.label_errors import Estimate, LabelCheck, find_wrong
+from supertopic.warn import warn
 
 CHAINS = 2  # of the models that are fitted here
 WORDS = 5  # that speak against a label
@@ -28,8 +29,9 @@ def check_labels(
     """Find labels that are probably wrong, given the other documents, and estimate how many are wrong.
 
     Models with the parameters of this one, and at most two chains, are fitted to all documents except one fold, and
-    predict the labels of this fold. So a label never counts as evidence for itself. This takes about as long as
-    `n_folds` short fits. The model itself is not changed, and need not be fitted.
+    predict the labels of this fold. So a label never counts as evidence for itself; for this reason the models have no
+    `prior`, which may have learned from the labels. This takes about as long as `n_folds` short fits. The model itself
+    is not changed, and need not be fitted.
 
     Parameters
     ----------
@@ -61,6 +63,8 @@ def check_labels(
         check_n(n)
     if not isinstance(n_folds, Integral) or isinstance(n_folds, bool) or n_folds < 2:
         raise ValueError(f"n_folds must be a whole number of folds, 2 or more, got {n_folds!r}.")
+    if "checkpoint" in fit or "checkpoint_every" in fit:
+        raise TypeError("check_labels fits several models, which cannot share a checkpoint: leave it out.")
     response = self.make_response()
     if not isinstance(response, ProbabilityResponse) or response.several_raters:
         raise ValueError(
@@ -72,6 +76,11 @@ def check_labels(
     assert isinstance(whole, ProbabilityResponse)
     truth = whole.truth(y, n_docs)
     folds = predict_folds(self, X, y, truth, whole, int(n_folds), fit)
+    if not any(model.posterior_.held_out.get("relation", True) for model in folds.models):
+        warn(
+            "The models found no relation between the documents and their labels. Labels that no text predicts look "
+            "like wrong ones, so this says little about how many are wrong."
+        )
     found = [judge(*case, level) for case in cases(folds.p, truth, whole.multilabel)]
     wrong, score, best = (np.stack([own[i] for own in found], axis=1) for i in range(3))  # (n_docs, n_labels or 1)
     names = [{"label": name} for name in whole.classes.tolist()] if whole.multilabel else [{}]
@@ -107,7 +116,7 @@ def predict_folds(
     fold[known] = deal(given, n_folds)
     for i in range(n_folds):
         test, rest = np.flatnonzero(fold == i), np.flatnonzero(fold != i)
-        model = clone(self).set_params(n_chains=min(self.n_chains, CHAINS))
+        model = clone(self).set_params(n_chains=min(self.n_chains, CHAINS), prior=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one for each fold would be many
             model.fit(take(X, rest), take(y, rest), **of_documents(fit, rest))

@@ -17,6 +17,7 @@ from supertopic.inference.fit import Checkpointing
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses import Hinge, Logistic
 from supertopic.model.responses.classes import MULTICLASS, ClassResponse
+from supertopic.model.responses.values import check_columns
 
 
 def class_response(posterior: Posterior) -> ClassResponse:
@@ -90,6 +91,7 @@ class TopicClassifier(ClassifierMixin, Supervised):
         covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """The accuracy of predictions; with labels, the share of documents whose labels are all right."""
+        check_columns(y, list(map(str, self.classes_)))
         predicted = self.predict(X, covariates=covariates, features=features, groups=groups)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 

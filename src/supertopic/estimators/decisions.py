@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from supertopic.estimators.validation import check_level
-from supertopic.inference.guarantees import class_response, error_threshold, predict_sets
+from supertopic.inference.guarantees import above, class_response, error_threshold, predict_sets
 from supertopic.inference.predict import NewDocuments
 from supertopic.model.held_out import HeldOutPredictions, compare
 from supertopic.report.evaluate import known_responses
@@ -144,7 +144,7 @@ def decide(
                 f"No threshold reaches an error rate of {max_error:g} with certainty {certainty:g}: everything is left "
                 "to people. Allow more errors, or give more labelled documents to conformalize()."
             )
-        ask = ~(sure > threshold)
+        ask = ~above(sure, threshold)
     else:
         of_each = expected @ table
         chosen, least = of_each.argmin(axis=1), of_each.min(axis=1)

@@ -131,10 +131,11 @@ empty_documents_ : ndarray of shape (n_columns,)
     depend on it.
 held_out_ : dict
     Figures of the held-out documents, for each column: their number, the loss of the predictions and of the base rate,
-    the standard error of the difference, the shrinkage factor of the weights, and the probability that topics explain
-    nothing (`p_no_effect`). With words or features also the loss of topics alone (`topics_loss`) and of all other terms
-    (`without_topics_loss`). `contributions` has, for each term, its share of the variance of omega, and what it adds to
-    the accuracy or R2 (Shapley's value), with 90 % intervals.
+    the standard error of the difference, the shrinkage factor of the weights, the probability that topics explain
+    nothing (`p_no_effect`), and whether a relation between topics and the response was found (`relation`). With words
+    or features also the loss of topics alone (`topics_loss`) and of all other terms (`without_topics_loss`).
+    `contributions` has, for each term, its share of the variance of omega, and what it adds to the accuracy or R2
+    (Shapley's value), with 90 % intervals.
 covariate_coef_, covariate_coef_draws_ : ndarray
     The same as `coef_` and `coef_draws_` for covariates, for a change by one unit.
 group_names_ : ndarray of shape (n_groups,)

@@ -10,6 +10,7 @@ from supertopic.corpus.frames import take
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators.decisions import compare_known
 from supertopic.estimators.texts import TextReader, are_texts, read_texts, reader_of, unknown_shares
+from supertopic.estimators.validation import OF_PREDICTIONS
 from supertopic.inference.completion import describe_documents
 from supertopic.inference.predict import NewDocuments, Settings, mean_topic_shares
 from supertopic.model.held_out import HeldOutPredictions
@@ -58,7 +59,14 @@ def drift(
         explains.
     """
     posterior, settings, reader = self._fitted(), self._settings(), reader_of(self)
+    strange = next((name for name in beside if name not in OF_PREDICTIONS), None)
+    if strange:
+        raise TypeError(f"There is no argument {strange!r}; those of documents are {', '.join(OF_PREDICTIONS)}.")
+    if y is not None and not posterior.supervised:
+        raise ValueError(f"{type(self).__name__} has no response: leave y out.")
     rows, some = evenly(X)
+    if y is not None and n_rows(y) != n_rows(X):
+        raise ValueError(f"X has {n_rows(X)} documents but y has {n_rows(y)}; they must be equally many.")
     counts, usual = self._counts(some), posterior.reference
     if reference is not None:
         theirs = evenly(reference)[1]
@@ -117,9 +125,14 @@ def as_answers(response: Response, found: HeldOutPredictions, new: np.ndarray) -
     return Answers(found.loss, np.zeros((0, 0)) if excess is None else excess, outside, new)
 
 
+def n_rows(X: Any) -> int:
+    """The number of documents."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 def evenly(X: Any) -> tuple[np.ndarray, Any]:
     """The numbers of evenly spaced documents, and these documents."""
-    n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_docs = n_rows(X)
     rows = np.linspace(0, n_docs - 1, min(n_docs, MOST)).astype(int) if n_docs else np.zeros(0, int)
     return rows, X if len(rows) == n_docs else take(X, rows)
 

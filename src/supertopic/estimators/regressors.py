@@ -20,6 +20,7 @@ from supertopic.model.responses import Gaussian, NegativeBinomial
 from supertopic.model.responses.averages import average
 from supertopic.model.responses.base import LEAST_SCALE, MOST_SCALE
 from supertopic.model.responses.numbers import NumberResponse
+from supertopic.model.responses.values import check_columns
 
 
 def number_response(posterior: Posterior) -> NumberResponse:
@@ -164,6 +165,7 @@ class SLDARegressor(TopicRegressor):
         covariates: ArrayLike | None = None, features: ArrayLike | None = None, groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """R2 of the mean ratings."""
+        check_columns(y, list(map(str, self.response_names_)))
         predicted = self.predict(X, covariates=covariates, features=features, groups=groups)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
@@ -316,6 +318,7 @@ class SLDACountRegressor(TopicRegressor):
         groups: ArrayLike | None = None,
     ) -> float:  # fmt: skip
         """R2 of the mean counts."""
+        check_columns(y, list(map(str, self.response_names_)))
         predicted = self.predict(X, exposure=exposure, covariates=covariates, features=features, groups=groups)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 

@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from supertopic.corpus.made_frames import index_of
 from supertopic.estimators.texts import are_texts
+from supertopic.estimators.validation import OF_PREDICTIONS
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.answers import as_answers, is_long
 from supertopic.model.revision import Change, keep_all, revised
@@ -24,7 +25,6 @@ from supertopic.model.seeds import Seeds, as_seeds
 
 BURN_IN = 40  # iterations; topics are settled, and only what was changed has to settle again
 ALLOWED = "sample_weight", "covariates", "exposure", "features", "groups", "event", "gold"
-OF_PREDICTIONS = "covariates", "exposure", "features", "groups"
 NAMED = 5  # words that a message names
 
 

@@ -39,14 +39,14 @@ class Counts(NamedTuple):
 
 
 def are_texts(X: Any) -> bool:
-    """Whether X is a sequence of texts: a list, an array or a Series whose first known element is a string."""
+    """Whether X is a sequence of texts: a list, an array or a Series whose first known element is a string, if any."""
     if isinstance(X, str) or not (isinstance(X, ROWS) or (hasattr(X, "to_numpy") and hasattr(X, "dtype"))):
         return False
     if getattr(X, "ndim", 1) != 1:
         return False
     values = X if isinstance(X, list | tuple) else np.asarray(X, dtype=object)
     known = next((value for value in values if not is_missing(value)), None)
-    return isinstance(known, str)
+    return isinstance(known, str) or (known is None and len(values) > 0)
 
 
 def read_texts(X: Any) -> list[str]:

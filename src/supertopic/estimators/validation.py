@@ -21,6 +21,7 @@ from supertopic.warn import warn
 MOST_COVARIATE = 1e100  # their squares are added up
 MOST_FEATURES = 100_000  # columns
 MOST_GROUPS = 2000
+OF_PREDICTIONS = "covariates", "exposure", "features", "groups"  # arguments with a row for each document
 TOKENS_A_TOPIC, FEW_TOPICS = 5, 10  # with fewer tokens a topic most topics are noise; a few topics do no harm
 
 

@@ -51,7 +51,8 @@ def without_rare(posterior: Posterior, counts: csr_array) -> csr_array:
     """
     first = posterior.topics[0]
     times = (first.word_topic[posterior.best_chain].sum(axis=1) / first.n_draws).round()
-    X = csr_array((counts.data * (times[counts.indices] >= LEAST_TIMES), counts.indices, counts.indptr), counts.shape)
+    X = counts.copy()  # removing zeros changes its arrays in place
+    X.data *= times[X.indices] >= LEAST_TIMES
     X.eliminate_zeros()
     return X
 

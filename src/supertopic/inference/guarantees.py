@@ -22,9 +22,16 @@ def held_out_predictions(posterior: Posterior, what: str) -> HeldOutPredictions:
     return found
 
 
-def threshold_of(scores: np.ndarray, weight: np.ndarray, level: float) -> float:
-    """The conformal threshold; an error if there are too few documents for this level."""
-    found = conformal_threshold(scores, weight, level)
+def threshold_of(scores: np.ndarray, known: HeldOutPredictions, level: float) -> float:
+    """The conformal threshold of scores of held-out documents; an error if there are too few for this level."""
+    weight, rare = known.weight, known.n_rare
+    found = conformal_threshold(scores, weight, level, rare)
+    if found == math.inf and rare > 0 and conformal_threshold(scores, weight, level) < math.inf:
+        raise ValueError(
+            f"level={level:g} cannot be guaranteed: {rare / (weight.sum() + rare):.1%} of the documents have classes "
+            "that are too small to be held out. Lower the level, use by_class=True, leave these classes out, or pass "
+            "labelled documents that were not in the fit to conformalize()."
+        )
     if found == math.inf:
         raise ValueError(
             f"level={level:g} needs {least_documents(level)} held-out documents, and there are "
@@ -41,7 +48,7 @@ def predict_sets(posterior: Posterior, expected: np.ndarray, level: float, by_cl
         parts = [(scores[own, j], known.weight[own]) for j, own in enumerate(true.T)]
         return joins_before(response.set_scores(expected), np.array([conformal_threshold(*p, level) for p in parts]))
     last = np.where(true, scores, -np.inf).max(axis=1)  # of a document's labels the one that joins last
-    return joins_before(response.set_scores(expected), np.asarray(threshold_of(last, known.weight, level)))
+    return joins_before(response.set_scores(expected), np.asarray(threshold_of(last, known, level)))
 
 
 def joins_before(scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
@@ -49,10 +56,19 @@ def joins_before(scores: np.ndarray, threshold: np.ndarray) -> np.ndarray:
     return scores <= threshold + ROUNDING * np.where(np.isfinite(threshold), 1.0 + np.abs(threshold), 1.0)
 
 
+def above(confidence: np.ndarray, threshold: float) -> np.ndarray:
+    """Which confidences are above a threshold by more than rounding."""
+    return np.asarray(confidence > threshold + (ROUNDING * (1.0 + abs(threshold)) if np.isfinite(threshold) else 0.0))
+
+
 def conformal_level(posterior: Posterior, level: float) -> np.ndarray:
     """For each column of numbers the level of the model's own intervals that contains a share `level` of them, (R,)."""
     known = held_out_predictions(posterior, "An interval with conformal=True")
-    return np.array([min(threshold_of(own, known.weight, level), WIDEST) for own in known.level.T])
+    if not known.level.shape[1]:
+        raise ValueError(
+            f"conformal=True needs documents whose numbers are known, and those of a {posterior.response.kind} are not."
+        )
+    return np.array([min(threshold_of(own, known, level), WIDEST) for own in known.level.T])
 
 
 def class_response(posterior: Posterior) -> ClassResponse:
@@ -67,7 +83,11 @@ def error_threshold(posterior: Posterior, max_error: float, certainty: float) ->
     """Above which confidence answers are wrong at most so often, and the share that is expected to be above it."""
     response, known = class_response(posterior), held_out_predictions(posterior, "max_error")
     sure, right = response.confidence(known.expected), response.right(known.truth, known.expected)
-    return answer_threshold(sure, right, known.weight, max_error, certainty)
+    weight, n = known.weight, math.ceil(known.n_rare)
+    if n:  # nothing is known of documents whose classes are never held out: the answers may be certain and wrong
+        sure, right = np.append(sure, np.full((n, 1), np.inf), axis=0), np.append(right, np.zeros((n, 1), bool), axis=0)
+        weight = np.append(weight, np.full(n, known.n_rare / n))
+    return answer_threshold(sure, right, weight, max_error, certainty)
 
 
 def abstention_curve(response: Any, truth: np.ndarray, expected: np.ndarray) -> dict[str, np.ndarray] | None:

@@ -112,6 +112,7 @@ def describe_held_out(shrinkage: Shrinkage, alone: Shrinkage, n_held_out: int, r
     }
     better = (weight * (alone.base_loss - alone.loss)).sum(axis=0) > 0
     lost = np.flatnonzero(~better | (mass[0] > 0.5))
+    found["relation"] = len(lost) < len(better)  # of topics and a column of the response
     if len(lost):
         whole = max(float(weight[:, lost].sum()), 1e-300)
         loss, base = (float((weight * part)[:, lost].sum()) / whole for part in (alone.loss, alone.base_loss))

@@ -42,7 +42,10 @@ def predict_held_out(
         return None
     found = [predict_fold(made, evidence, shrinkage, draw, linear, final, docs) for docs in parts]
     order = np.argsort(np.concatenate(parts))
-    return HeldOutPredictions(*(np.concatenate(arrays)[order] for arrays in zip(*found, strict=True)))
+    whole = HeldOutPredictions(*(np.concatenate(arrays)[order] for arrays in zip(*found, strict=True)))
+    target = made.split.target()
+    known, may = made.response.wholly_known(target), made.response.may_hold_out(target)
+    return whole._replace(rare=np.full(len(order), (known & ~may).sum() / max((known & may).sum(), 1)))
 
 
 def predict_fold(

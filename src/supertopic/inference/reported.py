@@ -28,6 +28,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.sampling.shard import Shard
 
 NU2_REPORTED = 25.0  # prior variance
+LEAST_VARIANCE = 1e-12  # of a weight by chance; a smaller one is rounding
 LEAST_DRAWS, THIN = 100, 3  # for each chain, and iterations for each draw
 MANY, FEWER_DRAWS = 20_000, 50  # responses beyond which there are fewer draws, and no thinning
 N_PROBES = 20  # random vectors that products of precisions are estimated with
@@ -211,7 +212,7 @@ def between_chains(parts: list[Statistics], eta: np.ndarray, has: np.ndarray) ->
             inverse = np.linalg.inv(P + ridge)
             away = inverse @ (part.shift[:, r] - P @ mean)
             by_chance = np.diag(inverse @ (P - P @ covariance @ P) @ inverse)[:n_topics]
-            some = own & (by_chance > 0)
+            some = own & (by_chance > LEAST_VARIANCE)  # else there is no document with a weight
             excess += np.sum(away[:n_topics][some] ** 2 / by_chance[some] - 1.0)
             weight += np.sum(np.diag(inverse @ P)[:n_topics][some] ** 2 / by_chance[some])
         size = np.array([P.diagonal()[:n_topics] for P in precisions]) * has

@@ -107,7 +107,7 @@ class Predictor:
         if isinstance(X, str):
             raise TypeError("X is one text; a list of texts was expected.")
         if issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2):
-            counts = csr_array(X)
+            counts = csr_array(X, copy=True)  # what follows changes its arrays in place
             counts.sum_duplicates()
             whole = counts.data.astype(np.int64)
             if counts.shape[1] != self.n_words or (whole != counts.data).any() or whole.min(initial=0) < 0:
@@ -117,7 +117,7 @@ class Predictor:
             counts = csr_array((whole, counts.indices, counts.indptr), shape=counts.shape)
             counts.eliminate_zeros()
             return counts, counts
-        texts = list(X)
+        texts = ["" if text is None or text != text else text for text in X]  # as estimators read them
         strange = next((text for text in texts if not isinstance(text, str)), None)
         if strange is not None:
             raise TypeError(f"X must hold texts, or be a matrix of counts, got {strange!r:.60}.")

@@ -30,6 +30,12 @@ class HeldOutPredictions(NamedTuple):
     level: np.ndarray  # (n, R): the smallest level whose interval contains the number
     loss: np.ndarray  # (n,)
     weight: np.ndarray  # (n,): those of earlier batches count for less
+    rare: np.ndarray  # (n,): for each of them, how many documents have a class that is too small to be held out
+
+    @property
+    def n_rare(self) -> float:
+        """How many documents would be of classes that are too small to be held out."""
+        return float(self.weight @ self.rare)
 
     def kept(self, response: Response) -> "HeldOutPredictions":
         """What guarantees need of them."""
@@ -59,16 +65,18 @@ def compare(response: Response, truth: np.ndarray, omegas: np.ndarray, scales: n
         response.interval_level(truth, omegas, scales),
         response.loss(truth, omegas, scales),
         np.ones(len(truth)),
+        np.zeros(len(truth)),
     )  # fmt: skip
 
 
-def conformal_threshold(scores: np.ndarray, weight: np.ndarray, level: float) -> float:
+def conformal_threshold(scores: np.ndarray, weight: np.ndarray, level: float, rare: float = 0.0) -> float:
     """The score that a new document's does not exceed with probability `level` or more; infinite if there is none.
 
-    It is a quantile of the scores of held-out documents and of one more document, whose score may be anything.
+    It is a quantile of the scores of held-out documents and of more documents, whose scores may be anything: a new one,
+    and `rare` ones like those that are never held out.
     """
     order = np.argsort(scores, kind="stable")
-    share = np.cumsum(weight[order]) / (weight.sum() + 1.0)
+    share = np.cumsum(weight[order]) / (weight.sum() + rare + 1.0)
     place = int(np.searchsorted(share, level - 1e-12))
     return float(scores[order[place]]) if place < len(order) else math.inf
 

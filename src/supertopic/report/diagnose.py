@@ -102,6 +102,8 @@ def finish(posterior: Posterior, figures: dict[str, dict[str, float]], quantitie
     advice = advise(posterior.traces, list(figures.get("score", {"": 0.0}).values()))
     for text in advice:
         warn(text, ConvergenceWarning)
+    if not posterior.held_out.get("relation", True):
+        advice.append("The fit found no relation between topics and the response. Its weights are noise.")
     return Diagnosis(figures, advice)
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import binom, gamma, pearson3
+from scipy.stats import betabinom, gamma, pearson3
 
 from supertopic.model.reference import Reference
 
 ALARM = 0.005  # the probability that documents which have not changed raise an alarm
 PERMUTATIONS, FEWEST = 500, 5  # documents of which nothing is said
-UNUSUAL = 0.99  # the quantile of the reference above which a document is not explained by topics
+UNUSUAL = 0.01  # about the share of the reference that no topic explains
 LEAST_DOCUMENTS, LEAST_SHARE = 3, 2  # unexplained documents or of a new class; documents with a word of a theme
 WORDS = 10
 UNKNOWN, SURPRISE, DISTANCE = "unknown words", "surprise of a word", "distance of topic shares"
@@ -99,7 +99,8 @@ def compare_documents(
         means |= {LOSS: (answers.loss, usual_answers.loss), OUTSIDE: (answers.outside, usual_answers.outside)}
         distances[CALIBRATION] = answers.excess, usual_answers.excess, largest
         if len(answers.new) and len(usual_answers.loss):
-            checks[NEW] = partial(compare_shares_of_new, answers.new, len(usual_answers.loss))
+            n_new = int(answers.new.sum())
+            checks[NEW] = partial(compare_counts, n_new, len(answers.new), 1, len(usual_answers.loss))
     for name, (values, reference) in means.items():
         known = values[~np.isnan(values)]
         if min(len(known), len(reference)) >= FEWEST:
@@ -109,9 +110,10 @@ def compare_documents(
             checks[name] = partial(compare_rows, rows, others, measure)
     unexplained = np.zeros(0, int)
     if SURPRISE in checks:
-        unexplained, bound = find_unexplained(new.surprise, usual.surprise)
+        rank = int(UNUSUAL * len(usual.surprise)) + 1
+        unexplained = find_unexplained(new.surprise, usual.surprise, rank)
         n_known = int((~np.isnan(new.surprise)).sum())
-        checks[UNEXPLAINED] = partial(compare_unexplained, len(unexplained), n_known, usual.surprise > bound)
+        checks[UNEXPLAINED] = partial(compare_counts, len(unexplained), n_known, rank, len(usual.surprise))
     return {name: checks[name](ALARM / len(checks)) for name in ORDER if name in checks}, unexplained
 
 
@@ -132,28 +134,22 @@ def compare_means(values: np.ndarray, reference: np.ndarray, risk: float) -> Row
     return Row(value, usual, float(law.isf(risk)), float(law.sf(value)))
 
 
-def find_unexplained(values: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, float]:
-    """Documents whose words are more surprising than those of nearly all held-out documents, and the bound."""
-    bound = float(np.quantile(reference, UNUSUAL))
+def find_unexplained(values: np.ndarray, reference: np.ndarray, rank: int) -> np.ndarray:
+    """Documents whose words are more surprising than those of the held-out document of this rank, the oddest first."""
+    bound = np.sort(reference)[-rank]
     found = np.flatnonzero(np.nan_to_num(values, nan=-np.inf) > bound)
-    return found[np.argsort(-values[found], kind="stable")], bound
+    return found[np.argsort(-values[found], kind="stable")]
 
 
-def compare_unexplained(n_found: int, n_docs: int, unusual: np.ndarray, risk: float) -> Row:
-    """The share of documents that no topic explains; `unusual` says which held-out documents are such."""
-    usual = (np.count_nonzero(unusual) + 1.0) / (len(unusual) + 1.0)
-    return compare_counts(n_found, n_docs, usual, risk)
+def compare_counts(n_found: int, n_docs: int, rank: int, n_usual: int, risk: float) -> Row:
+    """The share of documents beyond the held-out document of this rank, counted from the most extreme one.
 
-
-def compare_shares_of_new(new: np.ndarray, n_usual: int, risk: float) -> Row:
-    """The share of documents with a new class, of which none was held out."""
-    return compare_counts(int(new.sum()), len(new), 1.0 / (n_usual + 1.0), risk)
-
-
-def compare_counts(n_found: int, n_docs: int, usual: float, risk: float) -> Row:
-    """A share of documents against the usual one."""
-    p = float(binom.sf(n_found - 1, n_docs, usual)) if n_found >= LEAST_DOCUMENTS else 1.0
-    limit = max(float(binom.isf(risk, n_docs, usual)), LEAST_DOCUMENTS - 1.0) / n_docs
+    Of documents like the n held-out ones, a share is beyond it that has the distribution beta(rank, n + 1 - rank): the
+    bound comes from a sample, too. A class of which no document was held out is beyond all of them, rank 1.
+    """
+    law, usual = betabinom(n_docs, rank, n_usual + 1 - rank), rank / (n_usual + 1.0)
+    p = float(law.sf(n_found - 1)) if n_found >= LEAST_DOCUMENTS else 1.0
+    limit = max(float(law.isf(risk)), LEAST_DOCUMENTS - 1.0) / n_docs
     return Row(n_found / n_docs, usual, limit, p)
 
 

@@ -3,7 +3,8 @@
 A label is that of the document's true class with probability 1 - rate, else that of any other class. Predictions that
 were learned from such labels are less sure than they should be; the true class has probabilities in proportion to
 exp(-power * distance**shape), where the distance is that of log p to the best class. With shape 1 this is p**power.
-Rate, power and shape have a posterior on a grid, given how probable the given labels are.
+Rate, power and shape have a posterior on a grid, given how probable the given labels are. That no label is wrong has a
+prior probability of its own: else the interval would never contain it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,9 @@ from scipy.special import softmax
 from supertopic.corpus.frames import rows_of
 from supertopic.model.responses.base import TINY
 
-LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.4, 6.0, 20)]
+# powers near 0 are for predictions that say little about the labels
+LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.05, 6.0, 32)]
+NONE_WRONG = 0.1  # prior probability that no label is wrong
 MOST_RATE, N_RATES = 0.45, 61  # of wrong labels; beyond, the labels of two classes say the opposite
 LEAST_MASS = 1e-6  # of a cell of the grid
 DRAWS = 4000  # of the number of wrong labels
@@ -53,12 +56,14 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
     owns = [truth(link)[rows, given] for link in LINKS]
     rates = np.linspace(0.0, MOST_RATE, N_RATES)
     for _ in range(2):  # the second grid is where the first one has mass
-        logs = np.array([np.log(parts(own, rates)[0]).sum(axis=0) for own in owns])  # (link, rate)
+        step, used = rates[1] - rates[0], np.append(0.0, rates)  # the first is the rate if no label is wrong
+        logs = np.array([np.log(parts(own, used)[0]).sum(axis=0) for own in owns])  # (link, rate)
         mass = np.exp(logs - logs.max())
+        mass[:, 0] *= NONE_WRONG
+        mass[:, 1:] *= (1.0 - NONE_WRONG) * step / MOST_RATE
         mass /= mass.sum()
-        there = np.flatnonzero(mass.sum(axis=0) > LEAST_MASS)
-        step = rates[1] - rates[0]
-        used, rates = rates, np.linspace(max(rates[there[0]] - step, 0.0), rates[there[-1]] + step, N_RATES)
+        there = np.flatnonzero(mass[:, 1:].sum(axis=0) > LEAST_MASS * mass[:, 1:].sum())
+        rates = np.linspace(max(rates[there[0]] - step, 0.0), rates[there[-1]] + step, N_RATES)
     p_wrong, kept, mean, variance = np.zeros(n), np.zeros(p.shape), np.zeros(mass.shape), np.zeros(mass.shape)
     for i in np.flatnonzero(mass.sum(axis=1) > LEAST_MASS):
         whole, wrong = parts(owns[i], used)

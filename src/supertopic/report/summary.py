@@ -11,6 +11,8 @@ from supertopic.model.responses.averages import draw_interval
 from supertopic.report.topics import top_words, topic_name, topic_names
 from supertopic.report.words import suggest_names
 
+CLEAR = 1.645  # standard errors between the losses of predictions and of the base rate
+
 
 def coef_draws(posterior: Posterior) -> np.ndarray:
     """Reported weights in the units of y, (n, R, K); without a response R is 0."""
@@ -140,10 +142,16 @@ def missed_words(posterior: Posterior, names: np.ndarray, n: int = 10) -> list[d
     return rows
 
 
+def predicts(posterior: Posterior) -> bool:
+    """Whether held-out documents are predicted clearly better than by the base rate; also if there are none."""
+    found = posterior.held_out
+    return not found["documents"] or found["base_loss"] - found["loss"] > CLEAR * found["se"]
+
+
 def contribution_sentences(posterior: Posterior) -> list[str]:
     """How much topics, words and other terms contribute to predictions of held-out documents, a sentence each."""
     found = posterior.held_out.get("contributions")
-    if not found:
+    if not found or not predicts(posterior):
         return []
     points, sentences = found["score"] == "accuracy", []
     for name, own in found["terms"].items():

@@ -11,7 +11,7 @@ from supertopic.serve.limits import Limits, Refused
 from supertopic.serve.needs import Needs
 
 MOST = 1e300  # of a number
-OPTIONS = ("set", "interval", "topics")
+OPTIONS = ("set", "interval", "conformal", "topics")
 OF_DOCUMENT = ("text", "covariates", "exposure", "features", "group")
 
 
@@ -32,6 +32,7 @@ class Options:
 
     set: float | None = None  # the level of sets of classes
     interval: float | None = None
+    conformal: bool = False  # whether intervals are calibrated on held-out documents
     topics: bool = False  # whether shares of topics are wanted
 
 
@@ -112,15 +113,20 @@ def known_only(given: Iterable[str], known: Iterable[str], what: str) -> None:
 
 def read_options(given: dict[str, Any], needs: Needs) -> Options:
     """Levels of sets and intervals, and whether topics are wanted."""
-    topics = given.get("topics", False)
-    if not isinstance(topics, bool):
-        refuse(422, f"topics is {shown(topics)}; true or false was expected.")
+    wanted = {name: given.get(name, False) for name in ("topics", "conformal")}
+    for name, value in wanted.items():
+        if not isinstance(value, bool):
+            refuse(422, f"{name} is {shown(value)}; true or false was expected.")
     levels = {name: read_level(given[name], name) for name in ("set", "interval") if given.get(name) is not None}
     if "set" in levels and not needs.has_sets:
         refuse(422, "set was asked for; sets are of classes and labels, which this model does not have. Leave set out.")
     if "interval" in levels and not needs.has_intervals:
         refuse(422, "interval was asked for, but the model has no response. Leave interval out.")
-    return Options(levels.get("set"), levels.get("interval"), topics)
+    if wanted["conformal"] and not needs.has_conformal:
+        refuse(422, "conformal goes with ratings and counts of which some were held out. Leave conformal out.")
+    if wanted["conformal"] and "interval" not in levels:
+        refuse(422, "conformal needs interval, the level of the intervals.")
+    return Options(levels.get("set"), levels.get("interval"), **wanted)
 
 
 def read_level(value: Any, what: str) -> float:

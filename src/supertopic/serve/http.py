@@ -103,7 +103,8 @@ class Service:
         return as_json({
             "name": served.name, "kind": needs.kind, "response": needs.response, "answers": list(needs.answers),
             "needs": needs.beside, "covariates": needs.covariates, "features": needs.n_features,
-            "groups": list(needs.groups[:1000]), "sets": needs.has_sets, "exposure": needs.takes_exposure,
+            "groups": list(needs.groups[:1000]), "exposure": needs.takes_exposure, "sets": needs.has_sets,
+            "conformal": needs.has_conformal,
             "limits": {name: getattr(limits, name) for name in ("body", "texts", "letters", "seconds")},
         })  # fmt: skip
 

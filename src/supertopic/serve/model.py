@@ -107,7 +107,8 @@ class ServedModel:
             if options.set is not None:
                 columns["set"] = self.sets(texts, options.set, beside)
             if options.interval is not None:
-                columns["interval"] = self.intervals(texts, options.interval, beside)
+                more = {"conformal": True} if options.conformal else {}
+                columns["interval"] = self.intervals(texts, options.interval, beside | more)
         if options.topics or not isinstance(estimator, Supervised):
             columns["topics"] = [self.shares(row) for row in estimator.transform(texts)]
         names = list(columns)

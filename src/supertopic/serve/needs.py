@@ -24,6 +24,7 @@ class Needs:
     takes_exposure: bool = False
     has_sets: bool = False
     has_intervals: bool = False
+    has_conformal: bool = False  # whether intervals can be calibrated on held-out documents
 
     @property
     def beside(self) -> dict[str, str]:
@@ -55,11 +56,11 @@ def needs_of(model: TopicModel) -> Needs:
         0 if posterior.features is None else len(posterior.features.columns.mean),
         bool(groups), groups, exposed=exposed, takes_exposure=isinstance(response, NegativeBinomial),
         has_sets=isinstance(response, ClassResponse) and response.has_sets and has_held_out(posterior),
-        has_intervals=True,
+        has_intervals=True, has_conformal=response.kind in ("rating", "count") and has_held_out(posterior),
     )  # fmt: skip
 
 
 def has_held_out(posterior: Posterior) -> bool:
-    """Whether sets can be calibrated."""
+    """Whether sets and intervals can be calibrated."""
     known = posterior.held_out_predictions
     return known is not None and len(known.weight) > 0

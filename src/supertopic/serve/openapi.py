@@ -60,6 +60,8 @@ def schemas(needs: Needs, limits: Limits) -> dict[str, Schema]:
     options: dict[str, Schema] = {"topics": {"type": "boolean", "description": "Shares of topics, too."}}
     if needs.response != "none":
         options["interval"] = LEVEL | {"description": "The level of intervals."}
+    if needs.has_conformal:
+        options["conformal"] = {"type": "boolean", "description": "Calibrate intervals on held-out documents."}
     if needs.has_sets:
         options["set"] = LEVEL | {"description": "The level of sets of classes."}
     single = document | {"properties": document["properties"] | options}

@@ -77,7 +77,18 @@ def write_posterior(posterior: Posterior) -> tuple[dict[str, Any], Tensors]:
         place = f"carryover.{term.name}.theta"
         if isinstance(term, LinearWeights) and np.array_equal(tensors.get(place, ()), term.theta[0]):
             del tensors[place]
+    check_finite(tensors)  # a file that cannot be read must not replace one that can
     return facts, tensors
+
+
+def check_finite(tensors: Tensors) -> None:
+    """Refuse arrays with numbers that are not finite, or of a type that no model has."""
+    for name, array in tensors.items():
+        known = array
+        if name == "traces.log_joint" and array.dtype.kind == "f":
+            known = array[~np.isnan(array)]  # NaN after the end of a chain
+        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(known).all())
+        expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
 
 
 def write_carryover(carryover: Carryover) -> Tensors:
@@ -148,12 +159,7 @@ def read_posterior(facts: dict[str, Any], tensors: Tensors, response: Response) 
     order = read_order(tensors, topics, facts["best_chain"])
     linear = [term for term in terms if isinstance(term, LinearWeights)]
     carryover = read_carryover(tensors, facts["penalties"], topics, n_columns, n_direct, linear)
-    for name, array in tensors.items():
-        known = array
-        if name == "traces.log_joint" and array.dtype.kind == "f":
-            known = array[~np.isnan(array)]  # NaN after the end of a chain
-        finite = array.dtype.kind in "iubO" or (array.dtype.kind == "f" and np.isfinite(known).all())
-        expect(finite or array.dtype.kind == "U", f"{name}'s numbers")
+    check_finite(tensors)
     posterior = Posterior(
         response, topics, tuple(terms), tensors["scale"], traces, facts["best_chain"], order, facts["sampler"],
         facts["seed"], facts["n_batches"], vocabulary, word_names, facts["topic_names"],
@@ -193,10 +199,10 @@ def read_held_out(tensors: Tensors, response: Response, n_columns: int) -> HeldO
     expect((found.expected.shape, found.truth.shape) == ((n, sizes[0]), (n, sizes[1])), what)
     expect(
         found.level.shape in ((n, 0), (n, 0 if sizes[0] else n_columns))
-        and found.loss.shape == found.weight.shape == (n,),
+        and found.loss.shape == found.weight.shape == found.rare.shape == (n,),
         what,
     )
-    expect(bool((found.weight > 0).all() and np.isin(found.truth, (0.0, 1.0)).all()), what)
+    expect(bool((found.weight > 0).all() and (found.rare >= 0).all() and np.isin(found.truth, (0.0, 1.0)).all()), what)
     return found
 
 

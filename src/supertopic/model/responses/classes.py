@@ -285,6 +285,7 @@ class ClassResponse(Response):
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """Columns of 0 and 1, one for each class or label; NaN where y is unknown."""
+        check_columns(y, list(map(str, self.classes)))
         y = y.toarray() if issparse(y) else np.asarray(without_na(y))
         if len(y) != n_docs:
             raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")

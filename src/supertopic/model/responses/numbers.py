@@ -189,6 +189,7 @@ class NumberResponse(Response):
 
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """y in standard units, (n_docs, R)."""
+        check_columns(y, self.column_names)
         values = check_numbers(y, n_docs).reshape(n_docs, -1)
         if values.shape[1] != len(self.names):
             raise ValueError(f"y has {values.shape[1]} columns, but the model was fitted with {len(self.names)}.")

@@ -18,10 +18,10 @@ def without_na(y: Any) -> Any:
 
 
 def check_columns(y: Any, names: list[str]) -> None:
-    """Refuse a DataFrame of y whose columns are those of earlier batches in another order."""
+    """Refuse a DataFrame of y whose columns are those of the fit in another order, or only in part."""
     columns = list(map(str, getattr(y, "columns", ())))
-    if columns != names and sorted(columns) == sorted(names):
-        raise ValueError(f"y has the columns {columns[:8]}, which earlier batches had in the order {names[:8]}.")
+    if columns != names and not set(names).isdisjoint(columns):
+        raise ValueError(f"y has the columns {columns[:8]}, but the model was fitted with {names[:8]}, in this order.")
 
 
 def is_unknown(y: np.ndarray, missing_label: Any) -> np.ndarray:
