@@ -97,6 +97,7 @@ class LDA(TopicModel):
         -------
         Diagnosis
             A dict that is shown as a table: "rhat" and "ess", rank-normalised (Vehtari and others, 2021). R-hat needs
-            four draws or more. Its `advice` says what to do. A ConvergenceWarning says that the log joint still rises.
+            four draws or more. Its `advice` says what to do. If chains had not settled within their burn-in, a
+            ConvergenceWarning gives the same advice.
         """
         return diagnose_topics(self._fitted(), None if X is None else self._counts(X), self._settings())
