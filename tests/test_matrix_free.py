@@ -258,7 +258,7 @@ def test_what_is_known_moves_with_the_level():
     expected = move_statistics(packed, no_statistics(6, 2), *given)
     np.testing.assert_allclose(found.precision, expected.precision[expected.diagonal])
     np.testing.assert_allclose(found.shift, expected.shift)
-    with pytest.raises(ValueError, match="6 a column"):
+    with pytest.raises(ValueError, match="this model has 6"):
         move_statistics(packed, no_statistics(6, 2, True), *given)
 
 

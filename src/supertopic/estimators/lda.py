@@ -31,6 +31,14 @@ class LDA(TopicModel):
     doc_topic_ : ndarray of shape (n_docs, n_topics)
         The mean zbar of the training documents.
     ...
+
+    Examples
+    --------
+    >>> from supertopic import LDA
+    >>> texts = ["goal match team", "team match win", "vote law senate", "law vote party"] * 5
+    >>> model = LDA(n_topics=2, random_state=0).fit(texts)
+    >>> model.transform(texts[:3]).argmax(axis=1).tolist() in ([0, 0, 1], [1, 1, 0])
+    True
     """
 
     def __init__(
