@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: all results made again, and the tables of the documentation from them.
+"""`python -m benchmarks`: run all benchmarks again, and make the tables of the documentation from them.
 
 `all` runs the benchmarks one after the other, each in a process of its own, which takes many hours. What is in the
 folder already is not run again, so that a run that was stopped goes on. `docs` writes the tables of the pages.

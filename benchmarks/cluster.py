@@ -3,7 +3,7 @@
 wall: seconds of an iteration on Ray against threads, with the same cores of this machine, alternately; medians.
 kills: fits whose workers are killed at random moments; the model has to be that of threads, bit for bit.
 memory: 80 M tokens in files, one column, K = 40: the peak of the driver and of each worker; large: 400 M.
-docs/cluster.md has what came out.
+docs/cluster.md has the results.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 20 Newsgroups, the paper's training part, 40 times over: 58.7 M tokens, of which documents of at most 400 tokens have
 41 M. Times are medians of five iterations after five to settle (30 for many topics): of the sweep alone by the GPU's
-own clock, of whole iterations (eta, z, lambda, counts) by the machine's. `docs/gpu.md` has what came out,
+own clock, of whole iterations (eta, z, lambda, counts) by the machine's. `docs/gpu.md` has the results,
 `benchmarks/gpu.md` how it got there.
 """
 

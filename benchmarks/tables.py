@@ -349,7 +349,7 @@ def first_use() -> list[list[str]]:
     return rows
 
 
-# The paper, made again
+# The paper, reproduced
 
 
 def cells_of(name: str) -> pd.DataFrame:
@@ -442,7 +442,7 @@ def sentences() -> dict[str, list[str]]:
 
 
 def with_tables(text: str, make: Callable[[str], str] = lambda name: TABLES[name]()) -> str:
-    """A page with its marked tables made again."""
+    """A page with new versions of its marked tables."""
     return MARK.sub(lambda found: f"<!-- results: {found['name']} -->\n\n{make(found['name'])}", text)
 
 

@@ -57,8 +57,8 @@ words = vectorizer.get_feature_names_out()
 train, test = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0)
 Z, Z_test = covariates.iloc[train], covariates.iloc[test]
 
-model = SLDARegressor(n_topics=20, held_out=0.2, n_jobs=-1, random_state=0).fit(X[train], y[train], covariates=Z)
-without = SLDARegressor(n_topics=20, held_out=0.2, n_jobs=-1, random_state=0).fit(X[train], y[train])
+model = SLDARegressor(n_topics=20, n_jobs=-1, random_state=0).fit(X[train], y[train], covariates=Z)
+without = SLDARegressor(n_topics=20, n_jobs=-1, random_state=0).fit(X[train], y[train])
 print("R2 on the test reviews")
 print(f"  genre and critic alone      {LinearRegression().fit(Z, y[train]).score(Z_test, y[test]):.3f}")
 print(f"  words alone                 {without.score(X[test], y[test]):.3f}")

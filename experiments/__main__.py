@@ -1,4 +1,4 @@
-"""`python -m experiments NAME|all [--quick]`: the paper's figures and tables, made again."""
+"""`python -m experiments NAME|all [--quick]`: reproduces the paper's figures and tables."""
 
 import argparse
 import multiprocessing

@@ -675,7 +675,7 @@ SETTLED = [  # the start, the end of a burn-in, the consensus of chains, seeds
     m("model/responses/base", "unknown responses are at the bottom", "found[1, own, r] = 1.0 - found[0, own, r]", "found[1, :, r] = 1.0 - found[0, :, r]", "start"),
     m("model/responses/classes", "the last class has no column", "return np.hstack([yes, last]) if self.sticks else yes", "return yes", "start"),
     m("model/seeds", "a seed word has all of its tokens", "UNKNOWN_SHARE if self.share is None else self.share[words, k]", "UNKNOWN_SHARE if self.share is None else 1.0", "priors"),
-    m("model/priors", "prior means of seeds stay", "belief = HALF_BELIEVED / (HALF_BELIEVED + response.seed_support(seen, means[1]))", "belief = np.ones(n_topics)", "priors pairs:seeds"),
+    m("model/priors", "prior means of seeds stay", "belief = HALF_WEIGHT / (HALF_WEIGHT + response.seed_support(seen, means[1]))", "belief = np.ones(n_topics)", "priors pairs:seeds"),
     m("model/responses/classes", "documents of other classes count, too", "(np.count_nonzero(known & (target.y == value), axis=0) for value in (1.0, 0.0))", "(np.count_nonzero(known, axis=0) for value in (1.0, 0.0))", "pairs:seeds priors"),
     m("storage/model_file", "topics of a file are matched anew", "if \"order\" not in tensors:", "if True:", "consensus storage"),
     m("report/words", "rare words win", "least = max(ENOUGH_TOKENS, PART * np.partition(count, place)[place])", "least = ENOUGH_TOKENS", "top_words"),

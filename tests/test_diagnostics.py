@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import supertopic
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load
 from supertopic.datasets import load_docstrings, make_corpus
+from supertopic.report.diagnose import Diagnosis
 from supertopic.report.diagnostics import coherence, ess, rhat
 from supertopic.report.summary import coefficient_frame
 
@@ -50,7 +51,11 @@ def test_diagnose_and_its_advice(corpus, fitted):
     assert all(np.isfinite(row["rhat"]) and row["ess"] > 0 for row in found.values() if "rhat" in row)
     assert len(found["score"]) == 2 and found["held-out documents"]["documents"] == fitted.held_out_["documents"]
     lines = repr(found).splitlines()
-    assert len({len(line) for line in lines[:-1]}) == 1 and "rhat" in lines[0] and lines[-1].startswith("- ")
+    assert len({len(line) for line in lines[: len(found) + 1]}) == 1 and "rhat" in lines[0]
+    assert lines[-1].startswith("- ")
+    apart, alike = (Diagnosis(found | {"log joint": {"rhat": rhat}}, []) for rhat in (2.4, 1.0))
+    assert "chains keep different topics. Predictions are made from omega." in repr(apart)
+    assert "<p>The R-hat" in apart._repr_html_() and not alike.note and "<p>" not in alike._repr_html_()
     assert found._repr_html_().count("<tr>") == len(found) + 1
     stuck = SLDAClassifier(4, c=200, burn_in=0, n_draws=20, n_chains=3, random_state=0).fit(corpus.X, corpus.y)
     with pytest.warns(ConvergenceWarning, match="3 of 3 chains had not settled .*Raise burn_in"):

@@ -121,6 +121,7 @@ def test_a_new_theme_is_noticed_and_named(fitted):
     sentence = changed.sentence()
     assert "usually" in sentence and "limit" in sentence and changed.theme[0] in sentence
     assert "*" in repr(changed) and "<table>" in changed._repr_html_()
+    assert "\np: the probability of a value as large by chance.\n" in repr(changed)
 
 
 def test_known_words_in_other_documents_are_noticed(fitted):

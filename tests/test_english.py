@@ -24,6 +24,8 @@ PHRASES = (
     r"is believed", r"be believed", r"knows? nothing", r"knows? little", r"hidden documents?", r"is credited with",
     r"turns? (?:a|an|the) \w+ round", r"lives? beyond", r"how (?:well|good) [\w ]+ reads?", r"what [\w ]+ leaves\b",
     r"is all (?:this|one|that) (?:topic|subject)", r"is all (?:of )?(?:the|topic)", r"asks? for Python",
+    r"made again", r"says? nothing", r"(?:have|has) no use for", r"has no part", r"came out", r"as it should be",
+    r"give or take",
 )  # fmt: skip
 STUMBLES = re.compile(r"\b(?:" + "|".join(PHRASES) + r")\b", re.IGNORECASE)
 

@@ -304,7 +304,7 @@ def test_other_responses_are_refused(make):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"n_folds": 1}, "n_folds must be"), ({"n": -1}, "n must be"), ({"level": 2}, "level must be"),
-    ({"n_folds": 50}, "cannot be 50 folds"),
+    ({"n_folds": 50}, "n_folds=50 needs at least 50"),
 ])  # fmt: skip
 def test_check_labels_refuses(arguments, message):
     with pytest.raises(ValueError, match=message):

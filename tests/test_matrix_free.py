@@ -258,7 +258,7 @@ def test_what_is_known_moves_with_the_level():
     expected = move_statistics(packed, no_statistics(6, 2), *given)
     np.testing.assert_allclose(found.precision, expected.precision[expected.diagonal])
     np.testing.assert_allclose(found.shift, expected.shift)
-    with pytest.raises(ValueError, match="6 a column"):
+    with pytest.raises(ValueError, match="this model has 6"):
         move_statistics(packed, no_statistics(6, 2, True), *given)
 
 
@@ -290,7 +290,7 @@ def test_whole_models(tmp_path, monkeypatch):
     other = SLDAClassifier(5, seeds={0: [0, 1]}, **RUN).fit(CORPUS.X[:200], y[:200], groups=np.arange(200) % 7)
     assert np.isfinite(other.predict_proba(CORPUS.X[200:])).all()
     small = SLDAClassifier(4, **RUN).fit(CORPUS.X[:200], y[:200])
-    with pytest.raises(ValueError, match="4 a column, cannot be those of this model, 5 a column"):
+    with pytest.raises(ValueError, match="4 weights for each column, this model has 5"):
         SLDAClassifier(5, prior=Prior(small, weights=True), **RUN).fit(CORPUS.X, y)
     effects = [model.effects_on(CORPUS.X, y).frame()["weight"].astype(float)]
     weights = [model.to_arviz(50)["posterior"]["coef"].to_numpy().mean(axis=(0, 1))]

@@ -357,7 +357,7 @@ def test_every_response_has_rows(command, tmp_path, kind):
     assert "total" in command("explain", *given, "--row", 1) and "total" in command("explain", *given, "--row", 25)
     assert "total" in command("explain", *known, "--where", "surprising", "-n", 1)
     if kind in ("time", "raters"):
-        assert "right or wrong; ask for surprising documents" in command("explain", *known, "--where", "wrong", code=1)
+        assert "cannot be right or wrong. Use surprising()" in command("explain", *known, "--where", "wrong", code=1)
     else:
         rows = [
             int(each["row"]) for each in json.loads(command("explain", *known, "--where", "wrong", "-n", 25, "--json"))

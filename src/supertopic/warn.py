@@ -11,7 +11,7 @@ BETWEEN = (
     "threading",
     "multiprocessing",
     "contextlib",
-)  # whose lines are no caller's
+)  # packages between a warning and the caller: a warning points at the first line outside of them
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

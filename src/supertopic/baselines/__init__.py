@@ -38,7 +38,7 @@ def paper_system(
     task : {"binary", "multiclass"}
         Which of the paper's two settings.
     random_state, n_jobs :
-        As everywhere; SVM has no use for them.
+        As everywhere; SVM ignores them.
     """
     if name not in SYSTEMS:
         raise ValueError(f"{name!r} is none of the paper's systems, which are {', '.join(SYSTEMS)}.")

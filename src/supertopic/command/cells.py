@@ -10,10 +10,10 @@ import numpy as np
 from supertopic.model.responses.values import is_unknown
 
 FEW = 20  # whole numbers with at most this many different values are taken for classes
-SHOWN = 8  # names in a message
+SHOWN = 8  # largest number of names in a message
 TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
-YEARS = 1000, 2100  # what numbers that look like years are between
-# share of the cells that may be different from each other, in a small table and in a large one; above, they are ids
+YEARS = 1000, 2100  # smallest and largest number that looks like a year
+# cells are ids if a larger share of them differs from each other: in a small table, and in one of MANY rows or more
 MOST_DIFFERENT, MOST_OF_MANY, MANY = 0.9, 0.5, 1000
 WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 MANY_SEPARATORS = 0.05  # share of the cells that must hold the separator to be taken for lists of labels
@@ -23,7 +23,7 @@ class Column(NamedTuple):
     """A column of the table, or several, as a response."""
 
     y: np.ndarray  # (n_docs,), or (n_docs, n)
-    names: Sequence[str] = ()  # of the columns of y, if they have names
+    names: Sequence[str] = ()  # the names of the columns of y, if they have some
     n_missing: int = 0  # cells with a word that means unknown
     options: Mapping[str, Any] = {}  # what the estimator has to know of it
     response: str = ""  # the name of its kind

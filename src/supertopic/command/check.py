@@ -13,11 +13,11 @@ from supertopic.command.look import known_labels, look
 from supertopic.command.steps import Table, out, row_names
 from supertopic.corpus.look import look_at_ids
 
-MOST_CLASSES = 20  # that are shown
+MOST_CLASSES = 20  # largest number of classes that are shown
 
 
 def check(
-    data: opt.Data, text: opt.Text, label: opt.KnownLabel = None, response: opt.Response = opt.AUTO,
+    data: opt.Data, text: opt.Text, label: opt.LookedLabel = None, response: opt.Response = opt.AUTO,
     order: opt.Grades = None, event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";",
     missing: opt.Missing = None, id: opt.Id = None, strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip

@@ -14,9 +14,8 @@ from supertopic.corpus.writing import whole_file
 from supertopic.estimators.choose import choose_topics
 
 LEGEND = (
-    "> is the chosen number. more, se: how much larger the loss is than the smallest, and its standard error. alone: "
-    "the loss of the topics without words, on the documents that the fit itself holds out. stable: topics that most "
-    "chains have."
+    "> is the chosen number. alone: the loss of the topics without words, on the documents that the fit itself holds "
+    "out. stable: topics that most chains have."
 )
 
 

@@ -43,7 +43,7 @@ from supertopic.estimators.lda import LDA
 from supertopic.report.summary import describe_topics, describe_weights
 
 app = typer.Typer(
-    help="Supervised topic models: topics that explain a class, labels, a grade, a rating or a count, and predict it.",
+    help="Supervised topic models: topics that explain and predict classes, labels, grades, ratings, counts or times.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,7 +61,7 @@ Version = Annotated[bool, typer.Option("--version", help="Show the version.", ca
 
 @app.callback()
 def start(version: Version = False) -> None:
-    """Supervised topic models: topics that explain a class, labels, a grade, a rating or a count, and predict it."""
+    """Supervised topic models: topics that explain and predict classes, labels, grades, ratings, counts or times."""
 
 
 def demo(

@@ -110,7 +110,7 @@ class Documents(NamedTuple):
     beside: dict[str, Any]  # sample weights, exposure, covariates
     train: np.ndarray
     test: np.ndarray  # may be empty
-    names: list[str]  # of the rows
+    names: list[str]  # the names of the rows
 
     @property
     def kind(self) -> ResponseKind:

@@ -40,9 +40,9 @@ def check_labels(
 ) -> None:  # fmt: skip
     """List labels that are probably wrong, as CSV, and estimate how many are wrong.
 
-    Models with the parameters of MODEL are fitted to all documents but a fold, whose labels they then check. The table
-    may be the one that MODEL learned from. Example: supertopic check-labels tickets.model tickets.csv --text body
-    --label queue -o wrong.csv
+    The labels are divided into folds. A new model, with the parameters of MODEL, checks each fold and learns from the
+    others. The table may be the one that MODEL learned from. Example: supertopic check-labels tickets.model tickets.csv
+    --text body --label queue -o wrong.csv
     """
     check_outputs([output], [data, model])
     estimator, table = need_response(load(model)), Table(data)

@@ -9,7 +9,7 @@ from supertopic.command.console import plain
 from supertopic.command.show import find_topic
 from supertopic.command.steps import check_place, load, note, out, save_somewhere
 
-MOST_LETTERS = 80  # of a name
+MOST_LETTERS = 80  # largest number of letters in a name
 
 
 def name(

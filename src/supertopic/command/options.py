@@ -44,6 +44,7 @@ Data = Annotated[Path, Argument(help=TABLE, show_default=False)]
 Text = Annotated[str, Option("--text", help="The column with the text.", show_default=False)]
 Label = Annotated[str, Option(help="The column with the response; an empty cell is unknown.", show_default=False)]
 KnownLabel = Annotated[str | None, Option(help="The column with the response, to evaluate predictions.")]
+LookedLabel = Annotated[str | None, Option("--label", help="The column with the response.")]
 ComparedLabel = Annotated[str | None, Option("--label", help="The column with the response, to compare predictions.")]
 CheckedLabel = Annotated[str, Option("--label", help="The column with the labels to check.", show_default=False)]
 NewLabel = Annotated[str | None, Option(help="The column with the response; without it only the texts are used.")]
@@ -58,8 +59,10 @@ Gold = Annotated[str | None, Option(help=GOLD)]
 Event = Annotated[str | None, Option(help=EVENT)]
 Separator = Annotated[str, Option(help="What separates the labels in one cell.")]
 Missing = Annotated[list[str] | None, Option(help=MISSING, show_default="NA")]
-Weight = Annotated[str | None, Option(help="The column with the weight of each document.")]
-Exposure = Annotated[str | None, Option(help="For counts: the column with the exposure.")]
+Weight = Annotated[str | None, Option(help="The column with the weight of each document (1 is the usual one).")]
+Exposure = Annotated[
+    str | None, Option(help="For counts: the column with what each count is relative to, such as days.")
+]
 Covariate = Annotated[
     list[str] | None, Option(help="A column of numbers, text or dates that helps to predict; may be repeated.")
 ]
@@ -97,7 +100,10 @@ Everywhere = Annotated[
     bool, Option("--everywhere", help="Also remove the direct weights of the words from predictions.")
 ]
 ShortBurnIn = Annotated[int, Option("--burn-in", help="Iterations before draws are kept.", min=0)]
-C = Annotated[float | None, Option(help="Weight of the response.", show_default="the estimator's own")]
+C = Annotated[
+    float | None,
+    Option(help="How many times the response counts while topics are learned.", show_default="the estimator's own"),
+]
 Loss = Annotated[LossName, Option(metavar="LOSS", help=LOSS)]
 Multiclass = Annotated[MulticlassName, Option(metavar="HOW", help=MULTICLASS)]
 Balanced = Annotated[bool, Option("--balanced", help="Give all classes the same total weight.")]
@@ -133,7 +139,10 @@ Model = Annotated[Path, Argument(help="A model file that `supertopic fit` wrote.
 ModelFile = Annotated[Path, Option("--output", "-o", help="Where to write the model.", callback=check_place)]
 PageFile = Annotated[Path, Option("--output", "-o", help="Where to write the page.", callback=check_place)]
 Report = Annotated[
-    Path | None, Option(help="Write a page here, about the test documents if any.", callback=check_place)
+    Path | None,
+    Option(
+        help="Write an HTML page to this file. It shows the test documents, if there are any.", callback=check_place
+    ),
 ]
 ReportBy = Annotated[
     list[str] | None, Option("--by", help="For the page: a column of groups or dates; may be repeated.")

@@ -40,10 +40,10 @@ def predict(
 ) -> None:  # fmt: skip
     """Predict the response of every row of a table, as CSV: the prediction and its uncertainty.
 
-    Classes and labels come with probabilities (or scores, if they were fitted with the hinge), ordered classes also
-    with the expected grade and the ends of its 90 % interval, ratings with a standard deviation, counts with the ends
-    of a 90 % interval, and times with their median, its 90 % interval, the risk and survival at three times. A line on
-    the standard error says whether the documents differ from those of the fit.
+    Classes and labels come with probabilities, or scores for the hinge. Ordered classes also have the expected grade
+    and its 90 % interval. Ratings have a standard deviation, and counts a 90 % interval. Times have the median, its
+    90 % interval, the risk, and survival at three times. A line on the standard error says whether the documents differ
+    from those of the fit.
     """
     many = is_many(data)
     if many and output is None:
@@ -166,7 +166,7 @@ def write(cells: dict[str, list[Any]], numbers: dict[str, np.ndarray], output: P
 def predict_files(
     predict_table: Callable[[Path], Columns], data: Path, output: Path, after: Callable[[], None]
 ) -> None:  # fmt: skip
-    """Write the predictions of each file to a folder; those that are there already are not made again."""
+    """Write the predictions of each file to a folder; those that exist already are kept."""
     output.mkdir(parents=True, exist_ok=True)
     places: dict[Path, Path] = {}
     for path in find_files(data):

@@ -18,7 +18,7 @@ from supertopic.command.show import find_topic, topic_name
 from supertopic.command.steps import Table, load, note, out, row_names
 from supertopic.estimators.documents import surprising_rows, typical_rows, unsure_rows
 
-MOST_WIDTH, LEAST_WIDTH = 24, 20  # of a column beside the text, and of the text
+MOST_WIDTH, LEAST_WIDTH = 24, 20  # largest width of a column beside the text; smallest width of the text
 Found = dict[str, list[Any]]  # columns, "row" first and "text" last
 
 

@@ -15,7 +15,7 @@ from supertopic.report.summary import contribution_sentences, describe_covariate
 
 NARROW = 100  # columns of a terminal below which intervals of topics are left out
 UNCLEAR = "?: the weight is the largest of several, so an interval that excludes 0 is weak evidence."
-MOST_COLUMNS = 20  # of a table of words
+MOST_COLUMNS = 20  # largest number of columns of a table of words
 MISSED = 8  # words to show for each column
 # facts that are shown elsewhere, or only as JSON
 NOT_SHOWN = ("response", "why", "test_classes", "held_out", "before_learning", "findings")

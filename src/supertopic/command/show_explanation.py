@@ -23,7 +23,7 @@ TOWARDS, AWAY = "bold color(33)", "underline color(208)"  # blue and orange, whi
 HALF = 8  # the width of a bar to either side
 FAINT = 0.05  # the part of the largest contribution below which a word is not marked
 MOST_ANSWERS, MOST_TOPICS = 5, 3
-LEAST_CHANCE = 0.001  # that is shown as a number; so is 1 less this
+LEAST_CHANCE = 0.001  # smallest probability that is shown as a number; the largest is 1 less this
 
 
 def show_explanation(

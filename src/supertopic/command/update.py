@@ -25,10 +25,11 @@ def update(
     gold: opt.Gold = None, separator: opt.Separator = ";", jobs: opt.Jobs = -1, id: opt.Id = None,
     strict: opt.Strict = False, as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
-    """Update a model with more documents. Its posterior is the prior, so that only the new documents take time.
+    """Update a model with more documents.
 
-    New words are added to its vocabulary, and with --add-classes also new classes. Example: supertopic update
-    tickets.model monday.csv --text body --label queue -o tickets.model
+    Its posterior is the prior, so an update takes time for the new documents only. New words are added to its
+    vocabulary, and with --add-classes also new classes. Example: supertopic update tickets.model monday.csv --text body
+    --label queue -o tickets.model
     """
     check_outputs([output], [data])
     estimator = load(model)

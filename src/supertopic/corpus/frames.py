@@ -33,7 +33,7 @@ class Column(NamedTuple):
     name: str
     kind: str  # one of `KINDS`
     values: np.ndarray  # (n_rows,): numbers, whole ones as they are; of a category texts
-    levels: tuple[str, ...] = ()  # of a category: in its own order if it has one, else sorted
+    levels: tuple[str, ...] = ()  # the levels of a category: in its own order if it has one, else sorted
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Frame:
     """Columns of any kind; `column` reads one of them."""
 
     names: list[str]
-    cells: list[Any]  # of each column a Series of Narwhals, or an array
+    cells: list[Any]  # each column as a Series of Narwhals, or as an array
     n_rows: int
     named: bool  # columns of an array have numbers only
 

@@ -166,7 +166,7 @@ def learn_vocabulary(vectorizer: CountVectorizer, counted: list[Counted]) -> Cou
     documents, times = np.array([sums[term] for term in terms], np.int64).reshape(-1, 2).T
     low, high = (n if isinstance(n, int | np.integer) else n * n_docs for n in (vectorizer.min_df, vectorizer.max_df))
     if high < low:
-        raise ValueError("max_df corresponds to < documents than min_df")
+        raise ValueError("max_df and min_df leave no words: max_df is below min_df.")
     kept = np.flatnonzero((documents >= low) & (documents <= high))
     if vectorizer.max_features is not None and len(kept) > vectorizer.max_features:
         kept = np.sort(kept[(-times[kept]).argsort()[: vectorizer.max_features]])  # ties as CountVectorizer has them

@@ -20,7 +20,7 @@ from supertopic.warn import warn
 
 SUFFIXES = (".xlsx", ".ods")
 SHEET = "::"  # between the name of a file and that of a sheet; no sheet of a spreadsheet has it
-MOST_BYTES, MOST_PARTS, MOST_CELLS = 2**29, 10_000, 10_000_000  # of what is unpacked; in a sheet up to its last cell
+MOST_BYTES, MOST_PARTS, MOST_CELLS = 2**29, 10_000, 10_000_000  # unpacked bytes; packed files; cells of a sheet
 PLACE = re.compile(r"([A-Za-z]{1,4})([0-9]{1,9})")
 SHEET_PARTS = b"sheetData", b"table-row"
 NO_CONTENT = {"style-name", "number-columns-repeated", "content-validation-name", "number-columns-spanned",

@@ -18,7 +18,7 @@ from supertopic.warn import warn
 BLOCK = 2**30  # bytes that are parsed at once; no row may be longer
 READERS = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".pq": "parquet"}
 READERS |= dict.fromkeys(SUFFIXES, "sheet")
-MOST_COLUMNS, MOST_DEPTH, MOST_LINE = 10_000, 64, 2**27  # of a table; of JSON, and of its lines
+MOST_COLUMNS, MOST_DEPTH, MOST_LINE = 10_000, 64, 2**27  # columns of a table; nesting of JSON; bytes of a JSON line
 STDIN = Path("-")
 FIRST_ROW, QUOTED = re.compile(rb'(?:[^"\n]++|"[^"]*+"?)*+'), re.compile(rb'"[^"]*+"?')
 KEY = re.compile(rb'"(?:[^"\\\n]|\\.)*+"\s*:')
@@ -77,7 +77,7 @@ def _read_json(path: Path, data: bytes) -> pa.Table:
     if longest > MOST_LINE:
         raise ValueError(f"{path} has a line of {longest:,} bytes; a document may have {MOST_LINE:,}.")
     if depth > MOST_DEPTH:
-        raise ValueError(f"{path} is nested {depth:,} deep; a document is flat, and {MOST_DEPTH} are the most.")
+        raise ValueError(f"{path} is nested {depth:,} deep; at most {MOST_DEPTH} levels are read.")
     check_width(path, len(set(KEY.findall(data[: data.find(b"\n") + 1 or len(data)]))))
     try:
         return pyarrow.json.read_json(pa.BufferReader(data), read_options=pyarrow.json.ReadOptions(block_size=BLOCK))

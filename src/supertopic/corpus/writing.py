@@ -17,7 +17,7 @@ except ImportError:  # Windows, where a file that is open can be neither removed
     fcntl = None  # type: ignore[assignment]
 
 LEFT_OVER = 3600.0  # seconds; where there are no locks, a partial file that is older is of a killed process
-LETTERS = 40  # of a name, in that of its partial file
+LETTERS = 40  # largest number of letters of a file's name that its partial file's name keeps
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         "n_draws", "n_chains", "sampler", "predict_sweeps", "random_state", "verbose",
     )  # fmt: skip
     _library: str | None = None
-    _learners: Sequence[Learner] = ()  # of further terms of omega
+    _learners: Sequence[Learner] = ()  # learners of further terms of omega
     _validate_counts = read_counts
 
     def _store(self, parameters: dict[str, Any]) -> None:

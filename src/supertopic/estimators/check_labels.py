@@ -17,8 +17,8 @@ from supertopic.model.responses.probabilities import ProbabilityResponse
 from supertopic.report.label_errors import Estimate, LabelCheck, find_wrong
 from supertopic.warn import warn
 
-CHAINS = 2  # of the models that are fitted here
-WORDS = 5  # that speak against a label
+CHAINS = 2  # largest number of chains of the models that are fitted here
+WORDS = 5  # words that are evidence against a label
 OF_DOCUMENTS = "sample_weight", "covariates", "features", "groups"  # arguments of `fit` with a row for each document
 NAMES = "label", "given", "suggested", "words"
 
@@ -69,7 +69,7 @@ def check_labels(
     if not isinstance(response, ProbabilityResponse) or response.several_raters:
         raise ValueError(
             f"check_labels needs probabilities of classes or labels, and {type(self).__name__} has none that it could "
-            "compare. For ratings, counts and times see surprising(); raters have an accuracy of their own."
+            "compare. For ratings, counts and times see surprising(); for several raters see rater_frame()."
         )
     n_docs = X.shape[0] if hasattr(X, "shape") else len(X)
     whole = response.encode(y, np.ones(n_docs)).response
@@ -110,7 +110,7 @@ def predict_folds(
     """Fit a model without each fold of the documents whose labels are known, and predict these."""
     known = np.flatnonzero(~np.isnan(truth).all(axis=1))
     if len(known) < n_folds:
-        raise ValueError(f"y has {len(known)} known labels, which cannot be {n_folds} folds.")
+        raise ValueError(f"y has {len(known)} known labels; n_folds={n_folds} needs at least {n_folds}.")
     p, fold, models = np.full(truth.shape, np.nan), np.full(len(truth), -1), []
     given = np.zeros(len(known)) if whole.multilabel else truth[known].argmax(axis=1)
     fold[known] = deal(given, n_folds)

@@ -22,6 +22,7 @@ from supertopic.model.responses.values import is_unknown, without_na
 from supertopic.report.plots import ChoiceDisplay
 
 TOP = 10  # words of a topic that should go together
+MEANING = "more, se: how much larger the loss is than the smallest, and its standard error."
 
 
 class Choice:
@@ -80,7 +81,7 @@ class Choice:
         for row in self.rows:
             cells = (as_cell(name, row[name]).rjust(width) for name, width in zip(columns, widths, strict=True))
             lines.append(f"{'>' if row['n_topics'] == self.chosen else ' '} {' '.join(cells)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, MEANING])
 
 
 def as_cell(name: str, value: float) -> str:
@@ -105,7 +106,7 @@ def choose_topics(
 
     Parameters
     ----------
-    estimator : LDA, SLDAClassifier, MedLDAClassifier, SLDARegressor or SLDACountRegressor
+    estimator : any estimator of this library
         What to fit; its other parameters do not change.
     X, y : array-like
         As in `fit`. Documents whose response is unknown are used for training only.

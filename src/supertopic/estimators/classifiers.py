@@ -222,8 +222,8 @@ class MedLDAClassifier(TopicClassifier):
         How far from 0 omega should be. With a fixed prior of eta, the response counts more if the margin is larger.
     calibrate : bool, default=True
         Predict with the weights of a support vector machine (c = 1, margin 1) on the topic shares of training
-        documents, inferred from their words alone. The reported weights are log-odds, from a logistic regression on
-        held-out documents: a hinge has no intervals.
+        documents, inferred from their words alone. The reported weights are log-odds, from a cross-fitted
+        logistic regression: a hinge loss is no likelihood, so its posterior has no meaningful intervals.
     ...
 
     Attributes
@@ -231,6 +231,14 @@ class MedLDAClassifier(TopicClassifier):
     classes_ : ndarray
         The classes, or the names or numbers of the labels.
     ...
+
+    Examples
+    --------
+    >>> from supertopic import MedLDAClassifier
+    >>> texts = ["goal match team", "team match win", "vote law senate", "law vote party"] * 5
+    >>> model = MedLDAClassifier(n_topics=2, random_state=0).fit(texts, ["sport", "sport", "politics", "politics"] * 5)
+    >>> model.predict(texts[:3]).tolist()
+    ['sport', 'sport', 'politics']
     """
 
     margin: float

@@ -124,9 +124,7 @@ def is_wrong(documents: NewDocuments, truth: np.ndarray) -> np.ndarray:
     """Whether each prediction is wrong, (n_docs,)."""
     response = documents.posterior.response
     if response.kind == "time" or response.several_raters:
-        raise ValueError(
-            f"No prediction of the response {response.kind!r} is right or wrong; ask for surprising documents instead."
-        )
+        raise ValueError(f"Predictions of the response {response.kind!r} cannot be right or wrong. Use surprising().")
     if isinstance(response, ClassResponse):
         wrong = ~response.right(truth, documents.expected())
         if response.multilabel:

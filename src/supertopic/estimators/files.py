@@ -60,6 +60,21 @@ def save(obj: TopicModel | Pipeline, path: str | os.PathLike[str]) -> None:
 
     The file holds parameters, topics, weights and the vocabulary; no training documents. It is written beside its
     final place and renamed, so that a reader never sees half a file, and its header contains its own SHA-256.
+
+    Parameters
+    ----------
+    obj : estimator or Pipeline
+        A fitted estimator, or a fitted Pipeline of a CountVectorizer and one.
+    path : path
+        The file.
+
+    Examples
+    --------
+    >>> import supertopic
+    >>> texts = ["goal match team", "team match win", "vote law senate", "law vote party"] * 5
+    >>> model = supertopic.LDA(n_topics=2, random_state=0).fit(texts)
+    >>> supertopic.save(model, "texts.model")  # doctest: +SKIP
+    >>> model = supertopic.load("texts.model")  # doctest: +SKIP
     """
     vectorizer, model, steps = _parts(obj)
     check_is_fitted(model, "posterior_")

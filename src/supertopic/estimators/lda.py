@@ -31,6 +31,14 @@ class LDA(TopicModel):
     doc_topic_ : ndarray of shape (n_docs, n_topics)
         The mean zbar of the training documents.
     ...
+
+    Examples
+    --------
+    >>> from supertopic import LDA
+    >>> texts = ["goal match team", "team match win", "vote law senate", "law vote party"] * 5
+    >>> model = LDA(n_topics=2, random_state=0).fit(texts)
+    >>> model.transform(texts[:3]).argmax(axis=1).tolist() in ([0, 0, 1], [1, 1, 0])
+    True
     """
 
     def __init__(
@@ -97,6 +105,7 @@ class LDA(TopicModel):
         -------
         Diagnosis
             A dict that is shown as a table: "rhat" and "ess", rank-normalised (Vehtari and others, 2021). R-hat needs
-            four draws or more. Its `advice` says what to do. A ConvergenceWarning says that the log joint still rises.
+            four draws or more. Its `advice` says what to do. If chains had not settled within their burn-in, a
+            ConvergenceWarning gives the same advice.
         """
         return diagnose_topics(self._fitted(), None if X is None else self._counts(X), self._settings())

@@ -16,7 +16,7 @@ from supertopic.sampling.plan import SAMPLERS
 
 ALPHA_EACH = 0.1  # alpha=None: the prior of each topic
 MOST_JOBS = 4096
-BOUNDS = {  # of whole numbers: the least and the most
+BOUNDS = {  # smallest and largest value of whole numbers
     "n_topics": (1, 2**16 - 1), "burn_in": (0, 10**7), "n_draws": (1, 10**6), "n_chains": (1, 4096),
     "predict_sweeps": (1, 100_000),
 }  # fmt: skip

@@ -27,7 +27,7 @@ class Registration:
     date: str  # in UTC, as ISO 8601
     sha256: str  # of the topics
     model: str  # the name of the estimator
-    version: str  # of supertopic
+    version: str  # version of supertopic
     n_topics: int
     n_chains: int
     n_words: int

@@ -102,13 +102,22 @@ class SLDARegressor(TopicRegressor):
     intercept_, empty_intercept_ : ndarray of shape (n_columns,)
         The mean of y, and that of documents without known words.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta, from held-out documents: intercept_ + coef_[0, k] is the rating of a document that
+        Posterior mean of eta, from held-out responses: intercept_ + coef_[0, k] is the rating of a document that
         consists of topic k only.
     response_names_ : ndarray of shape (n_columns,)
         The names of y's columns, or their numbers.
     sigma2_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of sigma2 that predictions use.
     ...
+
+    Examples
+    --------
+    >>> from supertopic import SLDARegressor
+    >>> texts = ["dull slow boring", "fine nice slow", "great superb fine"] * 7
+    >>> model = SLDARegressor(n_topics=3, random_state=0).fit(texts, [1.0, 2.5, 4.0] * 7)
+    >>> rating = model.predict(texts[:3])
+    >>> bool(rating[0] < rating[1] < rating[2])
+    True
     """
 
     sigma2: Any
@@ -201,13 +210,22 @@ class SLDACountRegressor(TopicRegressor):
     intercept_, empty_intercept_ : ndarray of shape (n_columns,)
         The log of the mean count, or of counts by exposure, and that of documents without known words.
     coef_ : ndarray of shape (n_columns, n_topics)
-        Posterior mean of eta, from held-out documents: exp(coef_[0, k]) is the count of a document that consists of
+        Posterior mean of eta, from held-out responses: exp(coef_[0, k]) is the count of a document that consists of
         topic k only, relative to the mean count.
     response_names_ : ndarray of shape (n_columns,)
         The names of y's columns, or their numbers.
     dispersion_draws_ : ndarray of shape (n_chains, n_draws, n_columns)
         The draws of r that predictions use.
     ...
+
+    Examples
+    --------
+    >>> from supertopic import SLDACountRegressor
+    >>> texts = ["dull slow boring", "fine nice slow", "great superb fine"] * 7
+    >>> model = SLDACountRegressor(n_topics=3, random_state=0).fit(texts, [1, 8, 40] * 7)
+    >>> count = model.predict(texts[:3])
+    >>> bool(count[0] < count[1] < count[2])
+    True
     """
 
     dispersion: Any

@@ -33,7 +33,7 @@ class Revision:
     """What a revision of a model changed, and the loss on held-out documents before and after it."""
 
     change: str
-    documents: int  # that were held out
+    documents: int  # number of held-out documents
     before: float  # NaN if no document was held out
     after: float
     se: float  # the standard error of after - before

@@ -42,7 +42,7 @@ from supertopic.report.evaluate import Evaluation, known_responses
 from supertopic.report.explain import Explanation, explain_document
 from supertopic.report.topics import topic_labels, vocabulary_of
 
-MOST_HELD_OUT = 0.5  # of the documents
+MOST_HELD_OUT = 0.5  # largest share of the documents that may be held out
 PRIORITIES = ("prediction", "topics")
 HELD_OUT_BY = ("document", "group")
 

@@ -25,7 +25,7 @@ from supertopic.warn import warn
 TOPIC_WORD = r"(?u)\b(?=\w*[^\W\d_])\w\w+\b"  # two characters or more, one of them a letter
 ANY_WORD = r"(?u)\b\w+\b|[!?]"
 NOT_IN_TOPICS = sorted(ENGLISH_STOP_WORDS | LEFTOVERS)
-FEW_TEXTS = 100  # of fewer texts, words of a single one are kept
+FEW_TEXTS = 100  # smallest number of texts from which on words of a single text are left out
 MOST_READ_AGAIN = 500  # texts whose unknown words are counted
 Validate = Callable[[Any, bool], csr_array]  # counts of a model, checked; whether it is fitted anew
 ROWS = (list, tuple, np.ndarray)

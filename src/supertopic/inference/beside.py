@@ -22,9 +22,9 @@ from supertopic.sampling.pool import Pool
 
 PENALTIES = (0.0, *(5.0 ** np.arange(-2, 7)).tolist())  # prior variances that are tried, for rows of length 1
 FIRST = PENALTIES.index(25.0)
-FOLDS, ENOUGH = 3, 2000  # of the cross-validation; of a large corpus one fold has documents enough
+FOLDS, ENOUGH = 3, 2000  # folds of the cross-validation; documents of a fold with which one fold is enough
 LEAST_DOCS = 20  # fewer documents do not support words
-MOST_GROWTH = 2.0  # of omega, with the weights of all documents in place of two thirds of them
+MOST_GROWTH = 2.0  # largest factor by which omega grows with weights from all documents instead of two thirds
 NEVER = 1e15  # the prior precision of a weight that stays 0
 CLOSE, EXACT = 1e-4, 1e-5  # relative gain of the cost that ends a regression, while penalties are chosen and after
 
@@ -33,7 +33,7 @@ class Past(NamedTuple):
     """The information of earlier documents about theta: a normal density of each weight, without its prior."""
 
     theta: np.ndarray  # (n, R): the mean, under the prior
-    precision: np.ndarray  # (n, R): without the prior's
+    precision: np.ndarray  # (n, R): the precision, without that of the prior
     penalty: float  # the prior variance
     spread: np.ndarray | None = None  # (n, R): the sampling variance of the mean, if it is known
 
@@ -100,21 +100,21 @@ class Seen(NamedTuple):
     """Documents that weights are learned from."""
 
     rows: np.ndarray  # their numbers among the rows of x
-    target: Target  # whose offset is a known part of omega
+    target: Target  # their responses; the offset is a known part of omega
 
 
 class LinearFit(NamedTuple):
     """What was learned of the weights of each part."""
 
     theta: list[np.ndarray]  # (n, R) each
-    variance: list[np.ndarray]  # (n, R) each: of theta on other documents of this kind
+    variance: list[np.ndarray]  # (n, R) each: the variance of theta, for other documents of this kind
     past: list[Past]  # what is known from now on
     added: np.ndarray  # (n_seen, R): the sum for seen documents if these were new; NaN where unknown
-    grown: np.ndarray  # (n_seen, R): the same, as large as with weights from all documents, not from two thirds
-    held_out: list[np.ndarray]  # (n_held_out, R) each: from seen documents alone
-    held_out_variance: np.ndarray  # (n_held_out, R): of their sum
-    relearned: np.ndarray  # (n_held_out, R): their sum as if each were new: from all documents but those of its fold
-    learned: bool = True  # from these documents
+    grown: np.ndarray  # (n_seen, R): `added`, scaled up from weights of two thirds of the documents to those of all
+    held_out: list[np.ndarray]  # (n_held_out, R) each: what it adds there, learned from seen documents alone
+    held_out_variance: np.ndarray  # (n_held_out, R): the variance of their sum
+    relearned: np.ndarray  # (n_held_out, R): their sum, learned from all documents except those of its fold
+    learned: bool = True  # whether it was learned from these documents
 
     def with_spread(self, factor: float) -> "LinearFit":
         """The same with other variances; those of earlier batches have their factor already."""

@@ -15,7 +15,7 @@ from supertopic.kernels.products import multiply
 from supertopic.model.linear import Matrix
 from supertopic.sampling.pool import Pool
 
-PIECES, WORTHWHILE = 64, 500_000  # of a product; multiplications that are worth more than one thread
+PIECES, WORTHWHILE = 64, 500_000  # pieces of a product; smallest number of multiplications for more than one thread
 DENSE_PIECE = 1024  # documents or columns: the shape of a piece must not depend on the number of threads
 
 

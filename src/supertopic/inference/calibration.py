@@ -30,7 +30,7 @@ from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE
 
 NEWTON_STEPS, HALVINGS = 25, 20  # to the mode
 PREDICTION = 1 << 33  # a path of random numbers that no training iteration takes
-TOPICS_AT_ONCE = 16  # whose shares in all documents are in memory
+TOPICS_AT_ONCE = 16  # topics whose shares in all documents are in memory at a time
 
 
 class Calibrated(NamedTuple):

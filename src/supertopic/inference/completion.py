@@ -10,9 +10,9 @@ from supertopic.inference.predict import Settings, topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.model.reference import Reference, word_surprise
 
-MOST_DOCUMENTS, MOST_SHARES = 1000, 2**20  # of a reference, and numbers in its shares
-NUMBERS = 2**22  # of shares of tokens that are in memory at a time
-LEAST_TIMES = 2  # that a word occurs in the documents of the topics
+MOST_DOCUMENTS, MOST_SHARES = 1000, 2**20  # largest number of documents of a reference, and of numbers in its shares
+NUMBERS = 2**22  # topic shares of tokens that are in memory at a time
+LEAST_TIMES = 2  # smallest number of times that a word occurs in the documents of the topics
 
 
 def complete(

@@ -24,7 +24,7 @@ from supertopic.sampling.plan import ETA, NEWTON, SCALE, VARIANCE, is_matrix_fre
 from supertopic.sampling.threads import ThreadEngine
 
 N_DRAWS, FEWER_DRAWS = 400, 200  # and fewer of many responses or of many columns, without thinning
-MANY_COLUMNS, MOST_COLUMNS = 300, 3000  # of a regression: a draw takes time in proportion to their third power
+MANY_COLUMNS, MOST_COLUMNS = 300, 3000  # columns of a regression; the time of a draw grows with their third power
 POOLED_BURN_IN = 100  # iterations: the variance between groups and their deviations settle together
 EFFECTS, GROUPS = 1 << 38, 1 << 39  # paths of random numbers that no training iteration takes
 BETWEEN = 10  # a purpose of random numbers beside those of a chain
@@ -35,7 +35,7 @@ class Evidence(NamedTuple):
 
     shares: np.ndarray  # (n, K): rows sum to 1; 0 for a document without words
     target: Target  # with the offset of regressions and standardised covariates
-    response: Response  # that y was encoded with
+    response: Response  # the response that y was encoded with
     has: np.ndarray  # (chain, K): which topics each of some sets of topics has
     chain: np.ndarray  # (n,): whose topics the shares are of
     spread: np.ndarray  # (R, K): the variance of weights between these sets

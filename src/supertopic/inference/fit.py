@@ -60,7 +60,7 @@ class Known:
     word_names: np.ndarray | None = None  # (W,): of words with weights of their own, if these are others
     seeds: Seeds | None = None
     prior: Prior | None = None
-    previous: Posterior | None = None  # that of earlier batches
+    previous: Posterior | None = None  # the posterior of earlier batches
     discount: float = 1.0  # the weight of an earlier document
     unknown: np.ndarray | None = None  # see `model.reference`
     entry: Batch | None = None  # how well these documents were predicted by the model before them

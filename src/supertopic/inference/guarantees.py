@@ -10,7 +10,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.responses.classes import ClassResponse
 
 WIDEST = 1.0 - 1e-9  # the level of an interval
-ROUNDING = 1e-5  # of scores: those of held-out documents are float32, and equal predictions must stay equal
+ROUNDING = 1e-5  # rounding error of scores: held-out documents have float32, and equal predictions must stay equal
 MORE = "Fit with a larger held_out=, or pass labelled documents that were not in the fit to conformalize()."
 
 

@@ -13,10 +13,10 @@ SHARES, ENOUGH = (
     (0.05, 0.15),
     100,
 )  # held_out="auto": the least and largest share, and how many documents suffice
-LEAST, MOST = 5, 10_000  # documents; fewer say nothing, more say nothing new
-LEAST_FOLDS = 4  # a chain sees three quarters of the responses, or more
-NAMED = 5  # columns that a message names
-FOLDS = 5  # of held-out documents, each of which is predicted from the others, too
+LEAST, MOST = 5, 10_000  # smallest and largest number of held-out documents
+LEAST_FOLDS = 4  # smallest number of folds: a chain uses three quarters of the responses, or more
+NAMED = 5  # largest number of columns that a message names
+FOLDS = 5  # number of folds of the held-out documents; each fold is also predicted from the others
 
 
 def group_numbers(covariates: np.ndarray, n_groups: int) -> np.ndarray:
@@ -131,6 +131,6 @@ def warn_of_no_relation(
         what += f" and {len(lost) - NAMED} more of {n_judged}" if len(lost) > NAMED else ""
     warn(
         f"Found no relation between topics and {what}: on {n_held_out} held-out documents topics do not predict "
-        f"clearly better than the base rate (loss {loss:.4g}, that of the base rate {base:.4g}). Predictions do not "
+        f"clearly better than the base rate (loss {loss:.4g}, that of the base rate {base:.4g}). So predictions hardly "
         "use the topics. Check that the responses belong to the texts. If they do, more documents may show a relation."
     )

@@ -27,11 +27,11 @@ class Ingredients:
     config: Config
     response: Response
     split: Split
-    runs: list[list[ChainRun]]  # of each set of topics, a chain each
+    runs: list[list[ChainRun]]  # for each set of topics the runs of its chains
     topics: tuple[TopicSet, ...]
     rate: BaseRate
     covariates: CovariateColumns
-    counts: csr_array | None  # of all documents, if they are in memory
+    counts: csr_array | None  # word counts of all documents, if they are in memory
     previous: Posterior | None
     discount: float
     seed: list[int]

@@ -13,12 +13,12 @@ from scipy.spatial import cKDTree
 from supertopic.corpus.source import Target, select_target
 from supertopic.model.responses.base import Response
 
-ROUNDS, CLOSE = 200, 1e-5  # of the search
-MOST_NUMBERS, MOST_COPIES = 2**22, 16  # that are predicted for the training documents
-NEAR, MOST_DISTANCES = 5, 2**31  # held-out documents that a training document is compared with
-FEW_EMPTY = 5.0  # documents: this many of the mean join those without words, of which there may be few
-FEW_LABELS = 5.0  # documents; with this many the level of predictions is half theirs, and half that of seeds
-LEAST_DOCS = 5  # documents; fewer say nothing of the level
+ROUNDS, CLOSE = 200, 1e-5  # largest number of rounds of the search; length of a step at which it ends
+MOST_NUMBERS, MOST_COPIES = 2**22, 16  # largest number of omegas, and of omegas for each training document
+NEAR, MOST_DISTANCES = 5, 2**31  # held-out documents that are near a training one; largest number of distances
+FEW_EMPTY = 5.0  # imagined documents with the mean response that count as documents without words
+FEW_LABELS = 5.0  # number of labelled documents with which they and the seeds have equal influence on the level
+LEAST_DOCS = 5  # smallest number of documents from which a level is estimated
 OLD_LEVEL = 0.25  # the weight of a document of earlier batches where the level depends on the weights
 
 
@@ -27,10 +27,10 @@ class BaseRate(NamedTuple):
 
     sums: np.ndarray  # (5, R): of y and of exposures, of the same over documents without words, and of weights
     link: np.ndarray  # the offset of regressions
-    base: np.ndarray  # that of predictions
-    empty: np.ndarray  # that of predictions for documents without known words
+    base: np.ndarray  # the offset of predictions
+    empty: np.ndarray  # the offset of predictions for documents without known words
     empty_documents: np.ndarray  # how many documents the latter rests on
-    batch_shift: np.ndarray  # from the mean of all batches to that of this one
+    batch_shift: np.ndarray  # the step from the mean of all batches to that of this one
     offset: np.ndarray  # (n_docs, R): of each document, exposure included
 
 
@@ -74,7 +74,7 @@ def at_batch_level(response: Response, target: Target, lengths: np.ndarray, batc
 class OmegaDraws(NamedTuple):
     """Some of the draws that a prediction is the mean of."""
 
-    share: float  # of all draws
+    share: float  # the share of these among all draws
     omega: np.ndarray  # (n_docs, R): their mean for training documents
     held_out: np.ndarray  # (n, n_held_out, R): each of them for held-out documents, without offsets and words
     like: np.ndarray  # (n_docs, R): the same for training documents, on average

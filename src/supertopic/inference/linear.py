@@ -39,7 +39,7 @@ class Linear:
 
     names: list[str]
     fit: LinearFit
-    shrinkage: Shrinkage | None  # of topics and of these terms together; None where topics come first
+    shrinkage: Shrinkage | None  # shrinkage of topics and of these terms together; None where topics come first
     dictionary: Dictionary | None
     documents: np.ndarray | None  # (W + 1,): that have each word, and all
     inputs: LinearInputs
@@ -96,7 +96,7 @@ class Asked(NamedTuple):
 
     rows: np.ndarray  # their numbers among the rows of the inputs
     target: Target
-    draws: list[HeldOutDraws]  # of each chain; the topics' part is relative to the usual mixture of topics
+    draws: list[HeldOutDraws]  # the draws of each chain; the topics' part is relative to the usual mixture of topics
     scales: np.ndarray  # (n_draws, R or 0)
 
     @property

@@ -34,7 +34,7 @@ class SetDraws(NamedTuple):
     """Draws for one set of topics."""
 
     x: np.ndarray  # (n, K + n_others): shares
-    draws: list[list[WeightDraw]]  # of each chain
+    draws: list[list[WeightDraw]]  # the draws of each chain
 
 
 def pointwise(posterior: Posterior, evidence: Evidence, n_chains: int, n_draws: int, n_threads: int) -> Pointwise:

@@ -16,9 +16,9 @@ from supertopic.corpus.source import Target
 from supertopic.inference.blocks import Block
 from supertopic.model.responses.base import Response
 
-DIRECTIONS = 24  # at most, of each block
-STEPS, HALVINGS = 4, 12  # of Newton's method after each new direction; of a step that leads uphill
-SPENT = 1e-6  # of a direction's length: what is left beside the other directions is rounding
+DIRECTIONS = 24  # largest number of directions of a block
+STEPS, HALVINGS = 4, 12  # most Newton steps after each new direction; most halvings of a step that raises the cost
+SPENT = 1e-6  # a direction is dropped if less than this part of it is independent of the others: it is rounding
 
 
 class Solution(NamedTuple):
@@ -26,8 +26,8 @@ class Solution(NamedTuple):
 
     cost: float  # with the penalty
     omega: np.ndarray  # (n_docs, R)
-    slope: np.ndarray  # (n_docs, R): of the cost in omega
-    coordinates: list[np.ndarray]  # of each block, (n_directions, R)
+    slope: np.ndarray  # (n_docs, R): the slope of the cost in omega
+    coordinates: list[np.ndarray]  # the coordinates in the span of each block, (n_directions, R)
 
 
 class Span:

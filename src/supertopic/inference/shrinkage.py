@@ -19,19 +19,20 @@ from supertopic.model.linear import spread_normals
 from supertopic.model.responses.base import Response
 from supertopic.sampling.new_documents import FrozenTopics, draw_omegas
 
-FACTORS = np.arange(26) / 10  # of the topics' and the covariates' part of omega
-BESIDE_FACTORS = np.arange(16) / 10, np.arange(9) / 5  # of topics and of linear terms where there are both
+FACTORS = np.arange(26) / 10  # grid of factors for the part of topics, and for that of covariates, in omega
+BESIDE_FACTORS = np.arange(16) / 10, np.arange(9) / 5  # grids of the factors of topics and of linear terms together
 USUAL = 0.3, 0.85  # the factors of topics and of linear terms where nothing was held out
 MODELS = {"nothing": 0.05, "linear": 0.45, "topics": 0.1, "both": 0.4}  # prior probabilities of what has a factor
-LESS, AROUND = 0.7, 0.2  # of linear terms: how much smaller beside a topic factor of 1, give or take
-SPREADS, SPREAD_PRIOR = np.array([0.0, 0.05, 0.25, 0.5, 1.0]), np.array([0.1, 0.15, 0.2, 0.25, 0.3])  # of variances
-USUAL_SPREAD = 0.5  # where nothing was held out
+# prior of the factor c of linear terms beside a factor a of topics: mean 1 - LESS a, standard deviation AROUND
+LESS, AROUND = 0.7, 0.2
+SPREADS, SPREAD_PRIOR = np.array([0.0, 0.05, 0.25, 0.5, 1.0]), np.array([0.1, 0.15, 0.2, 0.25, 0.3])  # grid, prior
+USUAL_SPREAD = 0.5  # the factor of variances where nothing was held out
 DRAWS_BESIDE = 24  # draws of topics that are compared with linear terms
-SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # factors of the response's own parameter
+SCALES = 2.0 ** (np.arange(-8, 17) / 8)  # grid of factors for the response's own parameter
 COARSE_AND_FINE = np.arange(-16.0, 17.0, 2.0), np.arange(-7, 8) / 4.0  # powers of 2 that are tried one after the other
 NOTHING = 0.5  # the prior probability that topics explain nothing
 PRIOR_WEIGHT, ROUNDS_OF_PRIORS = 5.0, 20  # the prior weighs as much as this many columns; rounds of empirical Bayes
-MOST_NUMBERS = 2**21
+MOST_NUMBERS = 2**21  # largest number of draws of omega for held-out documents
 ROUNDS = 2  # each factor is found given the others
 TOPICS, COVARIATES, SCALE = "topics", "covariates", "scale"  # what has a factor; topics have it with linear terms
 LINEAR = "linear"
@@ -53,7 +54,7 @@ class Shrinkage(NamedTuple):
     loss: np.ndarray  # (n, n_judged): of each held-out response, itself left out of the posterior
     base_loss: np.ndarray  # (n, n_judged): with covariates and linear terms, but without topics
     weight: np.ndarray  # (n, n_judged)
-    grids: LogLikelihoods  # of all held-out documents so far, for later batches
+    grids: LogLikelihoods  # log-likelihoods of all held-out documents so far, for later batches
     logs: LogLikelihoods  # weighted, of each held-out document: (points, n, n_judged)
     priors: dict[str, np.ndarray]  # (points,) each
 
@@ -64,7 +65,7 @@ class Shrinkage(NamedTuple):
         return np.atleast_2d(grid.T) @ mass
 
     def without(self, docs: np.ndarray) -> "Shrinkage":
-        """The same, with posteriors that the documents of a mask say nothing to."""
+        """The same without the documents of a mask: the posteriors do not use them."""
         summed = {name: self.grids[name] - logs[:, docs].sum(axis=1) for name, logs in self.logs.items()}
         found = {name: np.exp(log_posteriors(grid, self.priors[name])) for name, grid in summed.items()}
         posteriors = {name: (grid, found.get(name, mass)) for name, (grid, mass) in self.posteriors.items()}
@@ -92,7 +93,7 @@ def draw_held_out(
 
 
 def factor_prior(mean: float) -> np.ndarray:
-    """The prior of FACTORS: around a mean, give or take a third of it."""
+    """The prior of FACTORS, with a mean and a standard deviation of about a third of it."""
     prior = (FACTORS / mean) ** 8 * np.exp(-9.0 * FACTORS / mean)
     return prior / prior.sum()
 

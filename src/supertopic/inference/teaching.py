@@ -9,9 +9,9 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from supertopic.inference.predict import NewDocuments, frozen_topics, predict_key
 from supertopic.sampling.new_documents import infer_shares
 
-MOST_TARGETS = 1000  # documents about which a label may say something
-ALIKE = 1e-6  # what is left of a document's uncertainty if another one is the same
-LEAST = 1e-9  # of the largest uncertainty
+MOST_TARGETS = 1000  # largest number of documents whose uncertainty is compared
+ALIKE = 1e-6  # part of its uncertainty that a document keeps if an equal document gets a label
+LEAST = 1e-9  # smallest uncertainty of a document, as a part of the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +43,11 @@ def word_rows(documents: NewDocuments) -> sp.csr_array:
 
 
 def choose_different(unsure: np.ndarray, rows: sp.csr_array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most n documents whose labels say much about all, and what each says beside those before it, as a share.
+    """At most n documents whose labels reduce the uncertainty of all most, and the part of it that each removes.
 
-    A label says something about a document as far as their rows (n_docs, m) are alike: the square of their inner
-    product is the share of its uncertainty that goes (as in a Gaussian process with these correlations). The best
-    document is unsure itself, and many unsure ones are like it. Greedy, one after the other.
+    A label reduces the uncertainty of another document by the square of the inner product of their rows (n_docs, m), as
+    in a Gaussian process with these correlations. The best document is unsure itself, and many unsure ones are like it.
+    Documents are chosen one after the other, each for what it removes beside those before it.
     """
     left = np.maximum(unsure, LEAST * max(float(unsure.max(initial=0.0)), LEAST))
     least, n_docs = ALIKE * left, len(left)

@@ -44,7 +44,7 @@ class PredictionTerms(NamedTuple):
     held_out: dict[str, Any] | None  # None: as it was
     carryover: Carryover
     held_out_predictions: HeldOutPredictions | None = None
-    figures: Figures = NO_FIGURES  # of the same documents
+    figures: Figures = NO_FIGURES  # figures of the same documents
 
 
 def uncalibrated_terms(made: Ingredients) -> PredictionTerms:

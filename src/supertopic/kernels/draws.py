@@ -16,7 +16,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 TWO_PI = 2.0 * math.pi
 SMALL, MOST_TERMS = 3.0, 1000  # terms of a Polya-Gamma's sum where its shape is small: SMALL / h
 NUMBER_0, NUMBER_2 = np.int64(0), np.int64(2)  # plain numbers would be types of their own, each with its own code
-MOST_TRIES = 1000  # of a rejection sampler that accepts nearly always
+MOST_TRIES = 1000  # largest number of tries of a rejection sampler, which accepts nearly always
 
 
 @part

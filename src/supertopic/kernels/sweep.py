@@ -1,14 +1,15 @@
-"""THE topic sampler: one pass over the tokens of some documents, whatever the response and whatever the topics are.
+"""The dense topic sampler: one pass over the tokens of some documents, for any response and any number of topics.
 
-`sweep` weighs all K topics for every token: the paper's equation for z, arranged for speed.
+`sweep` computes the weights of all K topics for every token: the paper's equation for z, arranged for speed.
 
-- A token is not taken out of the counts and put back. The first question is whether it stays; state is written only
-  when it moves. Most tokens stay, the processor guesses so, and the next token starts before this one is finished.
-- All that does not depend on the word is kept as one row a document, (n + alpha) exp(score) / mass, for "all tokens
-  in". Taking a token out of topic j multiplies it by the row exp(G[j]); rows are made for the topics that a document
-  visits. So a weight is three factors, and exponentials are taken at new rows only.
-- K topics are seen as blocks of 8 lanes. A prefix sum over the lanes finds the lane, counting over the blocks finds
-  the topic: no branch that the processor would have to guess.
+- A token is not removed from the counts before its draw. The first comparison decides whether it keeps its topic, and
+  counts are written only if it moves. Most tokens keep their topic. The processor predicts this branch, and so starts
+  the next token before this one is finished.
+- Each document has one row of all factors that do not depend on the word, (n + alpha) exp(score) / mass, with the
+  counts of all its tokens. To leave out a token of topic j, it is multiplied by the row exp(G[j]), which is computed
+  when the document first has the topic. So a weight is a product of three factors, with few exponentials.
+- The K topics are blocks of 8 lanes. A prefix sum over the lanes finds the lane, and a count over the blocks finds the
+  topic, without a branch that the processor could predict wrongly.
 """
 
 import math

@@ -19,7 +19,7 @@ from supertopic.storage.text import unpack_text
 
 FORMAT = 3
 TERMS = ("topics", "intercept", "covariates", "words", "features", "groups")
-MOST_SWEEPS, TINY = 10_000, 1e-300
+MOST_SWEEPS, TINY = 100_000, 1e-300  # largest `predict_sweeps` that an estimator takes; smallest total
 
 
 def load_predictor(path: str | os.PathLike[str], *, mmap: bool = True) -> "Predictor":

@@ -12,7 +12,7 @@ MASK, GOLDEN = 2**64 - 1, 0x9E3779B97F4A7C15
 PREDICT = 1 << 32  # the path of random numbers of predictions
 LANES = 8
 ONE, TINY, HUGE = np.float32(1), np.float32(1e-30), np.float32(1e30)
-MOST_NUMBERS, BLOCK = 2**24, 256  # of weights that are in memory at a time; random numbers of a row
+MOST_NUMBERS, BLOCK = 2**24, 256  # numbers of weights that are in memory at a time; random numbers of a row
 
 
 def mix(x: int) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 ALIKE = 0.6  # the least overlap of the words of two topics that are the same (Bhattacharyya's coefficient)
-ROUNDS = 3  # of matching every chain to the mean of all
+ROUNDS = 3  # rounds in which every chain is matched to the mean of all
 
 
 @dataclass(frozen=True, eq=False)

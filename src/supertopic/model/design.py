@@ -22,9 +22,9 @@ import numpy as np
 
 from supertopic.corpus.frames import BOOLEAN, CATEGORY, DATE, KINDS, NUMBER, Column, Frame
 
-MOST_LEVELS = 200  # of a category
-MOST_COLUMNS = 2000  # that a design may make: their products with each other are kept
-MOST_FACTORS = 8  # of a term
+MOST_LEVELS = 200  # largest number of levels of a category
+MOST_COLUMNS = 2000  # largest number of columns of a design: the products of all pairs are kept
+MOST_FACTORS = 8  # largest number of factors of a term
 NEW_LEVELS = ("error", "mean")
 NAMED = 8  # levels that a message names
 
@@ -39,9 +39,9 @@ class SourceColumn:
 
     name: str
     kind: str  # one of `corpus.frames.KINDS`
-    levels: tuple[str, ...] = ()  # of a category; the first is the reference
-    shares: tuple[float, ...] = ()  # of the levels in the first batch, which stand for a level that it did not have
-    mean: float = 0.0  # of numbers and dates in the first batch
+    levels: tuple[str, ...] = ()  # the levels of a category; the first is the reference
+    shares: tuple[float, ...] = ()  # shares of the levels in the first batch; they replace an unknown level
+    mean: float = 0.0  # the mean of numbers and dates in the first batch
 
     def check(self, column: Column, new_levels: str) -> None:
         """Refuse a column of another kind, or with levels that are not known."""

@@ -25,9 +25,9 @@ class Changes(NamedTuple):
     """How a batch made a model larger."""
 
     classes_added: tuple[str, ...] = ()
-    words_added: int = 0  # to the vocabulary of topics
+    words_added: int = 0  # words that were added to the vocabulary of topics
     words_forgotten: int = 0
-    own_added: int = 0  # to the words and pairs of words with weights of their own, if these are others
+    own_added: int = 0  # words and pairs that got direct weights, if these have a vocabulary of their own
     own_forgotten: int = 0
     first_added: tuple[str, ...] = ()  # some of the words, those of the most documents first
     first_forgotten: tuple[str, ...] = ()

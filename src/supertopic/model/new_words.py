@@ -12,7 +12,7 @@ import numpy as np
 from supertopic.model.linear import WordWeights
 from supertopic.model.posterior import Carryover, Phrases, Posterior, TopicSet, Usage
 
-FADE = 0.9  # of the documents of earlier batches, with each batch
+FADE = 0.9  # the factor of the weight of earlier documents with each batch
 # A vocabulary may become twice as large as that of the first fit, which bounds the memory and the time that a stream
 # adds. A stream that began with a few texts needs more than that: most words of a language are among ENOUGH.
 GROWTH, ENOUGH, MOST = 2, 50_000, 2**20

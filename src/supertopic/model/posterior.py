@@ -135,11 +135,11 @@ class Posterior:
 
     response: Response
     topics: tuple[TopicSet, ...]
-    terms: tuple[Term, ...]  # whose sum is omega of a prediction; none without a response
+    terms: tuple[Term, ...]  # the terms of omega in predictions, which add up to it; none without a response
     scale: np.ndarray  # (chain, draw, S): the response's own parameter in predictions
     traces: Traces
-    best_chain: int  # that with the highest log joint
-    order: np.ndarray  # (chain, K): for each chain its topics in the order of `match_chains`, which all views have
+    best_chain: int  # the chain with the highest log joint
+    order: np.ndarray  # (chain, K): the topics of each chain in the common order that `match_chains` finds
     sampler: str
     seed: int
     n_batches: int = 1  # 0: there were no documents yet, and chains start from these topics

@@ -20,9 +20,9 @@ from supertopic.model.state import Statistics, WeightPriors, add, no_statistics
 from supertopic.model.terms import CovariateColumns
 
 NU2_PREDICTION = 100.0  # prior variance of prediction weights: label-free shares differ less between classes
-FREE_NU2 = 4.0  # the same for topics without a pull where others are seeded with one, and nothing else is known
-LEAST_NU2 = 1e-6
-HALF_BELIEVED = 1.0  # known documents of its class after which a seeded topic's prior means count half as much
+FREE_NU2 = 4.0  # the same for topics without a seeded weight if others have one, before any label is seen
+LEAST_NU2 = 1e-6  # smallest prior variance of a seeded weight
+HALF_WEIGHT = 1.0  # number of labelled documents of its class at which the prior mean of a seeded weight counts half
 
 
 class Prior(BaseEstimator):
@@ -121,7 +121,7 @@ def chain_priors(
     means = None if seeding is None else seeding.seeds.means(response, n_topics, n_columns)
     belief = np.ones(n_topics)
     if means is not None:
-        belief = HALF_BELIEVED / (HALF_BELIEVED + response.seed_support(seen, means[1]))
+        belief = HALF_WEIGHT / (HALF_WEIGHT + response.seed_support(seen, means[1]))
     if seeded is None and earlier is None:
         return [ChainPrior(None, None, np.zeros(n_topics))] * (len(parts) * n_chains)
     found = []
@@ -277,9 +277,9 @@ def move_statistics(
     precision, moved = nothing.precision.copy(), nothing.shift.copy()
     if known.is_diagonal != nothing.is_diagonal:
         raise ValueError(
-            f"The weights of the prior or of the earlier batches, {len(known.shift):,} a column, cannot be those of "
-            f"this model, {len(moved):,} a column: one of them is drawn with a matrix of all pairs, and the other "
-            "without. Prior(weights=False) takes topics alone."
+            f"The prior or the earlier batches have {len(known.shift):,} weights for each column, this model has "
+            f"{len(moved):,}, and only one of them draws its weights with a matrix of all pairs. Use "
+            "Prior(weights=False), which takes the topics alone."
         )
     if known.is_diagonal:
         precision[at], moved[at] = known.precision * (discount / scale**2), known.shift * (discount / scale)

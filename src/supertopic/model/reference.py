@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-LEAST_TOKENS = 5  # that are predicted; of fewer nothing is said
+LEAST_TOKENS = 5  # smallest number of predicted tokens from which the surprise of a document is computed
 
 
 class Reference(NamedTuple):
     """Figures of documents that no chain has learned from."""
 
     surprise: np.ndarray  # (n,): -log p of a token, the mean over half of a document's tokens
-    shares: np.ndarray  # (m, K) float32: of topics
+    shares: np.ndarray  # (m, K) float32: the topic shares
     unknown: np.ndarray  # (l,): the share of unknown words in documents, each as if the others made the vocabulary
 
 

@@ -18,7 +18,7 @@ BESIDE = CovariateWeights, GroupWeights, FeatureWeights  # terms that say how co
 class Change:
     """What is to become of topics and words."""
 
-    groups: tuple[tuple[int, ...], ...]  # of each new topic the old ones, numbers in the common order
+    groups: tuple[tuple[int, ...], ...]  # for each new topic the numbers of the old ones, in the common order
     words: np.ndarray  # the columns that stay
     direct: np.ndarray  # the same of words with weights of their own; those of topics where there are no others
 

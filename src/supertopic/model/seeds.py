@@ -13,7 +13,7 @@ from supertopic.model.responses.values import plain_value
 from supertopic.warn import warn
 
 MOST_STRENGTH = 1000.0
-UNKNOWN_SHARE = 0.1  # of a seed word's tokens in its topic, where nothing was factorised
+UNKNOWN_SHARE = 0.1  # the share of a seed word's tokens in its topic, where nothing was factorised
 NAMED = 5  # words that a message names
 READ_DOCS = 100_000  # documents that are read at a time
 

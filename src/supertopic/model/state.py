@@ -1,4 +1,4 @@
-"""The state of a model as namedtuples of arrays, which rooms hand to each other."""
+"""The state of a model as namedtuples of arrays, which layers pass to each other."""
 
 from typing import NamedTuple, Self
 

@@ -24,7 +24,7 @@ class DrawPairs(NamedTuple):
     """How draws of weights are paired with draws of a document's topics, chain after chain."""
 
     n_chains: int
-    n_draws: int  # of the weights in a chain
+    n_draws: int  # draws of the weights in a chain
     n_pairs: int  # in a chain: as many as draws of the weights or of the document's topics, whichever are more
 
     @property
@@ -125,8 +125,8 @@ class Shape(NamedTuple):
     n_columns: int
     n_words: int
     n_direct: int  # words that may have weights of their own
-    n_topics: tuple[int, ...]  # of each set of topics
-    columns: list[slice]  # of the response that each set has weights for
+    n_topics: tuple[int, ...]  # the number of topics of each set
+    columns: list[slice]  # the columns of the response that each set has weights for
 
 
 def expect(sound: Any, what: str) -> None:
@@ -139,7 +139,7 @@ def expect(sound: Any, what: str) -> None:
 class TopicWeights(Term):
     """zbar @ eta, the paper's discriminant: weights for the topics of each chain."""
 
-    eta: tuple[np.ndarray, ...]  # of each set of topics: (chain, draw, R of the set, K)
+    eta: tuple[np.ndarray, ...]  # the weights of each set of topics: (chain, draw, R of the set, K)
 
     name: ClassVar[str] = "topics"
 

@@ -11,7 +11,7 @@ from scipy.linalg import qr
 
 from supertopic.corpus.frames import BOOLEAN, CATEGORY, Column, read_any_frame
 
-MOST = 1e100  # of a number: its square is finite
+MOST = 1e100  # largest number: its square is finite
 MOST_POINTS = 30  # at which a curve over a number is computed
 DEPENDENT = 1e-9  # the part of a column of length 1 that others leave, at which it follows from them
 

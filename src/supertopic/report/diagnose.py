@@ -18,6 +18,8 @@ from supertopic.report.topics import perplexity
 from supertopic.warn import warn
 
 APART = 0.05  # the allowed difference of chains' scores
+LARGE = 1.1  # R-hat of the log joint above which a note explains it
+KEPT = "The R-hat of the log joint may be large: chains keep different topics."
 
 
 class Diagnosis(dict[str, dict[str, float]]):
@@ -26,6 +28,13 @@ class Diagnosis(dict[str, dict[str, float]]):
     def __init__(self, figures: dict[str, dict[str, float]], advice: list[str]):
         super().__init__(figures)
         self.advice = advice
+
+    @property
+    def note(self) -> str:
+        """What a large R-hat of the log joint means; empty if it is not large."""
+        if not self.get("log joint", {}).get("rhat", 1.0) > LARGE:
+            return ""
+        return f"{KEPT} Predictions are made from omega." if "training loss" in self else KEPT
 
     def rows(self) -> list[list[str]]:
         names = list(dict.fromkeys(name for row in self.values() for name in row))
@@ -36,13 +45,15 @@ class Diagnosis(dict[str, dict[str, float]]):
         rows = self.rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([*lines, *(f"- {text}" for text in self.advice or ["No problem found."])])
+        notes = [self.note] if self.note else []
+        return "\n".join([*lines, *notes, *(f"- {text}" for text in self.advice or ["No problem found."])])
 
     def _repr_html_(self) -> str:
         head, *rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         advice = "".join(f"<li>{escape(text)}</li>" for text in self.advice)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{advice}</ul>"
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}<ul>{advice}</ul>"
 
 
 def by_chain(draws: np.ndarray, n_chains: int) -> np.ndarray:

@@ -63,7 +63,29 @@ class ExplanationDisplay(Display):
         cls, model: Any, X: Any, feature_names: Any = None, *, column: int | str | None = None,
         n_words: int = MOST_CHANGES, level: float = 0.9, ax: Any = None, figsize: Any = None, **beside: Any,
     ) -> "ExplanationDisplay":  # fmt: skip
-        """The waterfall of one document: its text, or its counts. `column` is by default what is predicted."""
+        """The waterfall of one document.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        X : list of str, or array-like or sparse matrix of shape (1, n_words)
+            The text of the document, or its word counts.
+        feature_names : array-like of str, optional
+            The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the names that `fit` saw.
+        column : int or str, optional
+            A class, label or response; by default what is predicted.
+        n_words : int, default=12
+            How many words have a row of their own.
+        level : float, default=0.9
+            The probability inside the intervals.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        **beside
+            `covariates`, `exposure`, `features` and `groups`, as for `predict`.
+        """
         check_is_fitted(model, "posterior_")
         if not model.posterior_.supervised:
             raise ValueError(f"An explanation is about a response, which a {type(model).__name__} does not have.")
@@ -160,7 +182,29 @@ class EffectDisplay(Display):
         cls, model: Any, feature_names: Any = None, *, column: int | str = 0, points: float = 0.1, level: float = 0.9,
         n_topics: int | None = None, n_words: int = 3, ax: Any = None, figsize: Any = None,
     ) -> "EffectDisplay":  # fmt: skip
-        """A row for each topic, or for those with the largest effects; `column` is a class or label, or a number."""
+        """A row for each topic, or for those with the largest effects.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        feature_names : array-like of str, optional
+            The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the names that `fit` saw.
+        column : int or str, default=0
+            The number or the name of a class, label or response.
+        points : float, default=0.1
+            How much more of the topic; 0.1 is ten percentage points.
+        level : float, default=0.9
+            The probability inside the intervals.
+        n_topics : int, optional
+            How many topics: those with the largest effects; by default 30.
+        n_words : int, default=3
+            How many words stand for a topic.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        """
         check_is_fitted(model, "posterior_")
         posterior = model.posterior_
         draws = effect_draws(posterior, points)[1]  # (n, K, C)
@@ -210,7 +254,33 @@ class PrevalenceDisplay(Display):
         cls, model: Any, X: Any, by: Any, *, variable: str | None = None, topics: Sequence[int] | None = None,
         level: float = 0.9, n_draws: int = 500, random_state: Any = 0, ax: Any = None, figsize: Any = None, **more: Any,
     ) -> "PrevalenceDisplay":  # fmt: skip
-        """Shares of some topics, by default of the six that change most; arguments are those of `topic_effects`."""
+        """Shares of topics over a number or by group.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        X : array-like
+            Texts or word counts.
+        by : data frame or array-like
+            What is known of each document, as for `topic_effects`.
+        variable : str, optional
+            The variable; by default the first one.
+        topics : sequence of int, optional
+            By default the six topics that change most.
+        level : float, default=0.9
+            The probability inside the intervals.
+        n_draws : int, default=500
+            Draws of the shares.
+        random_state : int, default=0
+            The seed of the draws.
+        ax : sequence of matplotlib axes, optional
+            One for each topic; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        **more
+            Further arguments of `topic_effects`, such as `formula` and `groups`.
+        """
         check_is_fitted(model, "posterior_")
         found = model.topic_effects(X, by, level=level, n_draws=n_draws, random_state=random_state, **more)
         return cls.from_effects(found, variable, topics, ax=ax, figsize=figsize)

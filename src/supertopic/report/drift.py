@@ -12,10 +12,11 @@ from scipy.stats import betabinom, gamma, pearson3
 from supertopic.model.reference import Reference
 
 ALARM = 0.005  # the probability that documents which have not changed raise an alarm
-PERMUTATIONS, FEWEST = 500, 5  # documents of which nothing is said
+PERMUTATIONS, FEWEST = 500, 5  # random divisions of the documents; smallest number of documents that is compared
 UNUSUAL = 0.01  # about the share of the reference that no topic explains
-LEAST_DOCUMENTS, LEAST_SHARE = 3, 2  # unexplained documents or of a new class; documents with a word of a theme
-WORDS = 10
+LEAST_DOCUMENTS, LEAST_SHARE = 3, 2  # fewest unexplained documents, or of a new class; fewest with a word of a theme
+WORDS = 10  # largest number of words of a theme
+MEANING = "p: the probability of a value as large by chance."
 UNKNOWN, SURPRISE, DISTANCE = "unknown words", "surprise of a word", "distance of topic shares"
 UNEXPLAINED, LOSS = "unexplained documents", "loss"
 CALIBRATION, OUTSIDE, NEW = "predicted less observed share", "outside 90 % intervals", "new classes"
@@ -69,11 +70,11 @@ class Drift(dict[str, Row]):
         rows = self.rows()
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([*(line.rstrip() for line in lines), self.sentence()])
+        return "\n".join([*(line.rstrip() for line in lines), MEANING, self.sentence()])
 
     def _repr_html_(self) -> str:
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
-        return f"<table>{body}</table><p>{escape(self.sentence())}</p>"
+        return f"<table>{body}</table><p>{MEANING} {escape(self.sentence())}</p>"
 
 
 class Answers(NamedTuple):

@@ -48,7 +48,7 @@ class TopicEffects:
     names: np.ndarray
     labels: list[str]
     level: float
-    library: str = field(default_factory=wanted_library, kw_only=True)  # of the frames
+    library: str = field(default_factory=wanted_library, kw_only=True)  # the library of the frames
 
     def frame(self, variable: str | None = None, at: Mapping[str, Any] | None = None) -> Any:
         """A data frame of expected shares: variable, topic, name, value, share, sd, lower, upper.

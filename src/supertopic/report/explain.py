@@ -15,7 +15,7 @@ from supertopic.inference.predict import NewDocuments
 from supertopic.model.responses.averages import draw_interval
 from supertopic.model.terms import Intercept, TopicWeights
 
-MOST_WORDS = 15  # that are printed
+MOST_WORDS = 15  # largest number of words that are printed
 
 
 class Explanation(NamedTuple):
@@ -39,7 +39,7 @@ class Explanation(NamedTuple):
     topics: np.ndarray  # (K, R): what each topic adds, in the mean of the chains that have it; it need not add up
     topic_shares: np.ndarray  # (K,): its share of the document
     topic_labels: list[str]
-    library: str = PANDAS  # of the frames
+    library: str = PANDAS  # the library of the frames
 
     @property
     def through_topics(self) -> np.ndarray:

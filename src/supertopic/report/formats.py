@@ -7,7 +7,7 @@ import unicodedata
 from html import escape
 from typing import NamedTuple
 
-MOST_LETTERS = 80  # of a cell: a longer one is cut
+MOST_LETTERS = 80  # largest number of letters in a cell: a longer one is cut
 JOINERS = "\u200c\u200d"  # invisible characters that change the letters beside them
 PLACES = range(-4, 9)  # decimals of numbers that are written without an exponent
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")

@@ -136,8 +136,8 @@ class Interactions:
     draws: np.ndarray  # (n, n_columns, n_groups, n_topics): weights in the units of y
     groups: tuple[str, ...]  # the first one is the reference, unless groups are pooled
     sizes: tuple[int, ...]  # documents of each group
-    columns: tuple[str, ...]  # of the response
-    names: tuple[str, ...]  # of topics
+    columns: tuple[str, ...]  # the columns of the response
+    names: tuple[str, ...]  # the names of the topics
     own: np.ndarray  # (n_columns, n_topics): which topics each column has weights for
     pooled: bool  # whether groups are compared with their mean
     level: float  # of intervals

@@ -20,9 +20,9 @@ from supertopic.model.responses.base import TINY
 # powers near 0 are for predictions that say little about the labels
 LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.05, 6.0, 32)]
 NONE_WRONG = 0.1  # prior probability that no label is wrong
-MOST_RATE, N_RATES = 0.45, 61  # of wrong labels; beyond, the labels of two classes say the opposite
-LEAST_MASS = 1e-6  # of a cell of the grid
-DRAWS = 4000  # of the number of wrong labels
+MOST_RATE, N_RATES = 0.45, 61  # largest rate of wrong labels (from 0.5 on, classes are exchanged); rates of the grid
+LEAST_MASS = 1e-6  # smallest probability of a cell of the grid
+DRAWS = 4000  # draws of the number of wrong labels
 SHOWN = 10  # rows that are printed
 
 

@@ -49,7 +49,27 @@ class HeatmapDisplay(Display):
         cls, model: Any, feature_names: Any = None, *, values: str = "effect", points: float = 0.1, level: float = 0.9,
         n_words: int = 3, ax: Any = None, figsize: Any = None,
     ) -> "HeatmapDisplay":  # fmt: skip
-        """The effects, or with `values="weight"` the weights, of all topics: those of the first class come first."""
+        """The effects or the weights of all topics: those of the first class come first.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        feature_names : array-like of str, optional
+            The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the names that `fit` saw.
+        values : {"effect", "weight"}, default="effect"
+            What the cells show.
+        points : float, default=0.1
+            How much more of the topic; 0.1 is ten percentage points.
+        level : float, default=0.9
+            The probability inside the intervals.
+        n_words : int, default=3
+            How many words stand for a topic.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        """
         check_is_fitted(model, "posterior_")
         posterior = model.posterior_
         if values not in ("effect", "weight"):
@@ -115,7 +135,23 @@ class ConfusionDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, y: Any, *, label: Any = None, ax: Any = None, figsize: Any = None, **beside: Any
     ) -> "ConfusionDisplay":
-        """Documents with a known class. Of several labels, `label` says which one it is about."""
+        """Documents with a known class.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        X, y : array-like
+            Texts or word counts, and their true classes.
+        label : str or int, optional
+            One of several labels.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        **beside
+            `covariates`, `exposure`, `features` and `groups`, as for `predict`.
+        """
         check_is_fitted(model, "posterior_")
         if not hasattr(model, "classes_"):
             raise ValueError(f"Confusion is about classes, which a {type(model).__name__} does not predict.")
@@ -182,7 +218,21 @@ class SimilarityDisplay(Display):
     def from_estimator(
         cls, model: Any, feature_names: Any = None, *, n_words: int = 3, ax: Any = None, figsize: Any = None
     ) -> "SimilarityDisplay":
-        """All topics in the order of a hierarchical clustering with average linkage."""
+        """All topics in the order of a hierarchical clustering with average linkage.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        feature_names : array-like of str, optional
+            The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the names that `fit` saw.
+        n_words : int, default=3
+            How many words stand for a topic.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        """
         check_is_fitted(model, "posterior_")
         roots = np.sqrt(model.topic_word_)
         overlap = np.clip(roots @ roots.T, 0.0, 1.0)

@@ -15,7 +15,7 @@ from supertopic.report.formats import plain
 from supertopic.report.references import REFERENCES, SOFTWARE, cite, listed
 from supertopic.report.tables import held_out_score
 
-MOST_NAMES = 8  # of classes or covariates
+MOST_NAMES = 8  # largest number of classes or covariates that are named
 SAMPLERS = {
     "collapsed": "collapsed Gibbs sampling",
     "drawn": "Gibbs sampling in which the topics are drawn from their posterior in every iteration",

@@ -87,7 +87,25 @@ class CoefficientDisplay(Display):
         cls, model: Any, feature_names: Any = None, *, column: int | str = 0, level: float = 0.9, n_words: int = 3,
         ax: Any = None, figsize: Any = None,
     ) -> "CoefficientDisplay":  # fmt: skip
-        """A line for each topic. `column` is the number or the name of a class, label or response."""
+        """A line for each topic: its weight and the interval.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        feature_names : array-like of str, optional
+            The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the names that `fit` saw.
+        column : int or str, default=0
+            The number or the name of a class, label or response.
+        level : float, default=0.9
+            The probability inside the intervals.
+        n_words : int, default=3
+            How many words stand for a topic.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        """
         check_is_fitted(model, "coef_")
         columns = model.posterior_.response.column_names
         place = column_place(columns, column)
@@ -132,7 +150,25 @@ class TopicDisplay(Display):
         cls, model: Any, feature_names: Any = None, *, topics: Sequence[int] | None = None, n_words: int = 8,
         by: str = "frex", ax: Any = None, figsize: Any = None,
     ) -> "TopicDisplay":  # fmt: skip
-        """Bars for each topic. `topics` are the six largest by default; `ax` is a sequence of as many axes."""
+        """Bars for the words of each topic.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        feature_names : array-like of str, optional
+            The vocabulary, such as `vectorizer.get_feature_names_out()`; by default the names that `fit` saw.
+        topics : sequence of int, optional
+            The numbers of the topics; the six largest by default.
+        n_words : int, default=8
+            How many words stand for a topic.
+        by : {"frex", "probability", "lift"}, default="frex"
+            What makes a word a top word, as for `top_words`.
+        ax : sequence of matplotlib axes, optional
+            One for each topic; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        """
         check_is_fitted(model, "posterior_")
         posterior = model.posterior_
         shares = posterior.mean_shares
@@ -186,7 +222,17 @@ class TraceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None, figsize: Any = None) -> "TraceDisplay":
-        """A line for each chain, and a point where its burn-in ends."""
+        """A line for each chain, and a point where its burn-in ends.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        """
         check_is_fitted(model, "log_joint_")
         return cls(model.log_joint_iterations_, model.log_joint_, model.burn_in_).plot(ax=ax, figsize=figsize)
 
@@ -216,7 +262,21 @@ class ReliabilityDisplay(Display):
     def from_estimator(
         cls, model: Any, X: Any, y: Any, *, ax: Any = None, figsize: Any = None, **beside: Any
     ) -> "ReliabilityDisplay":
-        """Of two classes the second one, of more the one that is chosen. `beside` are covariates."""
+        """The second one of two classes; of more, the one that is predicted.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted one.
+        X, y : array-like
+            Texts or word counts, and their true classes.
+        ax : matplotlib axes, optional
+            Where to draw; new ones by default.
+        figsize : "column", "page" or (float, float), optional
+            85 mm or 178 mm wide, or width and height in inches.
+        **beside
+            `covariates`, `exposure`, `features` and `groups`, as for `predict`.
+        """
         check_is_fitted(model, "classes_")
         if model.multilabel_ or not hasattr(model, "predict_proba"):
             raise ValueError("Reliability is about the probabilities of classes, of which a document has one.")

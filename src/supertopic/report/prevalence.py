@@ -27,10 +27,10 @@ from supertopic.report.topics import topic_labels, topic_names, vocabulary_of
 from supertopic.sampling.pool import Pool, one_blas_thread
 from supertopic.warn import warn
 
-BURN_IN, SWEEPS = 50, 1  # regressions before the first that counts; sweeps before each: more make no difference
-LEAST_SHARE = 0.005  # of a topic in the prior of a document, of 1 / K: the regression may expect less than 0
-LEAST_TOTAL, MOST_TOTAL = 1e-2, 1e4
-FAR = 4.0  # times as mixed as the model's alpha says: topics are distorted
+BURN_IN, SWEEPS = 50, 1  # regressions that are thrown away; sweeps before each regression, where more do not help
+LEAST_SHARE = 0.005  # smallest prior share of a topic, times K: the regression may expect a share below 0
+LEAST_TOTAL, MOST_TOTAL = 1e-2, 1e4  # bounds of the sum of a document's Dirichlet prior
+FAR = 4.0  # largest ratio of that sum to the sum of the model's alpha; above it a warning is given
 SHARES = 1 << 33  # a path of random numbers that neither training nor predictions take
 START, SWEEP, NOISE, CLUSTERS, TAILS = range(5)
 

@@ -10,7 +10,7 @@ BIBTEX = str.maketrans({"ó": r"{\'o}"})  # letters that old versions of BibTeX 
 class Reference(NamedTuple):
     """A publication."""
 
-    kind: str  # of BibTeX's entries
+    kind: str  # the type of the BibTeX entry
     authors: tuple[str, ...]  # "Family, Given"; without a comma a group
     title: str
     year: int

@@ -26,7 +26,7 @@ SEQUENTIAL = "Blues"
 MINUS, TIMES = "\u2212", "\u00d7"
 DIVERGING = (ORANGE, "#f7c6a3", "#ffffff", "#a6cbe6", BLUE)
 LETTER, LARGE, ROW = 0.052, 0.06, 0.165  # inches: the width of a letter of 7 and of 8 points, the height of a row
-LEAST_POINTS = 5.5  # of a number in a cell
+LEAST_POINTS = 5.5  # smallest font of a number in a cell, in points
 EMBEDDED = {"pdf.fonttype": 42, "ps.fonttype": 42}  # TrueType: journals refuse type 3
 STYLE: dict[str, Any] = {
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7,

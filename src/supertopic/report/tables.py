@@ -50,12 +50,12 @@ class SummaryTable:
 
     rows: tuple[TableRow, ...]  # topics, the largest first, then covariates
     answers: tuple[str, ...]  # what each effect is a change of
-    unit: str  # of effects
+    unit: str  # the unit of the effects
     points: float  # how much more of a topic
-    level: float  # of intervals
+    level: float  # the level of the intervals
     n_chains: int  # in all
     facts: tuple[tuple[str, str], ...]  # measures of fit, by their names
-    library: str = field(default_factory=wanted_library, kw_only=True)  # of the frames
+    library: str = field(default_factory=wanted_library, kw_only=True)  # the library of the frames
 
     def frame(self, kind: str | None = None) -> Any:
         """The numbers as a data frame, a row for each topic or covariate and each answer.
@@ -210,7 +210,7 @@ class Score(NamedTuple):
 
     name: str  # "accuracy" or "R2"
     value: float
-    of_base: float  # of the base rate
+    of_base: float  # the figure of the base rate
 
 
 def held_out_score(posterior: Posterior) -> Score | None:

@@ -13,23 +13,24 @@ from supertopic.model.posterior import Phrases
 
 Analyze = Callable[[str], list[str]]  # the tokens of a text, in their order
 
-ENOUGH_TOKENS = 5.0  # of a word that a topic is said to have
-PLACE, PART = 10, 0.5  # a candidate has this part of the count of the word at this place of the topic
+ENOUGH_TOKENS = 5.0  # smallest count of a word in a topic that tables show it for
+PLACE, PART = 10, 0.5  # a candidate needs PART times the count of the word at this place of the topic, or more
 
 REACH = 5  # n words are chosen from the first REACH * n of the ranking
 NEAR = 2  # two words are near each other if they are among the first NEAR * n
-USUALLY, OFTEN = 0.3, 0.1  # the least part of the better word's occurrences in a pair: of any two words, of near ones
-MOSTLY = 0.5  # or of the other word's occurrences, of near ones
+# a pair is shown as one if it has this part of the occurrences of its higher-ranked word (any two words; near ones)
+USUALLY, OFTEN = 0.3, 0.1
+MOSTLY = 0.5  # or, for two near words, this part of the occurrences of the lower-ranked word
 
-LEAST_COUNT = 5  # of a phrase
-LEAST_PARTS = 0.15, 0.02  # of the occurrences of the rarer and of the other word of a phrase
-LEAST_NPMI = 0.5  # of two neighbours
-MOST_PHRASES = 5_000
-UNKNOWN, END = -1, -2  # in the place of a token that is not in the vocabulary, and after the last token of a text
+LEAST_COUNT = 5  # smallest number of occurrences of a phrase
+LEAST_PARTS = 0.15, 0.02  # smallest part of the occurrences of its rarer and of its other word that a phrase needs
+LEAST_NPMI = 0.5  # smallest NPMI of the two words of a phrase
+MOST_PHRASES = 5_000  # largest number of phrases
+UNKNOWN, END = -1, -2  # numbers for a token that is not in the vocabulary, and for the end of a text
 CHUNK = 1_000_000  # tokens whose pairs are counted at once
-MOST_PAIRS = 4_000_000  # that are remembered while texts are read
+MOST_PAIRS = 4_000_000  # largest number of pairs that are kept while texts are read
 
-NAME_LENGTH = 3  # words of a name
+NAME_LENGTH = 3  # largest number of words in a name
 PHRASE_BONUS = 1.5  # how much better a phrase names a topic than a word at the same place
 
 # what tokenisers make of "don't" and "we've", of HTML and of addresses

@@ -16,7 +16,7 @@ from supertopic.sampling import matrix_free
 from supertopic.sampling.engine import Engine
 from supertopic.sampling.plan import ETA, SCALE
 
-LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # of alpha for a topic and beta for a word, where they are learned
+LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # bounds of alpha for a topic and of beta for a word, where they are learned
 
 
 def iterate(

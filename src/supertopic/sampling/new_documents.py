@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from supertopic.sampling.cuda_documents import DeviceTopics
 
 PREDICT = 1 << 32  # a path of random numbers that no training iteration takes
-CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # of documents that a thread has in memory at a time
-DEVICE_NUMBERS = 2**26  # of documents that a GPU has in memory at a time
+CHUNK_TOKENS, CHUNK_NUMBERS = 200_000, 2**22  # tokens and shares of documents that a thread has in memory at a time
+DEVICE_NUMBERS = 2**26  # shares of documents that a GPU has in memory at a time
 SETTLE = 10  # sweeps of training documents under topics from pseudo-counts
 FrozenTopics: TypeAlias = "Topics | MappedTopics | DeviceTopics"  # fixed topics, where they are read
 

@@ -12,13 +12,13 @@ from supertopic.model.state import Priors, Statistics, no_statistics
 
 START, ETA, TOPICS, SWEEP, SCALE, LAMBDA, NEWTON, VARIANCE = range(8)  # purposes of random numbers inside a chain
 SAMPLERS = ("collapsed", "drawn", "delayed")
-SPARSE_FROM = 100  # topics: from here on `sweep_sparse` is the faster one
-DENSE, ACCEPTED = 5, 0.5  # dense sweeps at first, and again when less than this share of proposals is accepted
-SHARD_TOKENS, EVEN = 50_000, 16
-MANY_SHARDS, LONG_SHARD = 64, 2**20  # beyond so many shards they grow instead, up to so many tokens each
-DEVICE_TOKENS = 2**28  # of a shard on a GPU
-MOST_WEIGHTS = 2000  # of a column; beyond, no matrix of all pairs of them is made
-LEAST_GROUPS = 16  # where adding a shard's statistics would take longer than its sweep, groups of shards add theirs
+SPARSE_FROM = 100  # smallest number of topics for which `sweep_sparse` is the faster one
+DENSE, ACCEPTED = 5, 0.5  # dense sweeps at first, and again if a smaller share of the proposals is accepted
+SHARD_TOKENS, EVEN = 50_000, 16  # tokens of a shard; above so many shards their number is a multiple of it
+MANY_SHARDS, LONG_SHARD = 64, 2**20  # number of shards from which on they grow instead, up to so many tokens each
+DEVICE_TOKENS = 2**28  # largest number of tokens of a shard on a GPU
+MOST_WEIGHTS = 2000  # largest number of weights of a column for which a matrix of all pairs is made
+LEAST_GROUPS = 16  # smallest number of groups of shards, each of which adds up its statistics
 
 
 class Plan(NamedTuple):

@@ -26,7 +26,8 @@ from supertopic.sampling.ray_engine import FIRST, LEAST, Ends, Handle, Place, Ra
 
 logger = logging.getLogger("supertopic")
 
-GIVE_UP, SOME = 180.0, 5.0  # seconds of one loss after the other; seconds of work after which this counts anew
+# seconds from a loss of workers to a later one after which a chain gives up; seconds of work that start this count anew
+GIVE_UP, SOME = 180.0, 5.0
 T = TypeVar("T")
 
 

@@ -28,7 +28,7 @@ from supertopic.sampling.pool import one_blas_thread
 from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica, Sums
 
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
-OWNERS = 8  # of words, at most: each costs the driver a message of every worker, a tenth of a millisecond
+OWNERS = 8  # largest number of owners of words: each costs the driver a message of every worker, 0.1 ms
 FAN = 8  # workers whose sums are added up in one place
 READ = {name for name, member in vars(CountsLike).items() if isinstance(member, property)}
 CHANGE = {"keep", "restore"}  # methods of the counts that every worker has to run

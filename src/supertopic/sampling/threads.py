@@ -21,7 +21,7 @@ from supertopic.sampling.pool import Pool
 from supertopic.sampling.shard import Shard
 from supertopic.storage.container import read_file, write_file
 
-PARTS = 2  # of the words for each thread that counts
+PARTS = 2  # parts of the vocabulary for each thread that counts
 
 T = TypeVar("T")
 Sums = tuple[np.ndarray, ...]  # such as Statistics
@@ -292,7 +292,7 @@ class Replica(LocalShards):
     Its statistics are partial sums, which the driver adds to those of the others.
     """
 
-    moves: list[Moves] | None = None  # of the last sweep; None where all tokens were counted
+    moves: list[Moves] | None = None  # moves of the last sweep; None where all tokens were counted
     keep = waiting = False  # whether the counts lack the last changes
     exchange_seconds, sent_bytes = 0.0, 0
 

@@ -24,7 +24,7 @@ TYPES = {  # of arrays, as safetensors calls them
     "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
     "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
 }  # fmt: skip
-MOST_DEPTH, MOST_VALUES = 64, 2**20  # of a header
+MOST_DEPTH, MOST_VALUES = 64, 2**20  # deepest nesting and largest number of values of a header
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], tensors: dict[str, np.ndarray]) -> None:

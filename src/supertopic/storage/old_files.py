@@ -138,7 +138,7 @@ def modern_terms(
         of_empty = np.einsum("cdrk,ck->r", eta[..., : shares.shape[1]], shares) / (eta.shape[0] * eta.shape[1])
         level, empty = base, base + of_empty
     if empty is None or not level.shape == empty.shape == base.shape == unit.shape:
-        raise ValueError("The intercepts cannot be right.")
+        raise ValueError("The intercepts are invalid.")
     centre = base if "unit_" in old else 0.0
     for name, value in (("level", level), ("base", base), ("empty", empty)):
         tensors[f"terms.intercept.{name}"] = (value - centre) / unit

@@ -8,7 +8,7 @@ import numpy as np
 from supertopic.corpus.json_text import measure_json
 
 Tensors = dict[str, np.ndarray]
-MOST_NAMES, MOST_LETTERS = 2**23, 2**28  # of an array of names, and of one in which each has the length of the longest
+MOST_NAMES, MOST_LETTERS = 2**23, 2**28  # names of an array; letters if each were as long as the longest
 
 
 def pack_text(header: dict[str, Any], tensors: Tensors) -> Tensors:

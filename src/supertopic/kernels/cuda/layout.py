@@ -8,9 +8,9 @@ from supertopic.kernels.cuda.device import BLOCK, LINE, SIMULATED, WARP
 
 LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
 QUICK = 8  # the same for new documents, whose time is that of the longest document
-REGISTERS, MOST_REGISTERS = 128, 255  # of a thread; with more, fewer warps run at once
+REGISTERS, MOST_REGISTERS = 128, 255  # registers of a thread; with more than the first number, fewer warps run at once
 SPARSE_REGISTERS = 64  # the same for the sparse sampler
-ALL_REGISTERS, MOST_THREADS = 2**16, 1024  # of a multiprocessor, and of a block
+ALL_REGISTERS, MOST_THREADS = 2**16, 1024  # registers of a multiprocessor; largest number of threads of a block
 SHARED = 40_000  # bytes of a block's own memory
 SPARSE_FROM = 321  # topics: from here on a document has a warp, and the sparse sampler is the faster one
 MOST_DENSE, MOST_TOPICS = 1024, 2**14  # topics of the dense sampler, and of the sparse one
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
 
     n_topics: int
     n_columns: int
-    n_lanes: int  # of a document: T
+    n_lanes: int  # lanes of a document: T
     block: int  # threads
     sparse: bool = False  # whether documents have lists of their topics
 

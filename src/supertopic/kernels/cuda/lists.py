@@ -15,7 +15,7 @@ from supertopic.kernels.cuda.device import SUMS, cuda, here
 derive, normal = here(draws.derive), here(draws.normal)
 
 TOGETHER = 8  # threads that read a document's list
-BITS = 60  # of a sum
+BITS = 60  # bits of a sum
 
 
 class Lists(NamedTuple):

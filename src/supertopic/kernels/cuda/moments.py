@@ -13,12 +13,12 @@ from supertopic.kernels.cuda.device import SIMULATED, WARP, cuda, jit_within
 
 ACROSS = 2 if SIMULATED else 8  # threads along a side of a square
 OWN = 2 if SIMULATED else 5  # a thread has at most so many times so many pairs: more need too many registers
-COLUMNS = 2  # that a block has at most
+COLUMNS = 2  # largest number of columns of a block
 REGISTERS = {1: 128, 2: 200}  # of a thread, by columns; with more, fewer blocks run at once
 THREADS = ACROSS**2
 WARPS = THREADS // WARP
-DOCS = 2 if SIMULATED else 32  # that a block has at a time
-CHUNKS = 2 if SIMULATED else 32  # that are added as one
+DOCS = 2 if SIMULATED else 32  # documents that a block has at a time
+CHUNKS = 2 if SIMULATED else 32  # chunks that are added as one
 
 
 class Squares(NamedTuple):
@@ -26,7 +26,7 @@ class Squares(NamedTuple):
 
     n_sides: int
     own: int  # features of a thread, along a side
-    n_columns: int  # of a block
+    n_columns: int  # columns of a block
 
     @property
     def side(self) -> int:

@@ -32,7 +32,7 @@ from supertopic.kernels.cuda.layout import Shape, row_width
 
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
-MOST_PLACES = 2**32  # of a table or of the tokens: addresses have 32 bits
+MOST_PLACES = 2**32  # largest number of places of a table or of the tokens: addresses have 32 bits
 LOG2E = math.log2(math.e)
 TINY, HUGE = float32(1e-30), float32(1e30)  # a total weight outside is computed again
 

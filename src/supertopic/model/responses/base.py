@@ -67,7 +67,7 @@ class Response(LaterBatches, Display):
     has_sets: ClassVar[bool] = False  # whether sets of answers can be predicted
     several_raters: ClassVar[bool] = False  # whether a row of y has answers of several raters, some of them unknown
     title: ClassVar[str] = "supervised latent Dirichlet allocation"  # the name of the model in a paper
-    references: ClassVar[tuple[str, ...]] = ()  # of the model, as keys of `report.references`
+    references: ClassVar[tuple[str, ...]] = ()  # publications of the model, as keys of `report.references`
 
     # y and its columns
 
@@ -239,7 +239,7 @@ class Response(LaterBatches, Display):
 
     @property
     def excess(self) -> float:
-        """What all weights of topics have in common because a part of the own parameter is held."""
+        """A constant in all weights of topics, since one threshold is fixed; reported weights do not contain it."""
         return 0.0
 
     def check_scale(self, draws: np.ndarray, n_columns: int) -> None:

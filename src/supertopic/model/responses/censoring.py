@@ -12,7 +12,7 @@ import numpy as np
 from supertopic.kernels.concordance import count_pairs
 from supertopic.model.responses.times import Times
 
-MOST_KNOTS = 500  # of the distribution of censoring
+MOST_KNOTS = 500  # largest number of knots of the distribution of censoring
 LEAST_SEEN = 0.05  # the least probability of not being censored at which predictions are compared
 
 

@@ -9,9 +9,9 @@ class NewColumns(NamedTuple):
     """Where each column comes from."""
 
     source: np.ndarray  # (R,): a column of before, -1 for a new one
-    sign: np.ndarray  # (R,): -1 where the weights of that column count the other way round
-    share: float  # of a weight of predictions that a column takes: two columns share what one had
-    typical: bool  # whether a new column is like the others; a stick is not
+    sign: np.ndarray  # (R,): -1 where the column has the weights of its source with the opposite sign, else 1
+    share: float  # the part of a prediction weight of its source that a column gets: 1/2 if two columns replace one
+    typical: bool  # whether a new column is like the others; with stick-breaking it is not
     exclusive: bool  # whether exactly one column of a document is 1, and was before
 
     @property

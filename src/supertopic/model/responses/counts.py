@@ -40,7 +40,7 @@ class NegativeBinomial(KernelResponse, NumberResponse):
         "supervised latent Dirichlet allocation with a negative binomial response, an extension of the logistic model"
     )
     references: ClassVar[tuple[str, ...]] = ("zhu2013", "polson2013")
-    needs_newton: ClassVar[bool] = True  # lam has the precision of y + r coins, y that of r
+    needs_newton: ClassVar[bool] = True  # lam is as precise as y + r coin flips, y itself only as r of them
 
     @property
     def kind(self) -> str:
@@ -162,7 +162,7 @@ class NegativeBinomial(KernelResponse, NumberResponse):
     def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> "NegativeBinomial":
         if self.fixed:
             return self
-        # n documents know log r to a variance of about 2 / n at best; few draws may look firmer than that
+        # with n documents the variance of log r is at least about 2 / n; that of a few draws may be smaller by chance
         mean = draws.mean(axis=0)
         shape = np.minimum(discount * mean**2 / np.maximum(draws.var(axis=0), LEAST_SCALE**2), 0.5 * n_docs)
         carried = shape > self.shape

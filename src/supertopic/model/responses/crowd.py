@@ -25,10 +25,10 @@ from supertopic.model.responses.values import plain_value
 from supertopic.model.state import Quadratic
 
 RIGHT, WRONG = 2.0, 1.0  # the prior of a row of a confusion matrix: pseudo-answers that are right, and all others
-LEAST_SHARE = 1e-9  # of an answer
-ROUNDS, CLOSE = 200, 1e-6  # of expectation maximisation
-MOST_COPIES = 1000.0  # of a document
-MOST_NUMBERS = 500_000  # of all confusion matrices
+LEAST_SHARE = 1e-9  # smallest probability of an answer
+ROUNDS, CLOSE = 200, 1e-6  # rounds of expectation maximisation at most; change that ends it
+MOST_COPIES = 1000.0  # largest number of copies of a document
+MOST_NUMBERS = 500_000  # largest number of entries of all confusion matrices
 TRUTH, CONFUSION = 1 << 40, 1 << 41  # paths of random numbers that nothing else takes
 LEAST_CURVATURE = 0.05  # of that of a known class
 

@@ -26,7 +26,7 @@ from supertopic.model.responses.numbers import check_numbers
 BIAS, SHAPE, RATE = 1.0, 1.5, 0.375
 LEAST_PRECISION, MOST_PRECISION = 1e-4, 1e6
 FEW = 10.0  # ratings; a rater with so many counts half as much for the mean bias as one with very many
-ROUNDS, CLOSE = 500, 1e-7  # of expectation maximisation
+ROUNDS, CLOSE = 500, 1e-7  # rounds of expectation maximisation at most; change that ends it
 TRUTH, BIASES, PRECISIONS = 1 << 40, 1 << 41, 1 << 42  # paths of random numbers that nothing else takes
 
 
@@ -240,7 +240,7 @@ class CrowdGaussian(Gaussian):
         found = super().with_carried_scale(draws[:, :1], n_docs, discount)
         bias, tau = np.split(draws[:, 1:], 2, axis=1)
         mean, variance = tau.mean(axis=0), np.maximum(tau.var(axis=0), LEAST_SCALE**2)
-        # n ratings know a bias to a variance of 1 / (n tau) at best; few draws may look firmer than that
+        # with n ratings the variance of a bias is at least 1 / (n tau); that of a few draws may be smaller by chance
         most = 1.0 / BIAS**2 + self.n_answers * mean
         precision = np.maximum(discount * np.minimum(1.0 / np.maximum(bias.var(axis=0), 1e-12), most), 1.0 / BIAS**2)
         shape = np.clip(discount * mean**2 / variance, SHAPE, SHAPE + 0.5 * self.n_answers)

@@ -53,10 +53,10 @@ class SharedHazards(ThresholdResponse, TimeResponse):
 
     @property
     def excess(self) -> float:
-        """By how much thresholds are above those of the base rates, weighted by events.
+        """By how much thresholds are above those of the base rates, as a mean weighted by events.
 
-        Were not one of them held, they would not be; so all weights of topics have it in common. Without it weights
-        are relative to the base rates of all periods, which are better known than that of a single one.
+        One threshold is fixed, so this difference is a constant in all weights of topics. Without it, weights are
+        relative to the base rates of all periods, which are better known than that of a single period.
         """
         events = self.life[1]
         return float(events @ (self.thresholds - self.base) / events.sum())
@@ -156,12 +156,12 @@ class PeriodHazards(LogisticColumns, TimeResponse):
         return np.where(y == 0.5, 0.0, self.log_density(y, omega)).sum(axis=1)
 
     def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """Of each document as a whole: what it shows in one period depends on the others through its draws."""
+        """The log density of each whole document: its periods are not independent, since they share their draws."""
         logs = [self.log_density_of_documents(y, omega) for omega in omegas]
         return (np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))[:, None]
 
     def mean_of_draws(self, omegas: np.ndarray) -> np.ndarray:
-        """Of draws at risk in a period, by the probability of this."""
+        """The mean hazard of each period; a draw counts by its probability that the event has not happened before."""
         p = expit(omegas)
         alive = np.cumprod(1.0 - p, axis=-1) / np.maximum(1.0 - p, TINY)
         return (alive * p).sum(axis=0) / np.maximum(alive.sum(axis=0), TINY)

@@ -120,8 +120,8 @@ class TimeResponse(Response):
         return np.full(means.shape[1], float(np.count_nonzero(events)))
 
     def start_columns(self, target: Target) -> np.ndarray:
-        """How early or late the event came, (n_docs, 2): ranks of martingale residuals, with which who is censored late
-        lives longer than who is censored early."""
+        """How early or late the event came, (n_docs, 2): ranks of martingale residuals. By these ranks a document
+        that is censored late has a longer time than one that is censored early."""
         known, found = self.may_hold_out(target), np.zeros((len(target.weight), 2))
         hazard = self.life[1] / np.maximum(self.life[0], TINY)
         risk = np.append(0.0, np.cumsum(hazard))

@@ -29,13 +29,13 @@ from supertopic.model.responses.slices import slice_sample
 from supertopic.model.state import Quadratic
 
 FAR = 40.0  # thresholds are between -FAR and FAR
-WIDTH = 5.0  # of the bracket in which a threshold of a period is drawn
+WIDTH = 5.0  # the width of the bracket in which a threshold of a period is drawn
 BISECTIONS = 60
 NEWTON, HALVINGS, CLOSE, MOST_STEP = 40, 12, 1e-9, 3.0  # steps to the most probable thresholds
 PSEUDO = 0.5  # documents of each class, with omega = 0, that the prior is worth
 SPREADS = np.arange(0.0, 8.01, 0.25)  # standard deviations of omega that are tried
 SPREAD_POINTS = ndtri((np.arange(41) + 0.5) / 41)
-LEAST_VARIANCE = 1e-6  # of a threshold that later batches go on with
+LEAST_VARIANCE = 1e-6  # smallest variance of a threshold that later batches start from
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class ThresholdResponse(Response):
         return self.with_scale(x)
 
     def with_carried_scale(self, draws: np.ndarray, n_docs: np.ndarray, discount: float) -> Self:
-        # n documents know a threshold to a variance of about 4 / n at best; few draws may look firmer than that
+        # with n documents the variance of a threshold is at least about 4 / n; that of few draws may be less by chance
         variance = np.maximum(draws.var(axis=0) / max(discount, LEAST_VARIANCE), 4.0 / np.maximum(n_docs.max(), 1.0))
         mean = draws.mean(axis=0)
         return replace(self, carried=np.array([mean, 1.0 / variance]), thresholds=mean)
