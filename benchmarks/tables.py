@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tests.mutants import MUTANTS, Mutant
+
+EXAMPLES = 3  # deliberate errors that a row names
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, FIGURES = ROOT / "benchmarks", ROOT / "docs" / "paper"
 PAGES = (
@@ -403,6 +406,20 @@ def probabilities() -> list[list[str]]:
         own = chosen(frame, version=version).drop_duplicates("seed")  # a row for each bin
         rows.append([version, *(mean_sd(own[name]) for name in ("accuracy", "log_loss", "ECE"))])
     return rows
+
+
+@table("mutants")
+def mutants() -> list[list[str]]:
+    """The list of deliberate errors, by folder: it is the result itself."""
+    folders: dict[str, list[Mutant]] = {}
+    for mutant in MUTANTS:
+        folders.setdefault(mutant.file.rpartition("/")[0] or "supertopic", []).append(mutant)
+    rows = [["folder", "errors", "for example"]]
+    for name in sorted(folders):
+        own = folders[name]
+        some = dict.fromkeys(mutant.what for mutant in own[:: max(len(own) // EXAMPLES, 1)])
+        rows.append([f"`{name}`", str(len(own)), "; ".join(list(some)[:EXAMPLES])])
+    return [*rows, ["all", str(len(MUTANTS)), ""]]
 
 
 def sentences() -> dict[str, list[str]]:

@@ -265,7 +265,7 @@ SAMPLING = [
       "-target.weight * sign * zeta", "words"),
     m("sampling/counts", "proposals are counted while draws are kept, too", "            self.keep()\n            return\n",
       "            self.keep()\n", "contract threads"),
-    m("sampling/counts", "a loud response is never looked at", "self.dense = DENSE if plan.n_columns else 0", "self.dense = 0", "contract threads"),
+    m("sampling/counts", "rejected proposals are never counted", "self.dense = DENSE if plan.n_columns else 0", "self.dense = 0", "contract threads"),
     m("sampling/counts", "rejected proposals do not matter", "DENSE if accepted < ACCEPTED * proposed else", "DENSE if accepted < 0 else",
       "contract threads"),
     m("model/linear", "idf without its 1", "(1.0 + n_docs[word])) + 1.0)", "(1.0 + n_docs[word])))", "words"),
@@ -1072,6 +1072,28 @@ GROWING = [  # new classes and words, histories
     m("inference/scores", "probabilities of other groups", "np.argsort(p, kind=\"stable\"), n_groups)",
       "np.argsort(-true, kind=\"stable\"), n_groups)", "growing:calibration_errors"),
 ]  # fmt: skip
+GUARANTEED = [
+    m("model/held_out", "documents that are never held out do not count", "(weight.sum() + rare + 1.0)", "(weight.sum() + 1.0)",
+      "decisions:scores_beyond decisions:never_held"),
+    m("inference/guarantees", "answers about them are not wrong", "known.weight, math.ceil(known.n_rare)", "known.weight, 0",
+      "decisions:ties_out"),
+    m("inference/guarantees", "thresholds as they are rounded", "(ROUNDING * (1.0 + abs(threshold)) if np.isfinite(threshold) else 0.0)",
+      "0.0", "decisions:ties_out"),
+    m("inference/held_out_predictions", "rare classes are all that may be held out", "(known & ~may).sum()", "(known & may).sum()",
+      "decisions:never_held"),
+    m("report/drift", "a bound as if it were known", "betabinom(n_docs, rank, n_usual + 1 - rank)",
+      "betabinom(n_docs, 1e6 * rank, 1e6 * (n_usual + 1 - rank))", "drift:spread"),
+    m("inference/completion", "the counts of the caller lose words", "X = counts.copy()",
+      "X = csr_array((counts.data, counts.indices, counts.indptr), counts.shape)", "drift:describing"),
+    m("report/label_errors", "some label is always wrong", "mass[:, 0] *= NONE_WRONG", "mass[:, 0] *= 0.0", "labels:know_nothing"),
+    m("estimators/check_labels", "a prior that may know the labels", ", prior=None)", ")", "labels:no_prior"),
+    m("model/responses/classes", "columns in any order", "        check_columns(y, list(map(str, self.classes)))\n        y = y.toarray()",
+      "        y = y.toarray()", "decisions:not_misread"),
+    m("sampling/counts", "a recount without pseudo-counts", "= self.pseudo_counts[words]", "= 0", "threads:recount"),
+    m("kernels/counts", "a recount of other parts, too", "// BLOCK % n_parts == part", "// BLOCK % n_parts >= part", "threads:recount"),
+    m("inference/fit", "shares of the first documents for all parts", "found[seen[some]] = shares", "found[seen[: len(shares)]] = shares",
+      "threads:in_parts"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -1091,6 +1113,7 @@ MUTANTS = (
     + RATERS
     + GROWING
     + AS_NEW
+    + GUARANTEED
     + CARD
 )
 
