@@ -1,8 +1,8 @@
 """`python -m benchmarks.speed [many]`: supertopic against tomotopy and scikit-learn, both sides in one run.
 
 Prints a table, adds the run to results.json and draws results.svg beside it. With `many` it runs 10,000 topics alone,
-and adds to many_topics.json: one iteration of tomotopy takes minutes. `pip install '.[benchmark]'` installs the peers. Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians
-are shown.
+and adds to many_topics.json: one iteration of tomotopy takes minutes. `pip install '.[benchmark]'` installs the peers.
+Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians are shown.
 """
 
 import subprocess
