@@ -88,6 +88,8 @@ def test_report(command, tmp_path):
     other = (tmp_path / "other.html").read_text(encoding="utf-8")
     assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label correctly for" in other
     assert "give --report FILE, too" in command("fit", data, *more, "-o", model, *FAST, "--by", "label", code=1)
+    command("report", model, data, *more, "--other", model, "-o", page)
+    assert "<h2>Two models</h2>" in page.read_text(encoding="utf-8")
     command("report", model, data, "--text", "text", "-o", page)
     assert "Where it is wrong" not in page.read_text(encoding="utf-8")
     assert "has no column 'nothing'" in command("report", model, data, "--text", "nothing", "-o", page, code=1)
