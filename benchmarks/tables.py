@@ -391,7 +391,8 @@ def figure_2() -> list[list[str]]:
         parts = [own[own["K"] == (k if system != "DiscLDA" else only[0])] for k in sizes]
         if len(only) == 1:
             parts[1:] = [own[:0], own[:0]]
-        name = f"{system}, {topics}" + (f", {n_jobs} threads" if n_jobs > 1 else "")
+        of_two = "workers" if "Ray" in system else "threads"
+        name = f"{system}, {topics}" + (f", {n_jobs} {of_two}" if n_jobs > 1 else "")
         name += f", K = {only[0]}" if system == "DiscLDA" else ""
         seconds = [fixed(part["train_seconds"].mean(), 0) if len(part) else "" for part in parts]
         rows.append([name, *(mean_sd(part["accuracy"]) for part in parts), *seconds, str(len(parts[0]))])
