@@ -39,7 +39,9 @@ from supertopic.report.page_evaluation import calibration, kaplan_meier
 from supertopic.report.page_groups import group
 from supertopic.report.page_headline import weakest_sentence, worst_of
 from supertopic.report.page_numbers import percent
-from supertopic.report.page_topics import Targets, pulls, radii
+from supertopic.report.page_topics import radii
+from supertopic.report.summary import describe_topics
+from supertopic.report.targets import Targets
 from supertopic.report.topics import topic_labels
 
 CORPUS = make_corpus(n_docs=240, n_topics=4, n_words=120, random_state=1)
@@ -173,12 +175,12 @@ def test_a_class_of_two_is_explained_as_predicted():
 def test_the_headline_says_what_was_found():
     two = prose(page_of("two"))
     assert "Predicts the class correctly for 100\N{NO-BREAK SPACE}% of 240 documents that were not in the fit" in two
-    assert "another <model> on words and pairs: 50\N{NO-BREAK SPACE}%" in two and "weakest" not in two.lower()
+    assert "another <model> on words and pairs: 50.0\N{NO-BREAK SPACE}%" in two and "weakest" not in two.lower()
     assert "so this figure is too good" in prose(page_of("three"))
     assert "micro F1 of" in prose(page_of("labels")) and "Predicts 4 labels" in prose(page_of("labels"))
     pipeline, y = fitted("rating")
     named = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], name="satisfaction")
-    assert "of the variance of the satisfaction of 240 documents" in prose(named)
+    assert "of the variance of the “satisfaction” of 240 documents" in prose(named)
     assert data_of(named)["targets"]["names"] == ["satisfaction"]
     assert data_of(named)["groups"][0]["name"] == "satisfaction, in thirds"
     column = data_of(named)["evaluation"]["columns"][0]
@@ -191,16 +193,46 @@ def test_the_headline_says_what_was_found():
 def test_the_weakest_class_has_a_sentence():
     truth, said = [0] * 20 + [1] * 20, [0] * 25 + [1] * 15
     worst = worst_of({"kind": "classes", "truth": truth, "said": said, "names": ["a", "b"]})
-    assert worst is not None and weakest_sentence(worst) == "The weakest class is b."
+    assert worst is not None and weakest_sentence(worst) == "The weakest class is “b”."
 
 
-def test_sure_topics_are_those_whose_interval_excludes_zero():
+def test_a_clear_effect_has_an_interval_without_zero_and_most_chains():
     rng = np.random.default_rng(0)
-    effects = rng.normal(0.0, 1.0, (4000, 3, 4)) + np.array([[0, 0, 9, 0], [-9, 0, 0, 0], [0, 1.9, 0, 0]])
-    found = pulls(Targets(list("abcd"), np.zeros(4), effects, None, "points", 100.0))
-    assert found == [2, None, None]  # away from a class is no pull, and the largest of four is often 1.9
-    assert pulls(Targets(["a"], np.zeros(1), effects[:, :, :1], None, "points", 100.0)) == [None, 0, None]
-    assert pulls(Targets(["a"], np.zeros(1), effects[:1, :, :1], None, "points", 100.0)) == [None] * 3  # one draw
+    means = np.array([[0, 0, 9, 0], [-9, 0, 0, 0], [0, 1.9, 0, 0], [0, 9, -9, 0]])
+    effects, stable = rng.normal(0.0, 1.0, (4000, 4, 4)) + means, np.array([True, True, True, False])
+
+    def pulls(names, effects, stable=stable):
+        return Targets(names, np.zeros(len(names)), effects, None, "points", 100.0, stable).pulls()
+
+    assert pulls(list("abcd"), effects) == [2, 0, None, None]  # the largest of four is often 1.9
+    assert pulls(list("abcd"), effects, stable | True) == [2, 0, None, 1]  # what is raised comes first
+    assert pulls(["a"], effects[:, :, :1]) == [None, 0, None, None]
+    assert pulls(["a"], effects[:1, :, :1]) == [None] * 4  # one draw
+    assert pulls([], effects[:, :, :0]) == [None] * 4
+
+
+@pytest.mark.filterwarnings("ignore:Found no relation between topics")
+def test_clear_effects_are_the_same_everywhere(opened, browser):
+    """The headline, the map, the panels, the list, the heat map and the table of the terminal."""
+    pipeline, _ = fitted("three")
+    data, posterior = data_of(page_of("three")), pipeline[-1].posterior_
+    clear = {k for k, topic in enumerate(data["topics"]) if topic["clear"]}
+    assert 0 < len(clear) < len(data["topics"])
+    assert f"{len(clear)} of 6 topics have a clear effect" in prose(page_of("three"))
+    for row in describe_topics(posterior, pipeline[0].get_feature_names_out()):
+        topic = data["topics"][row["topic"]]
+        rises = topic["pull"] is not None and topic["effect"][0][topic["pull"]] > 0
+        assert row["class"] == (data["classes"][topic["pull"]] if rises else None)
+        assert ("away_from" in row) == (topic["pull"] is not None and not rises)
+    opened(page_of("three"))
+    places = "return [...document.querySelectorAll(arguments[0])].map(e => +(e.dataset.topic ?? e.dataset.k))"
+    for selector in ("#map circle:not(.unsure)", "#panels button[data-topic]", "#cells td:not(.unsure)"):
+        assert set(browser.execute_script(places, selector)) == clear, selector
+    named = browser.execute_script(
+        "return [...document.querySelectorAll('#list tbody tr')].filter(e => e.querySelector('td.pull').textContent)"
+        ".map(e => +e.dataset.topic)"
+    )
+    assert set(named) == clear
 
 
 def test_unknown_responses_and_none(tmp_path):
@@ -310,7 +342,7 @@ def test_figures():
     truth = np.array([[1.0, 1], [2, 0], [3, 1], [4, 1]])
     np.testing.assert_allclose(kaplan_meier(truth, np.array([0.5, 1.0, 3.5])), [1.0, 0.75, 0.375])
     sure = calibration(np.full(400, 0.99), np.arange(400) % 2 == 0, False, "")
-    assert sure["finding"] == "Overconfident" and "99\N{NO-BREAK SPACE}% sure on average" in sure["sentence"]
+    assert sure["finding"] == "Overconfident" and "99.0\N{NO-BREAK SPACE}% sure on average" in sure["sentence"]
     assert calibration(np.full(400, 0.5), np.arange(400) % 2 == 0, True, "yes")["finding"] == "Calibrated"
 
 
@@ -542,7 +574,8 @@ def test_every_page_in_a_browser(opened, browser, name):
             click(browser, "#list tbody button")
             click(browser, "#panels button[data-topic]")
         parts, whole = re.search(
-            r"add up to (\S+); the model's score is (\S+)\.(?: The level is|$)", texts_of(browser, ".sum")[0]
+            r"add up to (\S+); the model's score is (\S+)\. (?:The level is|In the tables)",
+            texts_of(browser, ".sum")[0],
         ).groups()
         assert parts == whole or abs(as_number(parts) - as_number(whole)) <= 0.02 * max(abs(as_number(whole)), 0.1)
         assert texts_of(browser, "#panes svg rect")
@@ -616,11 +649,10 @@ def test_a_click_filters_the_page(opened, browser):
 def test_the_cells_of_tables(opened, browser):
     data = data_of(page_of("three"))
     opened(page_of("three"))
-    sure = [[lo > 0 or hi < 0 for lo, hi in zip(*topic["effect"][1:], strict=True)] for topic in data["topics"]]
     coloured = browser.execute_script(
         "return [...document.querySelectorAll('#cells td.towards, #cells td.away')].map("
         "e => [+e.dataset.k, +e.dataset.r])")  # fmt: skip
-    assert sorted(map(tuple, coloured)) == sorted(zip(*map(np.ndarray.tolist, np.nonzero(sure)), strict=True))
+    assert sorted(map(tuple, coloured)) == [(k, t) for k, topic in enumerate(data["topics"]) for t in topic["clear"]]
     for what, n in (("weight", 3), ("share", 3), ("correlation", 6), ("effect", 3)):
         click(browser, f"input[name=show][value={what}]")
         assert len(find(browser, "#cells thead th")) == n + 1
@@ -628,7 +660,7 @@ def test_the_cells_of_tables(opened, browser):
     table = np.array([int(text.replace("\N{MIDDLE DOT}", "0")) for text in cells]).reshape(3, 3)
     assert table.sum() == 240 and np.trace(table) == 240 * data["evaluation"]["score"]
     click(browser, "#confusion tbody tr:nth-child(2) td:nth-child(3)")
-    assert address(browser)["cell"] == "1%2C1" and "is " in texts_of(browser, "#cell-documents")[0]
+    assert address(browser)["cell"] == "1%2C1" and "true class “" in texts_of(browser, "#cell-documents")[0]
     links = texts_of(browser, "#cell-documents li button")
     assert links and "decided by" in texts_of(browser, "#cell-documents li")[0]
     click(browser, "#cell-documents li button")
@@ -645,8 +677,8 @@ def test_a_threshold_moves_everything(opened, browser):
     write(browser, "#threshold", "80")
     expected = np.array([[np.sum((truth == i) & ((p >= 0.8) == j)) for j in (0, 1)] for i in (0, 1)])
     own = [int(text.replace("\N{MIDDLE DOT}", "0")) for text in texts_of(browser, "#confusion tbody td")]
-    assert own == expected.ravel().tolist() and "from 0.80" in texts_of(browser, "#chosen")[0]
-    assert percent(np.mean(truth == (p >= 0.8))).replace("\N{NO-BREAK SPACE}", " ") in texts_of(browser, "#figures")[0]
+    assert own == expected.ravel().tolist() and "0.80. This finds" in texts_of(browser, "#chosen")[0]
+    assert percent(np.mean(truth == (p >= 0.8))) in texts_of(browser, "#figures")[0]
     opened(page_of("three"))
     write(browser, "#threshold", "99")
     assert "get an answer" in texts_of(browser, "#figures")[0] and len(find(browser, "#confusion thead th")) == 5
@@ -729,7 +761,7 @@ def test_words_groups_and_two_models(opened, browser):
     write(browser, "#grouping", "2")
     assert len(texts_of(browser, "#shares polyline.band")) == 6 and "2024-01" in texts_of(browser, "#shares")[0]
     assert len(texts_of(browser, "#compared tbody tr")) == 6
-    assert "Difference" in texts_of(browser, "#compared")[0]
+    assert "The difference is" in texts_of(browser, "#compared")[0]
     opened(LDA(3, burn_in=2, n_draws=2, random_state=0).fit(TEXTS).report(TEXTS))
     assert len(find(browser, "#map circle")) == 3 and find(browser, "#panes mark") and not find(browser, "#heat")
 
@@ -875,9 +907,7 @@ def test_the_reader_follows_the_thresholds(opened, browser):
         other["at"][0] + other["documents"] - other["has"] - other["at"][1] for other in data["evaluation"]["labels"]
     )
     right += good - label["at"][0] - bad + label["at"][1]
-    shown = percent(right / sum(other["documents"] for other in data["evaluation"]["labels"])).replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
+    shown = percent(right / sum(other["documents"] for other in data["evaluation"]["labels"]))
     assert shown in texts_of(browser, "#figures")[0] and "all labels of" not in texts_of(browser, "#figures")[0]
     heads = [re.split("[✗✓]", head)[0].split(maxsplit=1)[1] for head in texts_of(browser, "#documents .head")]
     said = [label["name"] in head.strip().split(", ") for head in heads]
@@ -957,7 +987,7 @@ def test_numbers_of_a_waterfall(opened, browser):
     opened(page_of("three"))
     assert browser.execute_script(
         "const view = {...data.documents[0].views[0], base: 0.00229, score: 2.5};"
-        "return waterfall(view).querySelector('circle.base').nextSibling.nextSibling.textContent"
+        "return waterfall(view).querySelector('text.base').textContent"
     ) in ("0", "0.002")  # fmt: skip
     nothing = browser.execute_script(
         "return sumText({of: 'a', base: 1, constant: 1, score: 1, beside: [], words: [], spans: [], rest: [0, 0, 0]})"
@@ -1015,7 +1045,7 @@ def test_numbers_with_units_of_their_own(opened, browser):
         )
         assert max(places) > 60 or min(places) < 40  # not all at 0, as the larger unit would have it
     assert all(", " in head for head in texts_of(browser, "#documents .head b"))  # both predictions
-    sure = [topic["effect"][0][1] for topic in data["topics"] if topic["effect"][1][1] * topic["effect"][2][1] > 0]
+    sure = [topic["effect"][0][1] for topic in data["topics"] if 1 in topic["clear"]]
     best = next(k for k, topic in enumerate(data["topics"]) if topic["effect"][0][1] == max(sure, key=abs))
     assert "55%" in find(browser, f"#cells td[data-k='{best}'][data-r='1']")[0].get_attribute("style")
 

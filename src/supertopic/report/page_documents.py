@@ -100,6 +100,15 @@ def choose(shown: Shown, typical: list[int]) -> np.ndarray:
     return np.array(list(chosen)[:MOST_DOCUMENTS])
 
 
+def first_document(shown: Shown) -> int | None:
+    """The document that the reader opens: where it has all documents, in their own order, the most surprising one."""
+    known = np.flatnonzero(shown.known)
+    if shown.truth is None or not len(known) or len(shown.rows) > MOST_DOCUMENTS:
+        return None
+    surprise = np.nan_to_num(shown.documents.part(known).surprise(shown.truth[known]), nan=-np.inf)
+    return int(shown.rows[known[surprise.argmax()]])
+
+
 def describe_documents(
     shown: Shown, chosen: np.ndarray, names: np.ndarray, labels: list[str], words: dict[str, int]
 ) -> list[dict[str, Any]]:
@@ -217,7 +226,14 @@ def predicted(shown: Shown, i: int, explained: Explanation) -> list[list[Any]]:
             rows = [(response.column_names[0], *row[1:]) for row in rows]
     elif shown.lower.shape[1]:
         rows = [(row[0], row[1], a, b) for row, a, b in zip(rows, shown.lower[i], shown.upper[i], strict=True)]
-    return [[name, *few(list(numbers), 5)] for name, *numbers in rows[:3]]
+    shares = response.labels is not None and response.has_probabilities
+    return [[name, *(share(x) if shares else few(x, 5) for x in numbers)] for name, *numbers in rows[:3]]
+
+
+def share(value: float) -> float:
+    """A share with few digits; what is less than 1 stays so."""
+    short: float = few(value, 5)
+    return 0.99999 if short == 1 and value < 1 else short
 
 
 def view_parts(explained: Explanation, r: int, words: dict[str, int]) -> dict[str, Any]:
