@@ -1,10 +1,13 @@
 """The page of a model: what it says, that it is safe, and that it works in a browser."""
 
+import copy
 import html
+import itertools
 import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 from datetime import date
 from functools import cache
 
@@ -35,10 +38,10 @@ from supertopic.datasets import make_corpus
 from supertopic.report import page as page_module
 from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
-from supertopic.report.page_evaluation import calibration, kaplan_meier
+from supertopic.report.page_evaluation import calibration, kaplan_meier, same_for_all
 from supertopic.report.page_groups import group
 from supertopic.report.page_headline import weakest_sentence, worst_of
-from supertopic.report.page_numbers import percent
+from supertopic.report.page_numbers import percent, span
 from supertopic.report.page_topics import radii
 from supertopic.report.summary import describe_topics
 from supertopic.report.targets import Targets
@@ -188,6 +191,20 @@ def test_the_headline_says_what_was_found():
     assert [percent(p) for p in (0, 2e-7, 0.026, 0.99999, 1)] == [
         f"{text}\N{NO-BREAK SPACE}%" for text in ("0", "<0.1", "2.6", ">99.9", "100")
     ]
+    assert (
+        span(1e-5, 2e-5) == percent(1e-5) and span(0.5, 0.5).startswith("about") and span(0.5, 1) == "50.0 to 100\xa0%"
+    )
+
+
+@pytest.mark.parametrize("name", ["three", "rating"])
+def test_a_model_without_a_relation_is_not_praised(name):
+    pipeline, y = fitted(name)
+    model, what = copy.copy(pipeline[-1]), "class" if name == "three" else "rating"
+    model.posterior_ = replace(model.posterior_, held_out=model.posterior_.held_out | {"relation": False})
+    shown = prose(model.report(TEXTS[:30], y[:30], vectorizer=pipeline[0]))
+    assert shown.count(f"Found no relation between the texts and the {what} when the model was fitted.") == 2
+    assert "clear effect." not in shown and "Contributions to" not in shown
+    assert "Contributions to" in prose(page_of(name)) and "Found no relation" not in prose(page_of(name))
 
 
 def test_the_weakest_class_has_a_sentence():
@@ -249,6 +266,9 @@ def test_unknown_responses_and_none(tmp_path):
         assert data_of(model.report(TEXTS[:4], y, vectorizer=vectorizer))["evaluation"] is None
     with pytest.raises(ValueError, match="texts is empty: a page shows documents"):
         model.report([], vectorizer=vectorizer)
+    few = model.report(TEXTS[:30], TWO[:30], vectorizer=vectorizer)
+    assert data_of(few)["first"] == model.surprising(vectorizer.transform(TEXTS[:30]), TWO[:30], n=1).row[0]
+    assert data_of(page)["first"] is None  # its list begins with what is surprising
     one = data_of(model.report(["", "zzz"], ["yes", "no"], vectorizer=vectorizer))["documents"]
     assert [d["text"] for d in one] == ["", "zzz"] and one[0]["views"][0]["words"] == []
     with pytest.raises(ValueError, match="vectorizer is the fitted one"):
@@ -272,6 +292,7 @@ def test_topics_without_a_response_have_a_page():
     data = data_of(page)
     assert data["targets"]["names"] == [] and data["evaluation"] is None and "3 topics of 240 documents." in prose(page)
     assert len(data["topics"]) == 3 and "views" not in data["documents"][0] and 'id="heat"' not in page
+    assert 'class="skip" href="#topics"' in page
 
 
 def test_several_unknown_labels():
@@ -317,6 +338,13 @@ def test_groups_of_documents():
     assert group("year", [1901, 1990]).levels[:2] == ["1901", "1904"]
     assert group("stars", [1, 2, 10, np.nan]).levels == ["1", "2", "10"]
     assert group("flag", [True, False, ""]).levels == ["True", "False"]
+    times = ["26-FEB-1987 15:10:44.60", " 5-MAR-1987 01:02:03.40", None]
+    assert group("day", times)[1:3] == ("time", ["1987-02", "1987-03"]) and group("day", times).place[2] == -1
+    for cells in (["Feb 5, 1987", "Mar 9, 1987"], ["13/02/1987", "01/03/1987"], ["02/13/1987", "03/01/1987 10:00"]):
+        assert group("day", cells).levels == ["1987-02", "1987-03"]
+    assert group("day", ["02/03/1987", "01/03/1987"]).kind == "group"  # the day or the month may come first
+    with pytest.warns(UserWarning, match="by: 20 of 20 values of 'title' are different"):
+        group("title", [f"title {i}" for i in range(20)])
     with pytest.raises(ValueError, match="by has no known value of 'x'"):
         group("x", [None, np.nan])
 
@@ -328,6 +356,9 @@ def test_many_documents_are_sampled(monkeypatch):
     page = pipeline[-1].report(TEXTS, y, vectorizer=pipeline[0], by=BY)
     data = data_of(page)
     assert data["evaluation"]["documents"] == 80 and len(data["documents"]) == 10 and "of which 80" in prose(page)
+    assert "of 80 documents (a sample of 240)" in prose(page) and "80 documents, a sample of 240," in prose(page)
+    read, typical = {d["row"] for d in data["documents"]}, [own for topic in data["topics"] for own in topic["typical"]]
+    assert all(own[3] == str(own[0]) for own in typical) and {own[0] for own in typical} - read
     assert all(d["row"] % 3 == 0 and d["text"] == TEXTS[d["row"]] for d in data["documents"])
     assert [level["documents"] for level in data["groups"][1]["levels"]] == [80, 0]  # every third is of the first group
 
@@ -344,6 +375,17 @@ def test_figures():
     sure = calibration(np.full(400, 0.99), np.arange(400) % 2 == 0, False, "")
     assert sure["finding"] == "Overconfident" and "99.0\N{NO-BREAK SPACE}% sure on average" in sure["sentence"]
     assert calibration(np.full(400, 0.5), np.arange(400) % 2 == 0, True, "yes")["finding"] == "Calibrated"
+    p = np.linspace(0.05, 0.95, 400)
+    assert calibration(p, rng.random(400) < p, True, "yes")["finding"] == "Calibrated"
+    turned = calibration(p, rng.random(400) < 1.0 - p, True, "yes")
+    assert (
+        turned["finding"] == "Right on average"
+        and "; but of the documents with a probability of about " in turned["sentence"]
+    )
+    has = rng.random((50, 4)) < [0.7, 0.5, 0.3, 0.1]
+    every = [np.broadcast_to(said, has.shape).ravel() for said in itertools.product([False, True], repeat=4)]
+    best = max(f1_score(has.ravel(), said, zero_division=0) for said in every)
+    assert same_for_all(has, np.ones_like(has)) == pytest.approx(best)
 
 
 def test_chains_that_agree():
@@ -558,8 +600,18 @@ def test_what_a_reader_compares(opened, browser):
     shown = browser.execute_script(
         "return getComputedStyle(document.querySelector('#cells thead th:not(:first-child) > *')).display"
     )
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    dark = {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", dark)
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"media": "", "features": [{"name": "prefers-color-scheme", "value": ""}]}
+    )
     assert shown == "contents"  # Chromium does not repeat the box of a button in the heading of the next sheet
+    assert paper == "rgb(255, 255, 255)"
+    click(browser, "#panes button")  # keep it beside
+    click(browser, "#documents button", 2)
+    widths = "return [...document.querySelectorAll('.waterfall')].map(e => e.viewBox.baseVal.width)"
+    assert browser.execute_script(widths) == [360, 360]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -642,8 +694,9 @@ def test_a_click_filters_the_page(opened, browser):
     assert address(browser)["word"] == texts_of(browser, "#typical mark")[0].lower()
     opened(page_of("three"), address="#class=1&topic=2&word=w01&doc=7")
     assert len(texts_of(browser, "#filters .chip")) == 4 and find(browser, "#class")[0].get_attribute("value") == "1"
-    opened(page_of("three"), address="#class=99&topic=x&doc=-1&cell=abc&beside=%3Cb%3E")
-    assert texts_of(browser, "#filters .chip") == []
+    for cell in ("abc", "9,9", "0,3", "3,0"):
+        opened(page_of("three"), address=f"#class=99&topic=x&doc=-1&cell={cell}&beside=%3Cb%3E&which=all")
+        assert texts_of(browser, "#filters .chip") == []
 
 
 def test_the_cells_of_tables(opened, browser):
@@ -656,6 +709,12 @@ def test_the_cells_of_tables(opened, browser):
     for what, n in (("weight", 3), ("share", 3), ("correlation", 6), ("effect", 3)):
         click(browser, f"input[name=show][value={what}]")
         assert len(find(browser, "#cells thead th")) == n + 1
+        assert texts_of(browser, "#heat-title") == ["Topics against " + ("topics" if n == 6 else "classes")]
+        if what == "correlation":
+            cells = np.array(texts_of(browser, "#cells td")).reshape(6, 6)
+            assert (np.diag(cells) == "").all() and all(
+                re.fullmatch("|0[.]00|[+\N{MINUS SIGN}][01][.][0-9]{2}", x) for x in cells.ravel()
+            )
     cells = texts_of(browser, "#confusion tbody td")
     table = np.array([int(text.replace("\N{MIDDLE DOT}", "0")) for text in cells]).reshape(3, 3)
     assert table.sum() == 240 and np.trace(table) == 240 * data["evaluation"]["score"]
@@ -689,6 +748,9 @@ def test_a_threshold_moves_everything(opened, browser):
     assert texts_of(browser, "#figures")[0] != before and "micro F1" in before
     click(browser, "#label .chip")
     assert "missed" in texts_of(browser, "#filters")[0]
+    label = int(address(browser)["class"])
+    missed = "return data.documents.filter(d => d.is.includes(arguments[0]) && !labelSaid(d, arguments[0])).length"
+    assert len(texts_of(browser, "#documents li")) == browser.execute_script(missed, label) < 40
 
 
 def test_the_reader(opened, browser):
@@ -713,10 +775,19 @@ def test_the_reader(opened, browser):
     assert "<script>window.broken = 1</script>" in texts_of(browser, ".text")[0]
     write(browser, "#search", "nothing has this")
     assert "No document of this page matches" in texts_of(browser, "#no-document")[0]
-    write(browser, "#search", "")
+    assert "texts with “nothing has this”" in texts_of(browser, "#filters")[0] and address(browser)["search"]
+    click(browser, "#filters .chip")
+    assert find(browser, "#search")[0].get_attribute("value") == ""
+    assert browser.execute_script("return document.querySelectorAll('#documents [tabindex=\"0\"]').length") == 1
+    before, now = address(browser)["doc"], find(browser, "#documents [aria-current]")[0]
+    now.send_keys("\ue015")  # the arrow down
+    assert address(browser)["doc"] != before and browser.switch_to.active_element.get_attribute("aria-current")
     click(browser, "input[name=which][value=wrong]")
     wrong = [d for d in data_of(page_of("three"))["documents"] if d["wrong"]]
-    assert len(texts_of(browser, "#documents li")) == len(wrong)
+    assert len(texts_of(browser, "#documents li")) == len(wrong) and address(browser)["which"] == "wrong"
+    opened(page_of("three"), address="#which=unsure")
+    assert find(browser, "input[name=which][value=unsure]")[0].is_selected()
+    assert len(texts_of(browser, "#documents li")) == sum(d["unsure"] for d in data_of(page_of("three"))["documents"])
 
 
 def test_names_of_topics_reach_everything(opened, browser, tmp_path):
@@ -768,13 +839,17 @@ def test_words_groups_and_two_models(opened, browser):
 
 def test_what_can_be_read(opened, browser):
     """Contrast of 4.5, headings that the navigation does not cover, a phone's sections, and a complete print."""
+    pipeline, y = fitted("three")
+    wrong = pipeline[-1].report(TEXTS[:30], np.roll(y[:30], 1), vectorizer=pipeline[0])
     for scheme in ("light", "dark"):
         browser.execute_cdp_cmd(
             "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         )
-        opened(page_of("three"))
-        worst = browser.execute_script(CONTRAST)
-        assert worst[0] >= 4.5, worst
+        for page in (page_of("three"), wrong):
+            opened(page, address="#which=wrong" if page is wrong else "")
+            worst = browser.execute_script(CONTRAST)
+            assert worst[0] >= 4.5, worst
+        assert find(browser, ".entry[aria-current] .wrong")
     for anchor in ("#heat", "#reader"):
         click(browser, f"nav a[href='{anchor}']")
         top, under = browser.execute_script(
@@ -784,8 +859,10 @@ def test_what_can_be_read(opened, browser):
     opened(page_of("three"), 390)
     sections = [section.get_attribute("id") for section in find(browser, "section") if section.is_displayed()]
     assert sections == ["drivers", "reader"]
+    click(browser, "#panels button[data-topic]")
+    assert find(browser, "#panels #card")[0].is_displayed()  # below the topic that was touched
     click(browser, "#more")
-    assert find(browser, "#topics")[0].is_displayed()
+    assert find(browser, "#topics #card")[0].is_displayed()
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
     browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     assert find(browser, "#made details")[0].get_attribute("open") is not None

@@ -114,12 +114,8 @@ def make_page(
         target_names = [f"higher {what}"]
     words: dict[str, int] = {}
     explained = describe_documents(shown, chosen, names, topic_labels(posterior, names), words)
-    if rows is not None:
-        for document in explained:
-            document["id"] = str(rows[document["row"]])
     graded = posterior.supervised and posterior.response.kind == "grade"  # its column is called "higher"
-    for view in (view for document in explained for view in document.get("views", []) if graded or numbered):
-        view["of"] = what
+    call_documents(explained, rows, what if graded or numbered else None)
     for topic in topics:
         for word in topic["words"]:
             words.setdefault(word[0], len(words))
@@ -152,6 +148,15 @@ def make_page(
         "headline": headline(posterior, topics, target_names, evaluation, what, len(texts)),
     }  # fmt: skip
     return render(data, made)
+
+
+def call_documents(explained: list[dict[str, Any]], rows: Sequence[Any] | None, what: str | None) -> None:
+    """Names of documents, where they have some; and of what is explained, where it has no name of its own."""
+    for document in explained:
+        if rows is not None:
+            document["id"] = str(rows[document["row"]])
+        for view in document.get("views", []) if what is not None else []:
+            view["of"] = what
 
 
 def render(data: dict[str, Any], made: dict[str, Any]) -> str:

@@ -123,7 +123,7 @@ def calibration(p: np.ndarray, hit: np.ndarray, two: bool, name: str) -> dict[st
     if low - LEAST_GAP <= said <= high + LEAST_GAP:
         finding = "Calibrated" if far is None else "Right on average"
         if far is not None:
-            where = f"of the documents with about {percent(far[0])}, {percent(far[1])} are"
+            where = f"of the documents with a probability of about {percent(far[0])}, {percent(far[1])} are"
             what += f"; but {where} {f'“{name}”' if two else 'right'}"
     elif two:
         finding = "Too high" if said > came else "Too low"

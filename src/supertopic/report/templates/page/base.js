@@ -32,7 +32,7 @@ const digitsOf = what => targets.names.map((_, t) => digitsFor(Math.max(0, ...to
 const effectDigits = digitsOf("effect"), weightDigits = digitsOf("weight");
 function effectText(x, t = 0) { // in the unit of the target
   if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits[t]);
-  return x === 0 ? "0" : Math.abs(x) < 0.05 ? (x < 0 ? ">−0.1" : "<0.1") : signed(x, 1);
+  return Math.abs(x) < 0.05 ? "0.0" : signed(x, 1);
 }
 function range(a, b, text) {
   const [low, high] = [text(a), text(b)];

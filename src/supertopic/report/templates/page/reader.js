@@ -88,7 +88,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   text(rounded(base), x(base) + 8, 14, {class: "base"});
   spans.forEach((s, i) => {
     const y = step * (i + 1) + 4, kind = s.a + s.b < 0 ? "away" : "towards";
-    text(cut(s.label, narrow ? 14 : 22), left - 8, y + 10, end);
+    text(cut(s.label, narrow ? 16 : 22), left - 8, y + 10, end);
     svg.append(draw("rect", {class: kind, x: Math.min(x(s.from), x(s.to)), width: Math.max(1, Math.abs(x(s.from) - x(s.to))), y, height: 12, rx: 1.5}));
     if (s.a) svg.append(draw("rect", {class: "through " + (s.a < 0 ? "away" : "towards"), x: Math.min(x(s.from), x(s.from + s.a)), width: Math.max(0.5, Math.abs(x(s.from + s.a) - x(s.from))), y: y + 3, height: 6}));
     if (s.lo !== null) svg.append(draw("line", {class: "whisker", x1: x(s.lo), x2: x(s.hi), y1: y + 6, y2: y + 6}));
