@@ -129,7 +129,7 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
     shares = kind in ("classes", "times")
 
     def show(value: float) -> str:
-        return percent(value) if shares else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+        return percent(value) if shares else f"{value:z.3f}".replace("-", "\N{MINUS SIGN}")
 
     name = {"classes": "Right", "labels": "Micro F1", "numbers": "R²", "times": "Concordance"}[kind]
     interval, of_rival = (

@@ -168,20 +168,15 @@ def contribution_sentences(posterior: Posterior) -> list[str]:
         return []
     points, sentences = found["score"] == "accuracy", []
     for name, own in found["terms"].items():
-        share, low, high = (unsigned(f"{x:.0%}") for x in (own["share"], *own["share_interval"]))
+        share, low, high = (f"{x:z.0%}" for x in (own["share"], *own["share_interval"]))
         if points:
-            gain, least, most = (unsigned(f"{100 * x:.0f}") for x in (own["gain"], *own["gain_interval"]))
+            gain, least, most = (f"{100 * x:z.0f}" for x in (own["gain"], *own["gain_interval"]))
             value = f"{gain} point{'s' * (gain != '1')} of the accuracy ({least} to {most})"
         else:
-            gain, least, most = (unsigned(f"{x:.2f}") for x in (own["gain"], *own["gain_interval"]))
+            gain, least, most = (f"{x:z.2f}" for x in (own["gain"], *own["gain_interval"]))
             value = f"{gain} of {found['score']} ({least} to {most})"
         sentences.append(f"{name}: {share} of the score ({low} to {high}), {value}")
     return sentences
-
-
-def unsigned(number: str) -> str:
-    """A rounded number; 0 has no sign."""
-    return number if number.strip("-0.%") else number.removeprefix("-")
 
 
 def to_xarray(posterior: Posterior) -> Any:

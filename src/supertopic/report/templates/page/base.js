@@ -27,6 +27,7 @@ const percent = p => p === null ? "–" : (p > 0 && p < 0.001 ? "<0.1" : p < 1 &
 const whole = p => p === null || !Number.isFinite(p) ? "–" : (p > 0 && p < 0.01 ? "<1" : p < 1 && p > 0.99 ? ">99" : Math.round(100 * p)) + PERCENT;
 const tick = p => +(100 * p).toPrecision(3) + PERCENT; // of an axis
 const digitsFor = most => most > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(most)))) : 0;
+const fixed = (x, most = Math.abs(x ?? 0)) => x === null ? "–" : minus(x.toFixed(digitsFor(most))); // with zeros at the end
 const apart = !classes.length && !targets.unit && targets.names.length > 1; // several numbers, each in its own unit
 const digitsOf = what => targets.names.map((_, t) => digitsFor(Math.max(0, ...topics.flatMap(topic => apart ? topic[what]?.[0][t] ?? 0 : topic[what]?.[0] ?? 0).map(Math.abs))));
 const effectDigits = digitsOf("effect"), weightDigits = digitsOf("weight");

@@ -1,6 +1,6 @@
 // Predictions of numbers and of times, against what was observed.
 
-const r2Text = v => v === null || v === undefined ? "–" : minus(v.toFixed(3));
+const r2Text = v => v === null || v === undefined ? "–" : minus((Math.abs(v) < 0.0005 ? 0 : v).toFixed(3));
 function layOutNumbers() {
   $("evaluation").replaceChildren(...found.columns.map((column, r) => {
     const ends = column.points.flatMap(p => [p[0], p[1]]).filter(Number.isFinite).concat(column.rival_points ?? []), low = Math.min(...ends), high = Math.max(...ends), pad = 0.04 * (high - low) || 1, box = [low - pad, high + pad];

@@ -13,7 +13,7 @@ const heatView = () => document.querySelector("input[name=show]:checked").value;
 const chosenBy = r => heatView() === "share" || !single ? r : binary ? 1 : null; // the class that a column selects
 function drawHeat() {
   const what = heatView(), table = $("cells"), K = topics.length, T = targets.names.length;
-  const sure = k => targets.names.map((_, r) => [r, topics[k].effect.map(row => row[r])]).filter(([r, row]) => isClear(k, r) && row[0] > 0).sort((a, b) => b[1][0] - a[1][0])[0];
+  const sure = k => single ? undefined : targets.names.map((_, r) => [r, topics[k].effect.map(row => row[r])]).filter(([r, row]) => isClear(k, r) && row[0] > 0).sort((a, b) => b[1][0] - a[1][0])[0];
   const place = topics.map((_, k) => sure(k)), order = topics.map((_, k) => k).sort((a, b) => (place[a]?.[0] ?? T) - (place[b]?.[0] ?? T) || (place[b]?.[1][0] ?? 0) - (place[a]?.[1][0] ?? 0) || (single ? effect(b, 1)[0] - effect(a, 1)[0] : 0) || topics[b].share - topics[a].share);
   const names = what === "share" ? classes : targets.names, columns = what === "correlation" ? order : [...names.keys()], group = data.groups.find(g => g.kind === "class");
   const text = what === "effect" ? effectText : what === "weight" ? (x, r) => signed(x, classes.length ? 1 : weightDigits[r]) : what === "share" ? percent : x => Math.abs(x) < 0.005 ? "0.00" : signed(x, 2);

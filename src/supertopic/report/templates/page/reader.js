@@ -16,7 +16,7 @@ function filtered() {
     && (state.cell === null || inCell(d, ...state.cell.split(",").map(Number))));
 }
 const classOf = d => several ? classes.map((_, j) => j).filter(j => labelSaid(d, j) || d.is.includes(j)) : [documentSaid(d), d.is];
-const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => labelSaid(d, j)).join(", ") || "no label" : classes.length ? classes[documentSaid(d)] ?? "no answer" : d.predicted.map(row => number(row[1])).join(", ");
+const answer = d => !d.predicted ? "" : several ? classes.filter((_, j) => labelSaid(d, j)).join(", ") || "no label" : classes.length ? classes[documentSaid(d)] ?? "no answer" : d.predicted.map(row => fixed(row[1])).join(", ");
 const current = () => { const list = filtered(); return list.find(d => d.row === state.doc) ?? list.find(d => d.row === data.first) ?? list[0] ?? null; };
 function drawReader() {
   const list = filtered(), now = current();
@@ -49,8 +49,7 @@ function pane(d, second) {
   return el("article", {}, ...parts.flat());
 }
 function finding(d) {
-  const chance = data.probabilities, text = v => chance ? percent(v) : number(v);
-  const said = d.predicted.map(([what, v, a, b]) => `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what + (/\d$/.test(what) ? ":" : "") : "predicted"} ${text(v)}` + (a !== b && new Set([v, a, b].map(text)).size > 1 ? ` (${range(a, b, text)})` : "")).join(", ");
+  const said = d.predicted.map(([what, v, a, b]) => { const most = Math.max(...[v, a, b].map(Math.abs)), text = x => data.probabilities ? percent(x) : fixed(x, most); return `${classes.length || d.predicted.length > 1 || data.kind === "time" ? what + (/\d$/.test(what) ? ":" : "") : "predicted"} ${text(v)}` + (a !== b && new Set([v, a, b].map(text)).size > 1 ? ` (${range(a, b, text)})` : ""); }).join(", ");
   const judged = isAnswered(d) && (classes.length || found?.kind === "numbers"), many = d.predicted.length > 1;
   const inside = classes.length ? "" : wrongNow(d) ? (many ? ", and not all are inside their" : ", outside the") + ` 90${PERCENT} interval${many ? "s" : ""}` : (many ? ", inside their" : ", inside the") + ` 90${PERCENT} interval${many ? "s" : ""}`;
   return [said, d.true === null || d.true === undefined ? "" : !judged ? ` it is ${d.true}` : el("b", {class: wrongNow(d) ? "wrong" : "right"}, ` ${wrongNow(d) ? "✗" : "✓"} ${many && !classes.length ? "they are" : "it is"} ${d.true}${inside}`), d.other ? ` · the other model predicts ${d.other[0]}` : ""];
@@ -81,7 +80,7 @@ function waterfall(view) { // from the base rate to the score; a score of classe
   const narrow = paneWidth() < 560, [left, right, width] = narrow ? [112, 300, 360] : [150, 560, 620], step = 20, bottom = step * (spans.length + 2) + 6, x = v => left + (right - left) * (v - low + pad) / (high - low + 2 * pad), digits = digitsFor(Math.max(0, ...rows.map(([, a, b]) => Math.abs(a + b))));
   const svg = draw("svg", {class: "waterfall", role: "img", viewBox: `0 0 ${width} ${bottom + 40}`, "aria-label": `Bars from the base rate, ${number(base)}, to ${number(at)}`});
   const texts = [], text = (label, px, y, more) => texts.push(draw("text", {x: px, y, ...more}, label)), end = {"text-anchor": "end"}, middle = {"text-anchor": "middle"};
-  const rounded = v => number(+v.toFixed(digits)); // no digits that no part has
+  const rounded = v => digitsFor(Math.abs(v)) <= digits ? number(v) : minus(String(+v.toFixed(digits))); // no digits that no part has
   for (const v of ticks(low - pad, high + pad, narrow ? 3 : 6)) { svg.append(draw("line", {class: v === 0 && classes.length ? "zero" : "gridline", x1: x(v), x2: x(v), y1: 0, y2: bottom})); text(number(v), x(v), bottom + 14, middle); }
   svg.append(draw("line", {class: "guide", x1: x(base), x2: x(base), y1: 4, y2: bottom}), draw("circle", {class: "base", cx: x(base), cy: 10, r: 4}));
   text("base rate", left - 8, 14, end);

@@ -20,7 +20,7 @@ function drawDrivers() {
     el("small", {}, ` The base rate ${binary ? `of “${classes[1]}” ` : ""}is ${targets.unit === "points" ? percent(targets.before[t]) : number(targets.before[t])}.`)),
     rows.length ? rows.map(([k, row]) => trackRow(brief(k), row, scales[i], isClear(k, t), {"data-topic": k, "aria-pressed": String(state.topic === k), on: {click: () => set(single || !classes.length ? {topic: k} : {topic: k, class: t})}}, topics[k].best.join(", "), t))
       : el("p", {class: "soft"}, "No topic has a clear effect."),
-    rows.length > 0 && el("div", {class: "row foot"}, el("span", {class: "label"}, changeOf(t)), axis(scales[i]), el("span", {class: "value"})))));
+    rows.length > 0 && el("div", {class: "row foot"}, el("span", {class: "label"}, changeOf(t)), axis(scales[i], single ? 3 : 2), el("span", {class: "value"})))));
   const row = state.topic !== null && !$("topics").offsetParent && [...$("panels").querySelectorAll(`button.row[data-topic="${state.topic}"]`)].find(e => e.closest(".panel.on") || single || state.class === null);
   if (row) row.after(card); // on a phone, whose section of topics is folded
   if (order.length > MANY_PANELS) $("panels").append(el("button", {class: "wide", on: {click: () => { allPanels = !allPanels; drawDrivers(); }}}, allPanels ? "show fewer" : `show all ${order.length}`));
