@@ -119,7 +119,7 @@ def describe_documents(
     for i in chosen.tolist():
         document: dict[str, Any] = {
             "row": int(shown.rows[i]), "text": short(shown.texts[i], MOST_LETTERS),
-            "topics": [[int(k), few(shown.shares[i, k], 2)] for k in np.argsort(-shown.shares[i])[:5]
+            "topics": [[int(k), few(shown.shares[i, k])] for k in np.argsort(-shown.shares[i])[:5]
                        if shown.shares[i, k] >= LEAST_SHARE],
         }  # fmt: skip
         if shown.documents.posterior.supervised:
@@ -269,7 +269,7 @@ def word_facts(posterior: Posterior, phi: np.ndarray, names: np.ndarray, words: 
         topics: list[list[Any]] = []
         if word in place:
             part = joint[:, place[word]] / max(joint[:, place[word]].sum(), 1e-300)
-            topics = [[int(k), few(part[k], 2)] for k in np.argsort(-part)[:4] if part[k] >= LEAST_SHARE]
+            topics = [[int(k), few(part[k])] for k in np.argsort(-part)[:4] if part[k] >= LEAST_SHARE]
         found["topics"].append(topics)
         own = weights[:, direct[word]] if word in direct else np.zeros(0)
         found["direct"].append([[int(t), few(own[t])] for t in np.argsort(-np.abs(own))[:3] if abs(own[t]) > 1e-4])

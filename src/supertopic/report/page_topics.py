@@ -58,7 +58,7 @@ def describe_topics(
             "share": few(size[k]), "chains": int(chains[k]), "exclusivity": few(exclusive[k]),
             "at": few(places[k]), "radius": few(radius[k]), "pull": pull[k],
             "near": [[j, few(alike[k, j], 2)] for j in others],
-            "typical": [[int(rows[i]), excerpt(texts[i], {w[0] for w in own}), few(shares[i, k], 2),
+            "typical": [[int(rows[i]), excerpt(texts[i], {w[0] for w in own}), few(shares[i, k]),
                          str(rows[i] if called is None else called[rows[i]])] for i in order[k] if texts[i]],
         }  # fmt: skip
         if effect is not None:
