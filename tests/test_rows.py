@@ -286,15 +286,15 @@ def test_narrow_topics_have_no_interval(command, place, monkeypatch):
     assert "weight (90 % interval)" in command("topics", folder / "m")
 
 
-def test_a_class_that_only_an_interval_says_has_a_question_mark():
+def test_a_weight_that_says_more_than_the_effect_is_explained():
     row = {"class": None, "largest": "a", "weight": 2.0, "interval": [0.5, 3.0]}
-    assert show.pull(row) == "a?" and show.pull(row | {"class": "a"}) == "a"
-    assert show.pull(row | {"interval": [-0.5, 3.0]}) == "-"
-    assert show.pull(row | {"weight": -2.0, "interval": [-3.0, -1.0]}) == "none"
-    assert show.pull({"class": None, "largest": "a", "weight": 1.0}) == "-"
+    assert show.pull(row) == "-" and show.pull(row | {"class": "a"}) == "a"
+    assert show.pull(row | {"away_from": "b"}) == "away from b"
     shown = {"topic": 0, "name": "", "share": 1.0, "chains": 1, "of_chains": 1, "words": ["w"]}
     assert show.topic_table([shown | row]).caption == show.UNCLEAR
+    assert show.topic_table([shown | row | {"interval": [-0.5, 3.0]}]).caption is None
     assert show.topic_table([shown | row | {"class": "a"}]).caption is None
+    assert show.topic_table([shown | row | {"class": "b"}]).caption == show.ELSEWHERE
 
 
 def test_without_a_relation_no_words_are_shown_that_topics_miss(place):

@@ -91,7 +91,8 @@ def predicted(
     line = ", ".join(parts) + (f" and {len(places) - MOST_ANSWERS} more" if len(places) > MOST_ANSWERS else "")
     if second is not None:
         best = found.column
-        line += f"\n{names[best]} is {show(found.mean[best] - found.mean[second])} above {names[second]}"
+        gap = show(found.mean[best] - found.mean[second]).replace("<", "less than ").replace(">", "more than ")
+        line += f"\n{names[best]} is {gap} above {names[second]}"
     return line
 
 
