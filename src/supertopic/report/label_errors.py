@@ -17,8 +17,9 @@ from scipy.special import softmax
 from supertopic.corpus.frames import rows_of
 from supertopic.model.responses.base import TINY
 
-# powers near 0 are for predictions that say little about the labels
-LINKS = [(power, shape) for shape in (0.65, 0.8, 1.0, 1.25) for power in np.geomspace(0.05, 6.0, 32)]
+SHAPES = np.geomspace(0.5, 1.5, 8)
+POWERS = np.log(0.05), np.log(6.0)  # logarithms of the ends; near 0 predictions say little about the labels
+N_POWERS = 40
 NONE_WRONG = 0.1  # prior probability that no label is wrong
 MOST_RATE, N_RATES = 0.45, 61  # largest rate of wrong labels (from 0.5 on, classes are exchanged); rates of the grid
 LEAST_MASS = 1e-6  # smallest probability of a cell of the grid
@@ -53,23 +54,25 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
         wrong = (1.0 - own)[:, None] * (rates / (n_classes - 1.0))  # the true class is another one
         return np.maximum(own[:, None] * (1.0 - rates) + wrong, TINY), wrong
 
-    owns = [truth(link)[rows, given] for link in LINKS]
-    rates = np.linspace(0.0, MOST_RATE, N_RATES)
+    rates, ends = np.linspace(0.0, MOST_RATE, N_RATES), np.tile(POWERS, (len(SHAPES), 1))
     for _ in range(2):  # the second grid is where the first one has mass
+        links, width = make_links(ends), np.diff(ends, axis=1)[:, 0] / (N_POWERS - 1)
+        owns = [truth(link)[rows, given] for link in links]
         step, used = rates[1] - rates[0], np.append(0.0, rates)  # the first is the rate if no label is wrong
         logs = np.array([np.log(parts(own, used)[0]).sum(axis=0) for own in owns])  # (link, rate)
-        mass = np.exp(logs - logs.max())
+        mass = np.exp(logs - logs.max()) * np.repeat(width, N_POWERS)[:, None]
         mass[:, 0] *= NONE_WRONG
         mass[:, 1:] *= (1.0 - NONE_WRONG) * step / MOST_RATE
         mass /= mass.sum()
         there = np.flatnonzero(mass[:, 1:].sum(axis=0) > LEAST_MASS * mass[:, 1:].sum())
         rates = np.linspace(max(rates[there[0]] - step, 0.0), rates[there[-1]] + step, N_RATES)
+        ends = narrowed(ends, width, mass.sum(axis=1).reshape(len(SHAPES), N_POWERS))
     p_wrong, kept, mean, variance = np.zeros(n), np.zeros(p.shape), np.zeros(mass.shape), np.zeros(mass.shape)
     for i in np.flatnonzero(mass.sum(axis=1) > LEAST_MASS):
         whole, wrong = parts(owns[i], used)
         of_each = wrong / whole
         p_wrong += of_each @ mass[i]
-        kept += mass[i].sum() * truth(LINKS[i])
+        kept += mass[i].sum() * truth(links[i])
         mean[i], variance[i] = of_each.sum(axis=0), (of_each * (1.0 - of_each)).sum(axis=0)
     kept[rows, given] = 0.0
     kept *= (p_wrong / np.maximum(kept.sum(axis=1), TINY))[:, None]
@@ -79,6 +82,22 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
     number = mean.ravel()[cell] + np.sqrt(variance.ravel()[cell]) * rng.standard_normal(DRAWS)
     lower, upper = np.quantile(np.clip(number, 0.0, n), [(1 - level) / 2, (1 + level) / 2])
     return p_wrong, kept, Estimate(n, float(p_wrong.sum()), float(lower), float(upper))
+
+
+def make_links(ends: np.ndarray) -> list[tuple[float, float]]:
+    """Powers between the ends (n_shapes, 2) of each shape, and the shape."""
+    return [
+        (power, shape) for shape, own in zip(SHAPES, ends, strict=True) for power in np.exp(np.linspace(*own, N_POWERS))
+    ]
+
+
+def narrowed(ends: np.ndarray, width: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """The ends of the powers that have mass (n_shapes, N_POWERS), for each shape; of the best one, if none has."""
+    found = ends.copy()
+    for i, own in enumerate(mass):
+        there = np.flatnonzero(own > LEAST_MASS) if own.max() > LEAST_MASS else [own.argmax()]
+        found[i] = ends[i, 0] + width[i] * (there[0] - 1), ends[i, 0] + width[i] * (there[-1] + 1)
+    return found
 
 
 class LabelCheck:
