@@ -17,7 +17,7 @@ from scipy.special import softmax
 from supertopic.corpus.frames import rows_of
 from supertopic.model.responses.base import TINY
 
-SHAPES = np.geomspace(0.5, 1.5, 8)
+SHAPES, SHAPE_SD = np.geomspace(0.5, 1.5, 8), 0.25  # shapes, and the prior standard deviation of their logarithm
 POWERS = np.log(0.05), np.log(6.0)  # logarithms of the ends; near 0 predictions say little about the labels
 N_POWERS = 40
 NONE_WRONG = 0.1  # prior probability that no label is wrong
@@ -60,7 +60,8 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
         owns = [truth(link)[rows, given] for link in links]
         step, used = rates[1] - rates[0], np.append(0.0, rates)  # the first is the rate if no label is wrong
         logs = np.array([np.log(parts(own, used)[0]).sum(axis=0) for own in owns])  # (link, rate)
-        mass = np.exp(logs - logs.max()) * np.repeat(width, N_POWERS)[:, None]
+        prior = width * np.exp(-0.5 * (np.log(SHAPES) / SHAPE_SD) ** 2)
+        mass = np.exp(logs - logs.max()) * np.repeat(prior, N_POWERS)[:, None]
         mass[:, 0] *= NONE_WRONG
         mass[:, 1:] *= (1.0 - NONE_WRONG) * step / MOST_RATE
         mass /= mass.sum()
@@ -86,9 +87,8 @@ def find_wrong(p: np.ndarray, given: np.ndarray, level: float) -> tuple[np.ndarr
 
 def make_links(ends: np.ndarray) -> list[tuple[float, float]]:
     """Powers between the ends (n_shapes, 2) of each shape, and the shape."""
-    return [
-        (power, shape) for shape, own in zip(SHAPES, ends, strict=True) for power in np.exp(np.linspace(*own, N_POWERS))
-    ]
+    powers = [np.exp(np.linspace(low, high, N_POWERS)).tolist() for low, high in ends]
+    return [(power, shape) for shape, own in zip(SHAPES.tolist(), powers, strict=True) for power in own]
 
 
 def narrowed(ends: np.ndarray, width: np.ndarray, mass: np.ndarray) -> np.ndarray:
