@@ -155,7 +155,11 @@ def published() -> list[list[str]]:
 def sets() -> list[list[str]]:
     frame, systems = rows_of_runs("sets"), ("supertopic", "MAPIE, lac", "MAPIE, aps")
     rows = [["corpus", "level", *systems]]
-    names = {"films": "film ratings above the median", "Reuters": "Reuters, 8 classes", "docstrings": "SciPy docstrings"}
+    names = {
+        "films": "film ratings above the median",
+        "Reuters": "Reuters, 8 classes",
+        "docstrings": "SciPy docstrings",
+    }
     for corpus, name in names.items():
         for level in (0.8, 0.9, 0.95):
             own = chosen(frame, corpus=corpus, level=level)

@@ -588,7 +588,7 @@ def test_classes_and_words_of_an_update(command, fitted, tmp_path):
     found = json.loads(command("history", larger, "--json"))
     assert [row["batch"] for row in found] == [1, 2] and not command("history", model, "--csv").splitlines()[2:]
     table = list(csv.DictReader(command("history", larger, "--csv").splitlines()))
-    assert table[1]["first_added"] == "garden plant soil" and float(table[1]["score"]) == pytest.approx(1 / 3)
+    assert table[1]["first_added"] == "garden;plant;soil" and float(table[1]["score"]) == pytest.approx(1 / 3)
     assert "Batch 2: New classes: gardening." in command("history", larger) and "held out" in command("history", larger)
     assert "cannot both" in command(*given, "--add-classes", "--skip-unknown-classes", code=1)
 

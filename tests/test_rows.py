@@ -23,6 +23,7 @@ from supertopic.command.console import PlainConsole
 from supertopic.command.show_explanation import HALF, explanation_table, signed
 from supertopic.datasets import make_corpus
 from supertopic.report.explain import Explanation
+from supertopic.report.summary import describe_topics
 
 N = 150
 FAST = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
@@ -294,7 +295,7 @@ def test_a_weight_that_says_more_than_the_effect_is_explained():
     assert show.topic_table([shown | row]).caption == show.UNCLEAR
     assert show.topic_table([shown | row | {"interval": [-0.5, 3.0]}]).caption is None
     assert show.topic_table([shown | row | {"class": "a"}]).caption is None
-    assert show.topic_table([shown | row | {"class": "b"}]).caption == show.ELSEWHERE
+    assert show.topic_table([shown | row | {"class": "b", "turned": True}]).caption == show.TURNED
 
 
 def test_without_a_relation_no_words_are_shown_that_topics_miss(place):
@@ -470,3 +471,16 @@ def test_the_intercept_does_not_shrink_the_bars_of_words():
     assert "+0.00400" in lines["good"] and "+0.00300 .. +0.00500" in lines["good"]
     assert lines["good"].count("█") == HALF and lines["bad"].count("█") == HALF // 2
     assert "█" not in lines["intercept"] and "█" not in lines["total"]
+
+
+def test_the_weight_of_a_topic_is_that_for_the_class_that_it_pulls_to():
+    eta = np.array([[6.0, 0, 0, -3], [0, 6, 0, 0], [0, 0, 6, 2]])
+    corpus = make_corpus(n_docs=400, n_topics=4, eta=eta, random_state=0)
+    model = SLDAClassifier(4, n_chains=2, burn_in=20, n_draws=10, words=False, random_state=0).fit(corpus.X, corpus.y)
+    rows = describe_topics(model.posterior_, np.arange(corpus.X.shape[1]).astype(str))
+    pulled = [row for row in rows if row["class"] is not None]
+    assert pulled
+    for row in pulled:
+        place = list(model.classes_).index(row["class"])
+        assert row["weight"] == pytest.approx(model.coef_[place, row["topic"]])
+        assert row["turned"] == (row["weight"] < 0)

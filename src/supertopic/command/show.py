@@ -18,7 +18,7 @@ UNCLEAR = (
     "-: the effect on no class is clear. Its interval, wide enough for all classes together, contains 0, or half of "
     "the chains or fewer have the topic."
 )
-ELSEWHERE = "*: the largest weight is that for another class. An effect also depends on the weights for other classes."
+TURNED = "*: the effect has another sign than the weight, since it also depends on the weights for other classes."
 MOST_COLUMNS = 20  # largest number of columns of a table of words
 MISSED = 8  # words to show for each column
 # facts that are shown elsewhere, or only as JSON
@@ -86,10 +86,10 @@ def topic_table(rows: list[dict[str, Any]], most: int | None = None) -> Table:
         if classes:
             cells.append(escape(pull(row)))
         if supervised:
-            cells.append(f"{row['weight']:+.2g}" + "*" * weighs_elsewhere(row) + f" ({span(row)})" * wide)
+            cells.append(f"{row['weight']:+.2g}" + "*" * row.get("turned", False) + f" ({span(row)})" * wide)
         table.add_row(*cells, escape(", ".join(row["words"])))
     notes = [UNCLEAR] * (classes and any(pull(row) == "-" and excludes_0(row) for row in rows[:most]))
-    notes += [ELSEWHERE] * any(weighs_elsewhere(row) for row in rows[:most])
+    notes += [TURNED] * any(row.get("turned", False) for row in rows[:most])
     table.caption, table.caption_justify = "\n".join(notes) or None, "left"
     return table
 
@@ -104,11 +104,6 @@ def pull(row: dict[str, Any]) -> str:
 def excludes_0(row: dict[str, Any]) -> bool:
     low, high = row.get("interval", (0.0, 0.0))
     return bool(low > 0.0 or high < 0.0)
-
-
-def weighs_elsewhere(row: dict[str, Any]) -> bool:
-    """Whether the weight of a row is for another class than the one that the topic pulls to."""
-    return row.get("class") is not None and row["class"] != row["largest"]
 
 
 def span(row: dict[str, Any]) -> str:

@@ -211,7 +211,7 @@ def to_xarray(posterior: Posterior) -> Any:
 def describe_topics(
     posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex", min_chains: int = 1
 ) -> list[dict[str, Any]]:
-    """The topics that some chains have, largest first: share, words, the largest weight, and the class it pulls to."""
+    """The topics that some chains have, largest first: share, words, a weight, and the class it pulls to."""
     words, shares = top_words(posterior, names, n, by), posterior.mean_shares
     draws, chains = coef_draws(posterior) if posterior.supervised else None, posterior.consensus.n_having
     rows, suggested, targets = [], suggest_names(words), targets_of(posterior)
@@ -230,14 +230,18 @@ def describe_topics(
 
 
 def describe_pull(posterior: Posterior, draws: np.ndarray, k: int, pull: int | None, rises: bool) -> dict[str, Any]:
-    """The largest weight of a topic among those of its own columns, its interval, and the class that it pulls to.
+    """A weight of a topic among those of its own columns, its interval, and the class that it pulls to.
 
+    The weight is that for this class; if there is none, it is the largest.
     `pull` is the target of its largest clear effect, as `Targets.pulls` returns it, and `rises` says whether the effect
     is positive. A topic that only makes classes less likely pulls to none; "away_from" is then one of them.
+    "turned" says that weight and effect have different signs.
     """
     own = np.flatnonzero(posterior.own[:, k])
     coef, one = draws.mean(axis=0), draws.shape[1] == 1
     r = int(own[coef[own, k].argmax()])
+    if pull is not None and pull in own and not one and len(posterior.response.labels or ()) == draws.shape[1]:
+        r = pull  # with sticks columns are not classes
     weight = float(coef[r, k])
     row: dict[str, Any] = {"weight": weight}
     if len(draws) > 1:
@@ -250,6 +254,7 @@ def describe_pull(posterior: Posterior, draws: np.ndarray, k: int, pull: int | N
             row["class"] = labels[-int(rises) if one else pull]
         elif pull is not None:
             row["away_from"] = labels[pull]
+        row["turned"] = not one and pull is not None and (weight < 0) == rises
     return row
 
 
