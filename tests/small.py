@@ -39,7 +39,7 @@ LOOKS, USUAL = {1: 2.5, 2: 3.2}, 0.02
 
 
 def stops_early(done, of, scores, pvalue=lambda: 1.0):
-    """Whether a test that has done so many of its repetitions may stop; `scores` and `pvalue` are asked at the looks."""
+    """Whether a test may stop that has done so many of its repetitions; `scores` and `pvalue` are asked there."""
     look = next((third for third in LOOKS if done == third * of // 3), None)
     return look is not None and np.abs(scores()).max() < LOOKS[look] and pvalue() > USUAL
 
