@@ -28,6 +28,7 @@ class Part(NamedTuple):
 
 PARTS = {
     "speed": Part("speed and memory, beside tomotopy", "benchmarks.speed", ""),
+    "many": Part("speed with 10,000 topics", "benchmarks.speed many", ""),
     "first_use": Part("the first fit after an installation", "benchmarks.first_use", "--trials 1"),
     "threads": Part("threads of one chain", "benchmarks.threads", "--threads 1 2", "--ceiling"),
     "accuracy": Part(

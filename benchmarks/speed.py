@@ -1,8 +1,8 @@
-"""`python -m benchmarks.speed`: supertopic against tomotopy and scikit-learn, both sides in one run.
+"""`python -m benchmarks.speed [many]`: supertopic against tomotopy and scikit-learn, both sides in one run.
 
-Prints a table, adds the run to results.json and draws results.svg beside it. `pip install '.[benchmark]'`
-installs the peers. Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians
-are shown.
+Prints a table, adds the run to results.json and draws results.svg beside it. With `many` it runs 10,000 topics alone,
+and adds to many_topics.json: one iteration of tomotopy takes minutes. `pip install '.[benchmark]'` installs the peers.
+Figures are times of the whole `fit` a token and iteration; the two sides take turns, and medians are shown.
 """
 
 import subprocess
@@ -88,6 +88,18 @@ def against_tomotopy(news):
         "40x",
         left=lambda: ours(news.X, news.y, 40, 40, c=64.0)[0],
         right=lambda: theirs(news.X, columns, 40, 3, c=64.0)[0],
+        repeats=1,
+    )
+
+
+def many_topics(news):
+    """10,000 topics, most of which a document does not have; one iteration of the peer."""
+    binary = (news.y <= 10).astype(float)[:, None]
+    compare(
+        "1 column, K = 10,000, one thread",
+        "20x",
+        left=lambda: ours(news.X, binary[:, 0], 10_000, 20, sampler="delayed")[0],
+        right=lambda: theirs(news.X, binary, 10_000, 1)[0],
         repeats=1,
     )
 
@@ -224,6 +236,11 @@ def main():
     about = history.about()
     out.print(about)
     news = newsgroups()
+    if "many" in sys.argv[1:]:
+        ours(news.X[::60], news.y[::60] <= 10, 3000, 4, sampler="delayed")  # compiles
+        many_topics(news)
+        history.append(history.place("many_topics"), {"rows": rows})
+        return
     for sampler, n_topics in (("collapsed", 5), ("delayed", 5), ("delayed", 200)):  # compile
         ours(news.X[::60], news.y[::60], n_topics, 4, sampler=sampler)[1].predict(news.X_test[:5])
     against_tomotopy(news)

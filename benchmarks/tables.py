@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tests.mutants import MUTANTS, Mutant
+
+EXAMPLES = 3  # deliberate errors that a row names
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, FIGURES = ROOT / "benchmarks", ROOT / "docs" / "paper"
 PAGES = (
@@ -388,7 +391,8 @@ def figure_2() -> list[list[str]]:
         parts = [own[own["K"] == (k if system != "DiscLDA" else only[0])] for k in sizes]
         if len(only) == 1:
             parts[1:] = [own[:0], own[:0]]
-        name = f"{system}, {topics}" + (f", {n_jobs} threads" if n_jobs > 1 else "")
+        of_two = "workers" if "Ray" in system else "threads"
+        name = f"{system}, {topics}" + (f", {n_jobs} {of_two}" if n_jobs > 1 else "")
         name += f", K = {only[0]}" if system == "DiscLDA" else ""
         seconds = [fixed(part["train_seconds"].mean(), 0) if len(part) else "" for part in parts]
         rows.append([name, *(mean_sd(part["accuracy"]) for part in parts), *seconds, str(len(parts[0]))])
@@ -403,6 +407,20 @@ def probabilities() -> list[list[str]]:
         own = chosen(frame, version=version).drop_duplicates("seed")  # a row for each bin
         rows.append([version, *(mean_sd(own[name]) for name in ("accuracy", "log_loss", "ECE"))])
     return rows
+
+
+@table("mutants")
+def mutants() -> list[list[str]]:
+    """The list of deliberate errors, by folder: it is the result itself."""
+    folders: dict[str, list[Mutant]] = {}
+    for mutant in MUTANTS:
+        folders.setdefault(mutant.file.rpartition("/")[0] or "supertopic", []).append(mutant)
+    rows = [["folder", "errors", "for example"]]
+    for name in sorted(folders):
+        own = folders[name]
+        some = dict.fromkeys(mutant.what for mutant in own[:: max(len(own) // EXAMPLES, 1)])
+        rows.append([f"`{name}`", str(len(own)), "; ".join(list(some)[:EXAMPLES])])
+    return [*rows, ["all", str(len(MUTANTS)), ""]]
 
 
 def sentences() -> dict[str, list[str]]:

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from sklearn.multiclass import OneVsRestClassifier
 
-from experiments.tasks import curve, summary, time_it, twenty
+from experiments.tasks import curve, on_engine, summary, time_it, twenty
 from supertopic.baselines import paper_system
 
 K = 20, 50, 110
@@ -33,6 +33,7 @@ LINES = (  # another engine is one more line
     Line("gSLDA+", "shared"),
     Line("gMedLDA", "shared"),
     Line("parallel-gSLDA+", "shared", n_jobs=2, seeds=TWO),
+    Line("parallel-gSLDA+, Ray", "shared", n_jobs=2, seeds=TWO),
     Line("gLDA+SVM", "shared"),
     Line("gMedLDA", K=(20,), seeds=TWO),
     Line("vMedLDA", "shared", K=(20,), seeds=TWO),
@@ -41,7 +42,8 @@ LINES = (  # another engine is one more line
 )
 LINE = ["system", "topics", "n_jobs"]
 QUICK = {
-    "LINES": (Line("gSLDA+"), Line("parallel-gSLDA+", n_jobs=2), Line("gSLDA+", "shared"), Line("gLDA+SVM", "shared")),
+    "LINES": (Line("gSLDA+"), Line("parallel-gSLDA+, Ray", "shared", n_jobs=2, K=(20,)), Line("gSLDA+", "shared"),
+              Line("gLDA+SVM", "shared")),
     "K": (20, 30), "SEEDS": range(1), "EVERY": 20,
 }  # fmt: skip
 
@@ -57,15 +59,19 @@ def cells():
 
 
 def measure(cell):
-    model = paper_system(cell["system"], cell["K"], task="multiclass", random_state=cell["seed"], n_jobs=cell["n_jobs"])
-    return time_it(OneVsRestClassifier(model) if cell["topics"] == "own" else model, twenty(cell["every"]))
+    with on_engine(cell["system"], cell["n_jobs"]) as (system, n_jobs, engine):
+        model = paper_system(system, cell["K"], task="multiclass", random_state=cell["seed"], n_jobs=n_jobs)
+        model.set_params(**engine)
+        return time_it(OneVsRestClassifier(model) if cell["topics"] == "own" else model, twenty(cell["every"]))
 
 
 def draw(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(9, 4.6), layout="constrained")
     for axis, name, title in zip(axes, ("accuracy", "train_seconds"), ("accuracy", "training time (s)"), strict=True):
         for i, ((system, topics, n_jobs), own) in enumerate(rows.groupby(LINE, sort=False)):
-            label = f"{system}, {topics} topics" + (f", {n_jobs} threads" if n_jobs > 1 else "")
+            label = f"{system}, {topics} topics" + (
+                f", {n_jobs} {'workers' if 'Ray' in system else 'threads'}" if n_jobs > 1 else ""
+            )
             fmt = {"own": "o-", "shared": "s--"}[topics] if own["K"].nunique() > 1 else "D"
             curve(axis, own, "K", name, fmt=fmt, color=plt.get_cmap("tab20")(i), label=label)
         axis.set(xlabel="topics K", title=title)

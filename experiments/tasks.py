@@ -5,6 +5,8 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +30,22 @@ def twenty(every: int) -> corpora.Split:
 def pair() -> corpora.Split:
     """alt.atheism against talk.religion.misc."""
     return corpora.newsgroups_pair(newsgroups())
+
+
+@contextmanager
+def on_engine(system: str, n_jobs: int) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """The name of a system without its engine, the threads of a process, and the engine as a parameter.
+
+    "NAME, Ray" has workers of one thread each, on a cluster of this machine that is started before the clock.
+    """
+    name, _, engine = system.partition(", ")
+    if engine != "Ray":
+        yield name, n_jobs, {}
+        return
+    from supertopic.sampling.ray import connected
+
+    with connected(""):
+        yield name, 1, {"engine": "ray"}
 
 
 def warm_up() -> None:

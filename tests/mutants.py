@@ -265,7 +265,7 @@ SAMPLING = [
       "-target.weight * sign * zeta", "words"),
     m("sampling/counts", "proposals are counted while draws are kept, too", "            self.keep()\n            return\n",
       "            self.keep()\n", "contract threads"),
-    m("sampling/counts", "a loud response is never looked at", "self.dense = DENSE if plan.n_columns else 0", "self.dense = 0", "contract threads"),
+    m("sampling/counts", "rejected proposals are never counted", "self.dense = DENSE if plan.n_columns else 0", "self.dense = 0", "contract threads"),
     m("sampling/counts", "rejected proposals do not matter", "DENSE if accepted < ACCEPTED * proposed else", "DENSE if accepted < 0 else",
       "contract threads"),
     m("model/linear", "idf without its 1", "(1.0 + n_docs[word])) + 1.0)", "(1.0 + n_docs[word])))", "words"),
@@ -365,8 +365,13 @@ ABOVE = [
     m("report/topics", "exclusivity by the maximum", "share = topics / topics.sum(axis=0)",
       "share = topics / topics.max(axis=0)", "definitions"),
     m("report/summary", "the sign turned round", '(draws > 0).mean(axis=0).ravel()', '(draws < 0).mean(axis=0).ravel()', "definitions"),
-    m("report/summary", "the largest of many is clear", "ndtri(0.05 / draws.shape[1]) /",
-      "ndtri(0.05) /", "honesty"),
+    m("report/targets", "the largest of many is clear", "ndtri(0.5 * (1.0 - LEVEL) / len(self.names)) /",
+      "ndtri(0.5 * (1.0 - LEVEL)) /", "honesty page:clear"),
+    m("report/page_evaluation", "calibration by the mean alone", '"Calibrated" if far is None else "Right on average"', '"Calibrated"',
+      "page:figures"),
+    m("report/page_evaluation", "the base rate of labels without false alarms", "np.maximum(said + has.sum(), 1)",
+      "np.maximum(good + has.sum(), 1)", "page:figures"),
+    m("report/targets", "topics of half of the chains are clear", "(mean != 0) & self.stable[:, None]", "(mean != 0)", "page:clear"),
     m("report/evaluate", "Wilson's middle", "p + z * z / (2 * n)",
       "p + z * z / n", "diagnostics:wilsons"),
     m("sampling/counts", "pseudo-counts are forgotten by the topics' sizes", "np.sum([self.pseudo_tokens, *(move.tokens", "np.sum([0 * self.pseudo_tokens, *(move.tokens",
@@ -1072,6 +1077,28 @@ GROWING = [  # new classes and words, histories
     m("inference/scores", "probabilities of other groups", "np.argsort(p, kind=\"stable\"), n_groups)",
       "np.argsort(-true, kind=\"stable\"), n_groups)", "growing:calibration_errors"),
 ]  # fmt: skip
+GUARANTEED = [
+    m("model/held_out", "documents that are never held out do not count", "(weight.sum() + rare + 1.0)", "(weight.sum() + 1.0)",
+      "decisions:scores_beyond decisions:never_held"),
+    m("inference/guarantees", "answers about them are not wrong", "known.weight, math.ceil(known.n_rare)", "known.weight, 0",
+      "decisions:ties_out"),
+    m("inference/guarantees", "thresholds as they are rounded", "(ROUNDING * (1.0 + abs(threshold)) if np.isfinite(threshold) else 0.0)",
+      "0.0", "decisions:ties_out"),
+    m("inference/held_out_predictions", "rare classes are all that may be held out", "(known & ~may).sum()", "(known & may).sum()",
+      "decisions:never_held"),
+    m("report/drift", "a bound as if it were known", "betabinom(n_docs, rank, n_usual + 1 - rank)",
+      "betabinom(n_docs, 1e6 * rank, 1e6 * (n_usual + 1 - rank))", "drift:spread"),
+    m("inference/completion", "the counts of the caller lose words", "X = counts.copy()",
+      "X = csr_array((counts.data, counts.indices, counts.indptr), counts.shape)", "drift:describing"),
+    m("report/label_errors", "some label is always wrong", "mass[:, 0] *= NONE_WRONG", "mass[:, 0] *= 0.0", "labels:know_nothing"),
+    m("estimators/check_labels", "a prior that may know the labels", ", prior=None)", ")", "labels:no_prior"),
+    m("model/responses/classes", "columns in any order", "        check_columns(y, list(map(str, self.classes)))\n        y = y.toarray()",
+      "        y = y.toarray()", "decisions:not_misread"),
+    m("sampling/counts", "a recount without pseudo-counts", "= self.pseudo_counts[words]", "= 0", "threads:recount"),
+    m("kernels/counts", "a recount of other parts, too", "// BLOCK % n_parts == part", "// BLOCK % n_parts >= part", "threads:recount"),
+    m("inference/fit", "shares of the first documents for all parts", "found[seen[some]] = shares", "found[seen[: len(shares)]] = shares",
+      "threads:in_parts"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -1091,6 +1118,7 @@ MUTANTS = (
     + RATERS
     + GROWING
     + AS_NEW
+    + GUARANTEED
     + CARD
 )
 

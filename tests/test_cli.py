@@ -92,8 +92,10 @@ def test_report(command, tmp_path):
     assert "these figures are too good" in page.read_text(encoding="utf-8")
     command("report", model, data, *more, "-o", tmp_path / "other.html", "--title", "A & B", "--by", "label")
     other = (tmp_path / "other.html").read_text(encoding="utf-8")
-    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the label correctly for" in other
+    assert "A &amp; B" in other and "Topics by group" in other and "Predicts the “label” correctly for" in other
     assert "give --report FILE, too" in command("fit", data, *more, "-o", model, *FAST, "--by", "label", code=1)
+    command("report", model, data, *more, "--other", model, "-o", page)
+    assert "<h2>Two models</h2>" in page.read_text(encoding="utf-8")
     command("report", model, data, "--text", "text", "-o", page)
     assert "Where it is wrong" not in page.read_text(encoding="utf-8")
     assert "has no column 'nothing'" in command("report", model, data, "--text", "nothing", "-o", page, code=1)
@@ -661,7 +663,7 @@ def test_ordered_classes(command, reviews, tmp_path):
     assert found["test_accuracy"] > found["base_rate_accuracy"] and found["interval"][0] < found["test_accuracy"]
     assert [row["class"] for row in found["test_classes"]] == found["classes"]
     shown = page.read_text(encoding="utf-8")
-    assert "logistic regression on words and pairs: " in shown and "raise the name" in shown
+    assert "logistic regression on words and pairs: " in shown and "raise predictions of the “name”" in shown
     data = json.loads(re.search(r'id="data">(.*?)</script>', shown, re.S)[1])
     figures = {name: value for name, value, _ in data["evaluation"]["figures"]}
     assert figures["ranked probability score"] == pytest.approx(found["test_ranked_probability_score"], rel=0.01)

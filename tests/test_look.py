@@ -172,7 +172,7 @@ def test_fit_mends_what_is_clear(command, tmp_path):
     told = json.loads(command(*given, "--json", "--test-size", 0.25).out)
     assert told["classes"] == ["politics", "sport"] and len(told["findings"]) == 4
     refused = command(*given[:-8], *FAST, "--strict", code=1).err
-    assert "--strict, and the data have problems: No text" in refused
+    assert "--strict stops, since the data have problems:\n- No text" in refused
     update = "update", model, data, "--text", "text", "--label", "label", "-o", model
     assert "No text: 1 like 'NA'" in command(*update).err  # and the labels are those that the model knows
     command(*update, "--strict", code=1)

@@ -103,7 +103,8 @@ def test_the_loss_before_is_that_of_documents_that_no_chain_has_seen(binary):
     noise = np.random.default_rng(1).integers(0, 2, len(y))  # which weights of words can only learn by heart
     learned = SLDAClassifier(3, **QUICK).fit(X, noise, feature_names=WORDS).merge_topics([0, 1], X, noise, burn_in=2)
     assert min(learned.revision_.before, learned.revision_.after) > 0.65
-    others = model.merge_topics([0, 1], X[::-1], y[::-1], burn_in=2)  # no fit has kept predictions of these
+    with pytest.warns(UserWarning, match="not the documents of the fit"):  # no fit has kept predictions of these
+        others = model.merge_topics([0, 1], X[::-1], y[::-1], burn_in=2)
     docs = others.posterior_.held_out_docs
     assert others.revision_.before == pytest.approx(model.evaluate(X[::-1][docs], y[::-1][docs]).losses.mean())
     tested = model.merge_topics([0, 1], X, y, burn_in=2, test={"X": X[:50], "y": y[:50]})
@@ -330,7 +331,8 @@ def test_seeds_and_priors_of_topics(corpus, binary):
 def test_after_several_batches_the_given_documents_count_alone(binary):
     X, y, model = binary
     twice = pickle.loads(pickle.dumps(model)).partial_fit(X[:80], y[:80])
-    merged = twice.merge_topics([0, 1], X[:100], y[:100], burn_in=2)
+    with pytest.warns(UserWarning, match="not the documents of the fit"):
+        merged = twice.merge_topics([0, 1], X[:100], y[:100], burn_in=2)
     assert merged.n_batches_ == 1 and merged.posterior_.carryover.sums[4] == pytest.approx(100)
     assert merged.doc_topic_.shape == (100, 3)
     assert not merged.posterior_.topics[0].pseudo_tokens.any()

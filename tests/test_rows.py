@@ -1,6 +1,7 @@
 """Commands that go back to the rows of a table: which documents, and why."""
 
 import csv
+import io
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
 import supertopic
 from supertopic import SLDAClassifier, SLDARegressor, choose_topics
@@ -18,7 +20,9 @@ from supertopic.command import show, show_explanation
 from supertopic.command.cells import numbers_if_all
 from supertopic.command.cli import main
 from supertopic.command.console import PlainConsole
+from supertopic.command.show_explanation import HALF, explanation_table, signed
 from supertopic.datasets import make_corpus
+from supertopic.report.explain import Explanation
 
 N = 150
 FAST = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
@@ -282,15 +286,15 @@ def test_narrow_topics_have_no_interval(command, place, monkeypatch):
     assert "weight (90 % interval)" in command("topics", folder / "m")
 
 
-def test_a_class_that_only_an_interval_says_has_a_question_mark():
+def test_a_weight_that_says_more_than_the_effect_is_explained():
     row = {"class": None, "largest": "a", "weight": 2.0, "interval": [0.5, 3.0]}
-    assert show.pull(row) == "a?" and show.pull(row | {"class": "a"}) == "a"
-    assert show.pull(row | {"interval": [-0.5, 3.0]}) == "-"
-    assert show.pull(row | {"weight": -2.0, "interval": [-3.0, -1.0]}) == "none"
-    assert show.pull({"class": None, "largest": "a", "weight": 1.0}) == "-"
+    assert show.pull(row) == "-" and show.pull(row | {"class": "a"}) == "a"
+    assert show.pull(row | {"away_from": "b"}) == "away from b"
     shown = {"topic": 0, "name": "", "share": 1.0, "chains": 1, "of_chains": 1, "words": ["w"]}
     assert show.topic_table([shown | row]).caption == show.UNCLEAR
+    assert show.topic_table([shown | row | {"interval": [-0.5, 3.0]}]).caption is None
     assert show.topic_table([shown | row | {"class": "a"}]).caption is None
+    assert show.topic_table([shown | row | {"class": "b"}]).caption == show.ELSEWHERE
 
 
 def test_without_a_relation_no_words_are_shown_that_topics_miss(place):
@@ -447,3 +451,22 @@ def test_a_wrong_label_is_explained(command, place, tmp_path):
     assert show_explanation.predicted(why, None, ranked=True, column=6).endswith(
         "d 4 (0 .. 1), g 1 (0 .. 1) and 3 more"
     )
+
+
+def test_numbers_of_an_explanation_have_the_digits_that_they_need():
+    assert [signed(value, 3) for value in (0.0004, -0.0004, 0.25, -1.0)] == ["0.000", "0.000", "+0.250", "-1.000"]
+
+
+def test_the_intercept_does_not_shrink_the_bars_of_words():
+    words = np.array([[0.004], [-0.002]])
+    found = Explanation(
+        ["stars"], ["good", "bad"], np.ones(2), {"topics": words}, words - 0.001, words + 0.001,
+        {"intercept": np.array([3.0])}, np.array([3.002]), np.array([3.002]), (np.array([2.9]), np.array([3.1])),
+        ["stars"], np.zeros((1, 1)), np.ones(1), ["0"],
+    )  # fmt: skip
+    console = Console(width=80, file=io.StringIO())
+    console.print(explanation_table(found, None, 0))
+    lines = {line.split()[0]: line for line in console.file.getvalue().splitlines() if line.strip()}
+    assert "+0.00400" in lines["good"] and "+0.00300 .. +0.00500" in lines["good"]
+    assert lines["good"].count("█") == HALF and lines["bad"].count("█") == HALF // 2
+    assert "█" not in lines["intercept"] and "█" not in lines["total"]

@@ -6,7 +6,7 @@ import pytest
 from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.tokens import cut
 from supertopic.datasets import make_corpus
-from supertopic.inference import chains
+from supertopic.inference import chains, fit
 from supertopic.model import state
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan
@@ -82,6 +82,13 @@ def test_a_recount_is_what_moves_add_up_to(corpus, short_regressions, monkeypatc
         np.testing.assert_array_equal(other.posterior_.topics[0].word_topic, none.posterior_.topics[0].word_topic)
         np.testing.assert_array_equal(other.log_joint_, none.log_joint_)
         np.testing.assert_array_equal(other.coef_draws_, none.coef_draws_)
+
+
+def test_shares_are_the_same_if_they_are_computed_in_parts(corpus, short_regressions, monkeypatch):
+    slda = SLDAClassifier(6, burn_in=4, n_draws=3, n_chains=2, random_state=1, words=False)
+    whole = slda.fit(corpus.X, corpus.y).doc_topic_
+    monkeypatch.setattr(fit, "AT_ONCE", 33)
+    np.testing.assert_array_equal(slda.fit(corpus.X, corpus.y).doc_topic_, whole)
 
 
 def test_blas_threads_are_given_back(corpus):

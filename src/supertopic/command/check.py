@@ -42,7 +42,7 @@ def check(
     _, found = look(texts, column, has_names, strict, english=True, quiet=True, names=row_names(table, id))
     of_ids = look_at_ids(table[id]) if id else []
     if strict and of_ids:
-        raise ValueError(f"--strict, and the data have problems: {of_ids[0]}")
+        raise ValueError(f"--strict stops, since the data have problems:\n- {of_ids[0]}")
     found += of_ids
     if as_json:
         print(json.dumps(facts | {"findings": found}))

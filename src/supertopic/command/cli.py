@@ -111,10 +111,10 @@ def report(
     model: opt.Model, data: opt.Data, text: opt.Text, output: opt.PageFile, label: opt.KnownLabel = None,
     event: opt.Event = None, gold: opt.Gold = None, separator: opt.Separator = ";", test: opt.Test = False,
     covariate: opt.KnownCovariate = None, exposure: opt.Exposure = None, groups: opt.Groups = None,
-    by: opt.ReportBy = None, id: opt.Id = None, title: opt.Title = "",
+    by: opt.ReportBy = None, other: opt.OtherModel = None, id: opt.Id = None, title: opt.Title = "",
 ) -> None:  # fmt: skip
     """Write an HTML page about a model: its topics and their effects, how good its predictions are, and why."""
-    check_outputs([output], [data, model])
+    check_outputs([output], [data, model, other])
     estimator = need_response(load(model))
     table, y = Table(data), None
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
@@ -127,6 +127,7 @@ def report(
         "test": test or None,
         "name": label or "",
         "by": cells or None,
+        "other": other and need_response(load(other)),
         "rows": row_names(table, id),
     }
     write_page(estimator, table.texts(text), y, output, beside, **facts)

@@ -12,7 +12,8 @@ from supertopic.command.cells import NamedColumns
 from supertopic.command.console import write_csv
 from supertopic.command.kinds import Asked, kind_of
 from supertopic.command.models import need_response, read_beside
-from supertopic.command.steps import Table, check_outputs, err, load, note, plain_warnings, row_names
+from supertopic.command.rows import show
+from supertopic.command.steps import Table, check_outputs, err, load, note, out, plain_warnings, row_names
 from supertopic.corpus.writing import whole_text
 
 
@@ -62,9 +63,13 @@ def check_labels(
 
 
 def show_frame(frame: Any, names: list[str], output: Any, as_json: bool) -> None:
-    """Write a frame of documents, with the names of their rows, as CSV or JSON lines, to a file or to the screen."""
+    """Write a frame of documents, with the names of their rows, as CSV or JSON lines; a terminal shows a table."""
     frame = frame.assign(row=[names[i] for i in frame["row"]])
     rows = [{name: plain_cell(cell) for name, cell in row.items()} for row in frame.to_dict("records")]
+    if output is None and rows and not as_json and out.is_terminal:
+        columns = [name for name in rows[0] if name != "text"]
+        show({name: [row[name] for row in rows] for name in [*columns, "text"]}, False, False)
+        return
     if output is None:
         write_rows(sys.stdout, list(frame.columns), rows, as_json)
         return

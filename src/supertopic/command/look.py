@@ -71,7 +71,7 @@ def look(
     about, texts = look_at_texts(texts, known_labels(column) if column and has_names else None, english, names)
     found = about + found
     if strict and found:
-        raise ValueError("--strict, and the data have problems: " + " ".join(found))
+        raise ValueError("\n- ".join(["--strict stops, since the data have problems:", *found]))
     if not quiet:
         show_findings(found)
     return texts, found

@@ -147,6 +147,9 @@ Report = Annotated[
 ReportBy = Annotated[
     list[str] | None, Option("--by", help="For the page: a column of groups or dates; may be repeated.")
 ]
+OtherModel = Annotated[
+    Path | None, Option("--other", help="A second model of the same kind of documents, to compare with on the page.")
+]
 CardFile = Annotated[
     Path | None, Option("--output", "-o", help="Write the card here instead of the screen.", callback=check_place)
 ]

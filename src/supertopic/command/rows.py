@@ -17,7 +17,12 @@ from supertopic.command.models import need_response, read_beside
 from supertopic.command.show import find_topic, topic_name
 from supertopic.command.steps import Table, load, note, out, row_names
 from supertopic.estimators.documents import surprising_rows, typical_rows, unsure_rows
+from supertopic.model.responses.classes import ClassResponse
 
+# what the score of a document is, of classes and of numbers
+SURPRISE_OF = "the probability of the known class", "how far the number is from its prediction, in standard deviations"
+DOUBT_OF = "the probability of the predicted class", "the width of the 90 % interval"
+LEAST_NAME = 9  # width that every column may have
 MOST_WIDTH, LEAST_WIDTH = 24, 20  # largest width of a column beside the text; smallest width of the text
 Found = dict[str, list[Any]]  # columns, "row" first and "text" last
 
@@ -39,6 +44,7 @@ def surprising(
     texts = table.texts(text)
     found = surprising_rows(estimator, texts, y, most, **beside)
     show(of_rows(found, row_names(table, id), texts), as_csv, as_json)
+    explain_score(estimator, SURPRISE_OF, as_csv or as_json)
 
 
 def unsure(
@@ -55,6 +61,7 @@ def unsure(
     beside = read_beside(estimator, model, table, exposure, covariate, None, groups)
     texts = table.texts(text)
     show(of_rows(unsure_rows(estimator, texts, most, **beside), row_names(table, id), texts), as_csv, as_json)
+    explain_score(estimator, DOUBT_OF, as_csv or as_json)
 
 
 def typical(
@@ -72,6 +79,12 @@ def typical(
         own = of_rows(typical_rows(estimator, texts, k, most), names, texts)
         parts.append({"topic": [topic_name(estimator.posterior_, k)] * len(own["row"])} | own)
     show({name: [cell for part in parts for cell in part[name]] for name in parts[0]}, as_csv, as_json)
+
+
+def explain_score(model: Any, of: tuple[str, str], quiet: bool) -> None:
+    """Say below a table what the score is, of classes or of numbers."""
+    if not quiet:
+        note(f"score: {of[not isinstance(model.posterior_.response, ClassResponse)]}")
 
 
 def known_y(model: Any, table: Table, asked: Asked) -> Any:
@@ -105,10 +118,13 @@ def grid_of(names: list[str], rows: list[list[str]]) -> Grid:
     """A table whose last column, a text, has what the others leave of the width."""
     grid = Grid(*names, box=SIMPLE_HEAD, pad_edge=False)
     most = [out.width // 3 if name == "row" else MOST_WIDTH for name in names[:-1]]
-    widths = [max(map(cell_len, cells)) for cells in zip(names, *rows, strict=True)][:-1]
-    left = out.width - sum(map(min, widths, most)) - 3 * len(widths) - 2
+    widths = list(map(min, most, [max(map(cell_len, cells)) for cells in zip(names, *rows, strict=True)][:-1]))
+    room = out.width - 3 * len(widths) - 2 - LEAST_WIDTH
+    while sum(widths) > room and max(widths) > LEAST_NAME:  # the widest columns give way to the text
+        widths[widths.index(max(widths))] -= 1
+    left = room + LEAST_WIDTH - sum(widths)
     for *cells, text in rows:
-        cells = list(map(cut, cells, most))
+        cells = list(map(cut, cells, widths))
         grid.add_row(*map(escape, cells), escape(cut(text, max(left, LEAST_WIDTH))))
     return grid
 

@@ -14,7 +14,11 @@ from supertopic.report.raters import rater_frame
 from supertopic.report.summary import contribution_sentences, describe_covariates, missed_words, predicts
 
 NARROW = 100  # columns of a terminal below which intervals of topics are left out
-UNCLEAR = "?: the weight is the largest of several, so an interval that excludes 0 is weak evidence."
+UNCLEAR = (
+    "-: the effect on no class is clear. Its interval, wide enough for all classes together, contains 0, or half of "
+    "the chains or fewer have the topic."
+)
+ELSEWHERE = "*: the largest weight is that for another class. An effect also depends on the weights for other classes."
 MOST_COLUMNS = 20  # largest number of columns of a table of words
 MISSED = 8  # words to show for each column
 # facts that are shown elsewhere, or only as JSON
@@ -82,21 +86,29 @@ def topic_table(rows: list[dict[str, Any]], most: int | None = None) -> Table:
         if classes:
             cells.append(escape(pull(row)))
         if supervised:
-            cells.append(f"{row['weight']:+.2g}" + f" ({span(row)})" * wide)
+            cells.append(f"{row['weight']:+.2g}" + "*" * weighs_elsewhere(row) + f" ({span(row)})" * wide)
         table.add_row(*cells, escape(", ".join(row["words"])))
-    if classes and any(pull(row).endswith("?") for row in rows[:most]):
-        table.caption, table.caption_justify = UNCLEAR, "left"
+    notes = [UNCLEAR] * (classes and any(pull(row) == "-" and excludes_0(row) for row in rows[:most]))
+    notes += [ELSEWHERE] * any(weighs_elsewhere(row) for row in rows[:most])
+    table.caption, table.caption_justify = "\n".join(notes) or None, "left"
     return table
 
 
 def pull(row: dict[str, Any]) -> str:
-    """The class that a topic pulls to; with a question mark if only the interval of its weight shows it."""
+    """The class that a topic makes clearly more likely, or else one that it makes less likely, or "-"."""
     if row["class"] is not None:
         return str(row["class"])
+    return f"away from {row['away_from']}" if "away_from" in row else "-"
+
+
+def excludes_0(row: dict[str, Any]) -> bool:
     low, high = row.get("interval", (0.0, 0.0))
-    if low <= 0.0 <= high:
-        return "-"
-    return f"{row['largest']}?" if row["weight"] > 0 else "none"
+    return bool(low > 0.0 or high < 0.0)
+
+
+def weighs_elsewhere(row: dict[str, Any]) -> bool:
+    """Whether the weight of a row is for another class than the one that the topic pulls to."""
+    return row.get("class") is not None and row["class"] != row["largest"]
 
 
 def span(row: dict[str, Any]) -> str:

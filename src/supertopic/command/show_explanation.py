@@ -17,12 +17,14 @@ from rich.text import Text
 from supertopic.command.steps import out
 from supertopic.estimators.supervised import Supervised
 from supertopic.model.responses.classes import ClassResponse
+from supertopic.model.terms import Intercept
 from supertopic.report.explain import MOST_WORDS, Explanation
 
 TOWARDS, AWAY = "bold color(33)", "underline color(208)"  # blue and orange, which everybody can tell apart
 HALF = 8  # the width of a bar to either side
 FAINT = 0.05  # the part of the largest contribution below which a word is not marked
 MOST_ANSWERS, MOST_TOPICS = 5, 3
+MOST_DIGITS = 6  # largest number of digits behind the point
 LEAST_CHANCE = 0.001  # smallest probability that is shown as a number; the largest is 1 less this
 
 
@@ -34,11 +36,15 @@ def show_explanation(
     `column` is what is explained, by default the prediction.
     """
     response, column = model.posterior_.response, found.column if column is None else column
+    number = not isinstance(response, ClassResponse)
     if not found.words:
         out.print("The text contains no word of the vocabulary; this is the prediction of an empty text.")
     second = runner_up(model, found, known)
     ranked = isinstance(response, ClassResponse) and (response.multilabel or second is not None)
-    out.print(escape(predicted(found, second, response.has_probabilities, ranked, column)), highlight=False)
+    line = predicted(found, second, response.has_probabilities, ranked, column)
+    if number:
+        line += "\nThe interval is that of the expected value. A new one varies more: see predict."
+    out.print(escape(line), highlight=False)
     out.print(explanation_table(found, second, column), highlight=False)
     line = topics_line(found, column)
     if line:
@@ -85,7 +91,8 @@ def predicted(
     line = ", ".join(parts) + (f" and {len(places) - MOST_ANSWERS} more" if len(places) > MOST_ANSWERS else "")
     if second is not None:
         best = found.column
-        line += f"\n{names[best]} is {show(found.mean[best] - found.mean[second])} above {names[second]}"
+        gap = show(found.mean[best] - found.mean[second]).replace("<", "less than ").replace(">", "more than ")
+        line += f"\n{names[best]} is {gap} above {names[second]}"
     return line
 
 
@@ -94,15 +101,17 @@ def explanation_table(found: Explanation, second: int | None, column: int) -> Ta
     adds = found.total[:, column]
     over = adds if second is None else adds - found.total[:, second]
     order = np.argsort(-np.maximum(np.abs(adds), np.abs(over)), kind="stable")
+    shown = [*adds[order[:1]], *(value[column] for name, value in found.others.items() if name != Intercept.name)]
+    largest = float(np.abs(shown).max(initial=0.0)) or 1.0  # the intercept is no reason of this document
+    digits = int(np.clip(2 - np.floor(np.log10(largest)), 0, MOST_DIGITS))
     rows = [(name, float(value[column]), "", difference(value, column, second)) for name, value in found.others.items()]
     for i in order[:MOST_WORDS]:
-        span = f"{found.lower[i, column]:+.2f} .. {found.upper[i, column]:+.2f}"
+        span = f"{signed(found.lower[i, column], digits)} .. {signed(found.upper[i, column], digits)}"
         rows.append((found.words[i], float(adds[i]), span, float(over[i])))
     rows.sort(key=lambda row: -abs(row[1]))
     rest = order[MOST_WORDS:]
     if len(rest):
         rows.append((f"{len(rest)} more words", float(adds[rest].sum()), "", float(over[rest].sum())))
-    largest = max((abs(total) for _, total, *_ in rows), default=0.0) or 1.0
     rows.append(("total", float(found.omega[column]), "", difference(found.omega, column, second)))
     title = f"What adds to {escape(str(found.columns[column]))}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
@@ -113,9 +122,15 @@ def explanation_table(found: Explanation, second: int | None, column: int) -> Ta
     table.add_column("90 % interval", no_wrap=True)
     table.add_column("", no_wrap=True)
     for name, total, span, over in rows:
-        cells = [escape(str(name)), f"{total:+.3f}", *([f"{over:+.3f}"] if second is not None else []), span]
-        table.add_row(*cells, "" if name == "total" else bar(total / largest))
+        others = [signed(over, digits)] if second is not None else []
+        plain = name in ("total", Intercept.name)
+        table.add_row(escape(str(name)), signed(total, digits), *others, span, "" if plain else bar(total / largest))
     return table
+
+
+def signed(value: float, digits: int) -> str:
+    """A number with its sign; what rounds to 0 has none."""
+    return f"{value:+.{digits}f}" if abs(round(float(value), digits)) > 0 else f"{0:.{digits}f}"
 
 
 def difference(value: np.ndarray, column: int, second: int | None) -> float:
@@ -124,7 +139,7 @@ def difference(value: np.ndarray, column: int, second: int | None) -> float:
 
 def bar(share: float) -> Text:
     """A bar to the right for what is positive, to the left for what is negative."""
-    n = round(HALF * abs(share))
+    n = min(round(HALF * abs(share)), HALF)
     filled = "█" * n
     left, right = ("", filled) if share > 0 else (filled, "")
     return Text.assemble((left.rjust(HALF), AWAY.split()[1]), "│", (right, TOWARDS.split()[1]))

@@ -59,6 +59,8 @@ def report(
         The page, a string of HTML; a notebook shows it as a link.
     """
     posterior, texts = self._fitted(), read_texts(texts)
+    if isinstance(y, str | os.PathLike):
+        raise ValueError(f"y must be the responses of the texts, got {y!r}; give the place of the page as path=.")
     if not texts:
         raise ValueError("texts is empty: a page shows documents; pass at least one.")
     if rows is not None and len(rows) != len(texts):

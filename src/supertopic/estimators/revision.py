@@ -22,6 +22,7 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.responses.answers import as_answers, is_long
 from supertopic.model.revision import Change, keep_all, revised
 from supertopic.model.seeds import Seeds, as_seeds
+from supertopic.warn import warn
 
 BURN_IN = 40  # iterations; topics are settled, and only what was changed has to settle again
 ALLOWED = "sample_weight", "covariates", "exposure", "features", "groups", "event", "gold"
@@ -30,7 +31,10 @@ NAMED = 5  # words that a message names
 
 @dataclass(frozen=True)
 class Revision:
-    """What a revision of a model changed, and the loss on held-out documents before and after it."""
+    """What a revision of a model changed, and the mean loss of held-out documents before and after it.
+
+    The losses are those of `evaluate`: of several labels, their sum.
+    """
 
     change: str
     documents: int  # number of held-out documents
@@ -353,6 +357,10 @@ def held_out_losses(self: Any, model: Any, X: Any, y: Any, beside: dict[str, Any
     same = then is not None and then.loss.shape == now.loss.shape and np.array_equal(then.truth, now.truth)
     if same and (posterior.held_out_docs is None or np.array_equal(posterior.held_out_docs, docs)):
         return then.loss, now.loss
+    warn(
+        "These are not the documents of the fit, or others were held out. If the model has learned from some of them, "
+        "its loss before the change is too small. Pass test=, documents that it has not learned from."
+    )
     before = losses_of(self, X, y, docs, beside)
     return before[np.isfinite(before)][-len(now.loss) :], now.loss
 

@@ -27,9 +27,9 @@ def known_responses(truth: np.ndarray) -> np.ndarray:
     return known
 
 
-def wilson(right: np.ndarray) -> list[float]:
-    """Wilson's 90 % interval of a share."""
-    n, p, z = len(right), right.mean(), Z90
+def wilson(right: np.ndarray, z: float = Z90) -> list[float]:
+    """Wilson's interval of a share, by default the 90 % interval."""
+    n, p = len(right), right.mean()
     middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return [float((middle - half) / (1 + z * z / n)), float((middle + half) / (1 + z * z / n))]
 

@@ -115,9 +115,9 @@ class LabelCheck:
         found = []
         for row in rows_of(self.estimates):
             whose = f" of {row['label']!r}" if "label" in row else ""
-            share = row["wrong"] / max(row["documents"], 1)
+            share, verb = row["wrong"] / max(row["documents"], 1), "is" if round(row["wrong"]) == 1 else "are"
             found.append(
-                f"About {row['wrong']:,.0f} of {row['documents']:,} labels{whose} are wrong ({share:.1%}), "
+                f"About {row['wrong']:,.0f} of {row['documents']:,} labels{whose} {verb} wrong ({share:.1%}), "
                 f"{self.level:.0%} interval {row['lower']:,.0f} to {row['upper']:,.0f}."
             )
         return found

@@ -19,14 +19,14 @@ from supertopic.model.posterior import Posterior
 from supertopic.model.responses.classes import ClassResponse
 from supertopic.model.responses.numbers import NumberResponse
 from supertopic.report.page_compare import compare
-from supertopic.report.page_documents import Shown, choose, describe_documents, word_facts
+from supertopic.report.page_documents import Shown, choose, describe_documents, first_document, word_facts
 from supertopic.report.page_evaluation import check_rival, evaluate_page
 from supertopic.report.page_groups import describe_groups, read_by
 from supertopic.report.page_headline import headline
 from supertopic.report.page_made import diagnosis, facts, history, traces
-from supertopic.report.page_numbers import few
-from supertopic.report.page_topics import describe_targets, describe_topics, targets_of
-from supertopic.report.summary import describe_covariates, missed_words
+from supertopic.report.page_numbers import few, quoted
+from supertopic.report.page_topics import describe_targets, describe_topics
+from supertopic.report.summary import describe_covariates, missed_words, targets_of
 from supertopic.report.topics import topic_labels, topic_word
 
 MOST_DOCUMENTS = 5000  # that are evaluated
@@ -101,10 +101,12 @@ def make_page(
     targets = targets_of(posterior)
     what = what or default_name(posterior.response)
     lengths = np.diff(shown.documents.tokens.doc_start)
-    topics = describe_topics(posterior, targets, names, shown.texts, shown.rows, shown.shares, lengths)
+    topics = describe_topics(posterior, targets, names, shown, rows, lengths)
     place = {int(row): i for i, row in enumerate(shown.rows)}
     chosen = choose(shown, [place[row] for row in typical_rows(topics)])
     evaluation = evaluate_page(shown, test, rival)
+    if evaluation is not None:
+        evaluation["of"] = int(shown._replace(truth=truth, rows=np.arange(len(texts))).known.sum())
     # one number without a name; a class may be 0
     numbered = posterior.response.labels is None and targets.names == ["0"]
     target_names = [what] if numbered else targets.names
@@ -112,12 +114,8 @@ def make_page(
         target_names = [f"higher {what}"]
     words: dict[str, int] = {}
     explained = describe_documents(shown, chosen, names, topic_labels(posterior, names), words)
-    if rows is not None:
-        for document in explained:
-            document["id"] = str(rows[document["row"]])
     graded = posterior.supervised and posterior.response.kind == "grade"  # its column is called "higher"
-    for view in (view for document in explained for view in document.get("views", []) if graded or numbered):
-        view["of"] = what
+    call_documents(explained, rows, what if graded or numbered else None)
     for topic in topics:
         for word in topic["words"]:
             words.setdefault(word[0], len(words))
@@ -138,26 +136,38 @@ def make_page(
         "classes": list(map(str, posterior.response.labels or [])) if posterior.supervised else [],
         "groups": describe_groups(shown, by, what), "other": beside, "traces": traces(posterior),
         "start": start(shown, targets), "probabilities": has_probabilities(posterior),
-        "sampled": [len(explained), len(texts)],
+        "sampled": [len(explained), len(texts)], "first": first_document(shown),
     }  # fmt: skip
     made = {
         "facts": facts(posterior, model, len(texts), len(shown.rows), what if numbered else ""),
         "diagnosis": diagnosis(posterior), "history": history(posterior),
         "covariates": describe_covariates(posterior) if posterior.supervised else [], "methods": methods,
         "missed": missed(posterior, names, what, numbered),
-        "evaluation": evaluation, "has_groups": bool(by),
+        "evaluation": evaluation, "has_groups": bool(by), "called": quoted(what, posterior.response.kind),
+        "relation": posterior.held_out.get("relation", True),
         "headline": headline(posterior, topics, target_names, evaluation, what, len(texts)),
     }  # fmt: skip
     return render(data, made)
 
 
+def call_documents(explained: list[dict[str, Any]], rows: Sequence[Any] | None, what: str | None) -> None:
+    """Names of documents, where they have some; and of what is explained, where it has no name of its own."""
+    for document in explained:
+        if rows is not None:
+            document["id"] = str(rows[document["row"]])
+        for view in document.get("views", []) if what is not None else []:
+            view["of"] = what
+
+
 def render(data: dict[str, Any], made: dict[str, Any]) -> str:
     """The page as HTML."""
     from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
 
     loader = PackageLoader("supertopic.report")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["signed"] = lambda x: f"{x:+.2f}"
+    environment.filters["breakable"] = lambda text: Markup(escape(text).replace(".", ".<wbr>"))  # long names have dots
     # inside <script> only "<" could end it, and no JSON needs one
     packed = json.dumps(data, allow_nan=False, default=float, separators=(",", ":")).replace("<", "\\u003c")
     return environment.get_template("page.html").render(**(data | made), packed=packed)

@@ -6,11 +6,13 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from supertopic.inference.predict import NewDocuments
+from supertopic.model.posterior import Posterior
 from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.evaluate import RESAMPLES
 from supertopic.report.page_documents import Shown
 from supertopic.report.page_numbers import few
-from supertopic.report.page_topics import Targets, pulls, targets_of
+from supertopic.report.summary import targets_of
+from supertopic.report.targets import Targets
 from supertopic.report.topics import top_words, topic_name, topic_word
 from supertopic.report.words import suggest_names
 
@@ -24,7 +26,9 @@ def compare(
     theirs, ours = other.posterior, shown.documents.posterior
     other_targets = targets_of(theirs)
     words = top_words(theirs, other_names, WORDS)
-    pulled = [None if t is None else other_targets.names[t] for t in pulls(other_targets)]
+    pulled = [
+        None if t is None else pull_text(theirs, other_targets, k, t) for k, t in enumerate(other_targets.pulls())
+    ]
     labels, alike = suggest_names(words), likeness(topic_word(ours), names, topic_word(theirs), other_names)
     mine, match = linear_sum_assignment(alike, maximize=True)
     pairs = dict(zip(mine.tolist(), match.tolist(), strict=True))
@@ -40,6 +44,14 @@ def compare(
             for j in range(theirs.n_topics) if j not in pairs.values()]  # fmt: skip
     found: dict[str, Any] = {"name": title, "topics": topics, "left": left, "n_topics": theirs.n_topics}
     return found | compare_predictions(shown, other)
+
+
+def pull_text(posterior: Posterior, targets: Targets, k: int, t: int) -> str:
+    """What topic k clearly raises or lowers; of two classes the one that it raises."""
+    rises, labels = targets.effects[:, k, t].mean() > 0, posterior.response.labels
+    if labels is not None and len(targets.names) == 1:
+        return str(labels[-int(rises)])
+    return ("" if rises else "away from ") + targets.names[t]
 
 
 def likeness(phi: np.ndarray, names: np.ndarray, other: np.ndarray, other_names: np.ndarray) -> np.ndarray:

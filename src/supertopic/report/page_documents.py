@@ -100,6 +100,15 @@ def choose(shown: Shown, typical: list[int]) -> np.ndarray:
     return np.array(list(chosen)[:MOST_DOCUMENTS])
 
 
+def first_document(shown: Shown) -> int | None:
+    """The document that the reader opens: where it has all documents, in their own order, the most surprising one."""
+    known = np.flatnonzero(shown.known)
+    if shown.truth is None or not len(known) or len(shown.rows) > MOST_DOCUMENTS:
+        return None
+    surprise = np.nan_to_num(shown.documents.part(known).surprise(shown.truth[known]), nan=-np.inf)
+    return int(shown.rows[known[surprise.argmax()]])
+
+
 def describe_documents(
     shown: Shown, chosen: np.ndarray, names: np.ndarray, labels: list[str], words: dict[str, int]
 ) -> list[dict[str, Any]]:
@@ -110,7 +119,7 @@ def describe_documents(
     for i in chosen.tolist():
         document: dict[str, Any] = {
             "row": int(shown.rows[i]), "text": short(shown.texts[i], MOST_LETTERS),
-            "topics": [[int(k), few(shown.shares[i, k], 2)] for k in np.argsort(-shown.shares[i])[:5]
+            "topics": [[int(k), few(shown.shares[i, k])] for k in np.argsort(-shown.shares[i])[:5]
                        if shown.shares[i, k] >= LEAST_SHARE],
         }  # fmt: skip
         if shown.documents.posterior.supervised:
@@ -217,7 +226,14 @@ def predicted(shown: Shown, i: int, explained: Explanation) -> list[list[Any]]:
             rows = [(response.column_names[0], *row[1:]) for row in rows]
     elif shown.lower.shape[1]:
         rows = [(row[0], row[1], a, b) for row, a, b in zip(rows, shown.lower[i], shown.upper[i], strict=True)]
-    return [[name, *few(list(numbers), 5)] for name, *numbers in rows[:3]]
+    shares = response.labels is not None and response.has_probabilities
+    return [[name, *(share(x) if shares else few(x, 5) for x in numbers)] for name, *numbers in rows[:3]]
+
+
+def share(value: float) -> float:
+    """A share with few digits; what is less than 1 stays so."""
+    short: float = few(value, 5)
+    return 0.99999 if short == 1 and value < 1 else short
 
 
 def view_parts(explained: Explanation, r: int, words: dict[str, int]) -> dict[str, Any]:
@@ -253,7 +269,7 @@ def word_facts(posterior: Posterior, phi: np.ndarray, names: np.ndarray, words: 
         topics: list[list[Any]] = []
         if word in place:
             part = joint[:, place[word]] / max(joint[:, place[word]].sum(), 1e-300)
-            topics = [[int(k), few(part[k], 2)] for k in np.argsort(-part)[:4] if part[k] >= LEAST_SHARE]
+            topics = [[int(k), few(part[k])] for k in np.argsort(-part)[:4] if part[k] >= LEAST_SHARE]
         found["topics"].append(topics)
         own = weights[:, direct[word]] if word in direct else np.zeros(0)
         found["direct"].append([[int(t), few(own[t])] for t in np.argsort(-np.abs(own))[:3] if abs(own[t]) > 1e-4])

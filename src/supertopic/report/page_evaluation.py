@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from supertopic.inference.guarantees import abstention_curve
 from supertopic.model.responses.classes import ClassResponse
@@ -111,20 +112,37 @@ def evaluate_classes(response: ClassResponse, truth: np.ndarray, expected: np.nd
 
 
 def calibration(p: np.ndarray, hit: np.ndarray, two: bool, name: str) -> dict[str, Any]:
-    """Whether predicted probabilities are right on average, in a sentence."""
+    """Whether predicted probabilities are right, on average and in tenths of the documents, in a sentence."""
     said, came, (low, high) = float(p.mean()), float(hit.mean()), wilson(hit)
     parts = np.array_split(np.argsort(p, kind="stable"), min(10, len(p)))
     gap = float(sum(len(part) * abs(p[part].mean() - hit[part].mean()) for part in parts) / len(p))
-    what = f"the probability of {name} is {percent(said)} on average, and {percent(came)} are {name}" if two else (
+    what = f"the probability of “{name}” is {percent(said)} on average, and {percent(came)} are “{name}”" if two else (
         f"predictions are {percent(said)} sure on average, and {percent(came)} are right"
     )  # fmt: skip
+    far = farthest(p, hit, parts)
     if low - LEAST_GAP <= said <= high + LEAST_GAP:
-        finding = "Calibrated"
+        finding = "Calibrated" if far is None else "Right on average"
+        if far is not None:
+            where = f"of the documents with a probability of about {percent(far[0])}, {percent(far[1])} are"
+            what += f"; but {where} {f'“{name}”' if two else 'right'}"
     elif two:
         finding = "Too high" if said > came else "Too low"
     else:
         finding = "Overconfident" if said > came else "Underconfident"
     return {"finding": finding, "sentence": f"{finding}: {what}.", "gap": few(gap)}
+
+
+def farthest(p: np.ndarray, hit: np.ndarray, parts: list[np.ndarray]) -> tuple[float, float] | None:
+    """The predicted and the observed share where they are farthest apart, if the difference is larger than by chance.
+
+    Each part has an interval that is so wide that 90 % of the time all of them contain their prediction.
+    """
+    z, gaps = float(-ndtri(0.05 / len(parts))), []
+    for part in parts:
+        said, (low, high) = float(p[part].mean()), wilson(hit[part], z)
+        if not low - LEAST_GAP <= said <= high + LEAST_GAP:
+            gaps.append((said, float(hit[part].mean())))
+    return max(gaps, key=lambda gap: abs(gap[0] - gap[1]), default=None)
 
 
 def evaluate_labels(response: ClassResponse, truth: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
@@ -154,13 +172,20 @@ def evaluate_labels(response: ClassResponse, truth: np.ndarray, expected: np.nda
         "kind": "labels", "labels": labels, "score_name": "micro F1", "probabilities": response.has_probabilities,
         "score": 2.0 * good / max(2 * good + bad + missed, 1), "interval": resampled(micro, len(truth)),
         "macro": float(np.mean([f_score(label) for label in labels])),
-        "all_right": float(((said == has) | ~known).all(axis=1).mean()), "base": 0.0,
+        "all_right": float(((said == has) | ~known).all(axis=1).mean()), "base": same_for_all(has, known),
         "right": float((said == has)[known].mean()),
     }  # fmt: skip
     curve = abstention_curve(response, np.where(known, truth, np.nan), expected) if known.all() else None
     if curve is not None:
         found["abstention"] = [few(curve[name][CURVE - 1 :: CURVE]) for name in ("answered", "error", "threshold")]
     return found
+
+
+def same_for_all(has: np.ndarray, known: np.ndarray) -> float:
+    """The largest micro F1 of predicting the same labels for all documents: the most frequent ones."""
+    order = np.argsort(-has.sum(axis=0) / np.maximum(known.sum(axis=0), 1), kind="stable")
+    good, said = (np.cumsum(x.sum(axis=0)[order]) for x in (has, known))
+    return float((2.0 * good / np.maximum(said + has.sum(), 1)).max())
 
 
 def f_score(label: dict[str, Any]) -> float:

@@ -1,6 +1,7 @@
 """Shares of topics by class, by group or over time, in the documents of a page."""
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date, datetime
@@ -13,12 +14,18 @@ from supertopic.model.responses.classes import ClassResponse
 from supertopic.report.evaluate import Z90
 from supertopic.report.page_documents import Shown
 from supertopic.report.page_numbers import few
+from supertopic.warn import warn
 
 MOST_LEVELS = 12  # groups that are shown by themselves; the others are put together
 MOST_PERIODS = 30
 BINS = 6  # of a number
 YEARS = 1800, 2099
+MOST_UNIQUE = 0.5  # different values of a group, as a share of the documents, above which there is a warning
 OTHERS, UNKNOWN = "others", -1
+ISO = "ISO 8601"
+FORMATS = (ISO, "%Y/%m/%d", "%Y-%m", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %Y",
+           "%B %Y", "%a, %d %b %Y", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")  # fmt: skip
+TIME = re.compile(r"[T ,]+\d{1,2}:\d{2}.*$")
 
 
 class Grouping(NamedTuple):
@@ -63,8 +70,8 @@ def group(name: str, cells: list[Any]) -> Grouping:
     values = [value for value in known if value is not None]
     if not values:
         raise ValueError(f"by has no known value of {name!r}.")
-    dates = [as_date(value) for value in known]
-    if sum(day is not None for day in dates) == len(values):
+    dates = read_dates(known)
+    if dates is not None:
         return Grouping(name, "time", *periods(dates))
     numbers = all(isinstance(value, Real) and not isinstance(value, bool | np.bool_) for value in values)
     if numbers and are_years(values):
@@ -73,6 +80,11 @@ def group(name: str, cells: list[Any]) -> Grouping:
         return Grouping(name, "number", *ranges(np.array([np.nan if v is None else float(v) for v in known])))
     texts = [None if value is None else str(value) for value in known]
     sizes = Counter(text for text in texts if text is not None)
+    if not numbers and len(sizes) > max(MOST_LEVELS, MOST_UNIQUE * len(values)):
+        warn(
+            f"by: {len(sizes):,} of {len(values):,} values of {name!r} are different, so that most groups have one "
+            f"document. Give groups of several documents, or dates written as 2024-05-31."
+        )
     if numbers:
         levels = [str(value) for value in sorted(set(values))]
     else:
@@ -88,19 +100,39 @@ def is_missing(cell: Any) -> bool:
 
 
 def as_date(cell: Any) -> date | None:
-    """A date or a time, also one that is written as 2024-05-31; None for anything else."""
+    """A date or a time; None for anything else."""
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[D]").item()
     if isinstance(cell, datetime):
         return cell.date()
-    if isinstance(cell, date):
-        return cell
-    if isinstance(cell, str) and len(cell) >= 10:
-        try:
-            return date.fromisoformat(cell[:10])
-        except ValueError:
-            return None
-    return None
+    return cell if isinstance(cell, date) else None
+
+
+def read_dates(cells: list[Any]) -> list[date | None] | None:
+    """The dates of cells, None for an unknown one; None if not all known cells are dates in the same format."""
+    texts = [cell.strip() if isinstance(cell, str) else None for cell in cells]
+    if not any(texts):
+        found = [as_date(cell) for cell in cells]
+        return found if all(a is not None for a, b in zip(found, cells, strict=True) if b is not None) else None
+    if any(text is None and cell is not None for text, cell in zip(texts, cells, strict=True)):
+        found = [as_date(cell) if text is None else parse(text, ISO) for text, cell in zip(texts, cells, strict=True)]
+        return found if sum(day is not None for day in found) == sum(cell is not None for cell in cells) else None
+    ways, first = [], next(text for text in texts if text)
+    for way in (way for way in FORMATS if parse(first, way)):
+        found = [None if text is None else parse(text, way) for text in texts]
+        if all((day is None) == (text is None) for day, text in zip(found, texts, strict=True)):
+            ways.append(found)
+    # 03/04/2024 may be in March or in April: without a day after the 12th it is unknown which
+    return ways[0] if ways and all(way == ways[0] for way in ways) else None
+
+
+def parse(text: str, way: str) -> date | None:
+    """The date at the beginning of a text, before the time of the day."""
+    day = TIME.sub("", text)
+    try:
+        return date.fromisoformat(text[:10]) if way == ISO else datetime.strptime(day, way).date()
+    except ValueError:
+        return None
 
 
 def periods(days: list[date | None]) -> tuple[list[str], np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from supertopic.model.posterior import Posterior
 from supertopic.report.page_evaluation import f1, f_score
-from supertopic.report.page_numbers import percent, plural, span
+from supertopic.report.page_numbers import PERCENT, percent, plural, quoted, span
 
 SEEN = "The model has learned from these documents, so this figure is too good."
 PERHAPS_SEEN = "It is not known whether the model has learned from these documents; if it has, this figure is too good."
@@ -33,7 +33,7 @@ class Tile(NamedTuple):
 
 def weakest_sentence(worst: Tile) -> str:
     """What the headline says of the class or label that is predicted worst."""
-    return f"The {worst.title.lower()} is {worst.value}."
+    return f"The {worst.title.lower()} is “{worst.value}”."
 
 
 def headline(
@@ -41,19 +41,21 @@ def headline(
     what: str, n_docs: int,
 ) -> dict[str, Any]:  # fmt: skip
     """The sentence and the tiles."""
-    clear = [topic["pull"] for topic in topics if topic["pull"] is not None]
-    sentences = []
+    n_clear, sentences = sum(topic["pull"] is not None for topic in topics), []
+    called = quoted(what, posterior.response.kind)
     if evaluation is not None:
-        sentences.append(score_sentence(evaluation, what))
+        sentences.append(score_sentence(evaluation, called))
         if not evaluation["test"]:
             sentences += [SEEN if evaluation["learned"] else PERHAPS_SEEN, *held_out_sentence(posterior)]
     elif posterior.supervised:
-        sentences.append(f"A model that predicts the {what} of a text from {plural(len(topics), 'topic')}.")
+        sentences.append(f"A model that predicts {called} of a text from {plural(len(topics), 'topic')}.")
     else:
         sentences.append(f"{plural(len(topics), 'topic')} of {plural(n_docs, 'document')}.")
-    if targets and "effect" in topics[0] and topics[0]["effect"][0] != topics[0]["effect"][1]:
+    if posterior.supervised and not posterior.held_out.get("relation", True):
+        sentences.append(f"Found no relation between the texts and {called} when the model was fitted.")
+    elif targets and "effect" in topics[0] and topics[0]["effect"][0] != topics[0]["effect"][1]:
         sentences.append(
-            f"{len(clear)} of {plural(len(topics), 'topic')} {'have' if len(clear) != 1 else 'has'} a clear effect."
+            f"{n_clear} of {plural(len(topics), 'topic')} {'have' if n_clear != 1 else 'has'} a clear effect."
         )
     worst = worst_of(evaluation)
     if worst is not None:
@@ -77,21 +79,23 @@ def held_out_sentence(posterior: Posterior) -> list[str]:
     return [f"On {plural(posterior.held_out['documents'], 'document')} that the fit held out, {what}."] if what else []
 
 
-def score_sentence(evaluation: dict[str, Any], what: str) -> str:
+def score_sentence(evaluation: dict[str, Any], called: str) -> str:
     """How good predictions are, beside the base rate and the rival."""
     rival, kind = evaluation["rival"] or {}, evaluation["kind"]
-    unseen = " that were not in the fit" * evaluation["test"]
+    sample = f" (a sample of {evaluation['of']:,})" * (evaluation["of"] > evaluation["documents"])
+    unseen = sample + " that were not in the fit" * evaluation["test"]
     n, score = plural(evaluation["documents"], "document"), evaluation["score"]
     if kind == "classes":
         beside = [f"the largest class: {percent(evaluation['base'])}"]
         if rival.get("accuracy") is not None:
             beside.append(f"{rival_name(rival)}: {percent(rival['accuracy'])}")
-        return f"Predicts the {what} correctly for {percent(score)} of {n}{unseen} ({'; '.join(beside)})."
+        return f"Predicts {called} correctly for {percent(score)} of {n}{unseen} ({'; '.join(beside)})."
     if kind == "labels":
         of_rival = f"; {rival_name(rival)}: {rival['micro_f1']:.3f}" if rival.get("micro_f1") is not None else ""
         return (
-            f"Predicts {len(evaluation['labels'])} labels of {n}{unseen} with a micro F1 of {score:.3f} (macro F1: "
-            f"{evaluation['macro']:.3f}{of_rival}); all labels are right for {percent(evaluation['all_right'])}."
+            f"Predicts {len(evaluation['labels'])} labels of {n}{unseen} with a micro F1 of {score:.3f} (always the "
+            f"most frequent labels: {evaluation['base']:.3f}{of_rival}) and a macro F1 of {evaluation['macro']:.3f}; "
+            f"all labels are right for {percent(evaluation['all_right'])}."
         )
     if kind == "times":
         return (
@@ -106,7 +110,7 @@ def score_sentence(evaluation: dict[str, Any], what: str) -> str:
     if figures.get("mean_error") is not None:
         others.append(f"{rival_name(rival)}: {figures['mean_error']:.3g}")
     return (
-        f"Explains {percent(max(score, 0.0))} of the variance of the {what} of {n}{unseen}: the mean error is "
+        f"Explains {percent(max(score, 0.0))} of the variance of {called} of {n}{unseen}: the mean error is "
         f"{column['mean_error']:.3g} ({'; '.join(others)})."
     )
 
@@ -125,7 +129,7 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
     shares = kind in ("classes", "times")
 
     def show(value: float) -> str:
-        return percent(value) if shares else f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+        return percent(value) if shares else f"{value:z.3f}".replace("-", "\N{MINUS SIGN}")
 
     name = {"classes": "Right", "labels": "Micro F1", "numbers": "R²", "times": "Concordance"}[kind]
     interval, of_rival = (
@@ -135,22 +139,21 @@ def score_tile(evaluation: dict[str, Any] | None) -> Tile | None:
     if kind == "numbers":
         column = evaluation["columns"][0]
         interval = column["interval"] if len(evaluation["columns"]) == 1 else None
-        of_rival = (column.get("rival") or {}).get("score")
+        scores: list[Any] = [(column.get("rival") or {}).get("score") for column in evaluation["columns"]]
+        of_rival = None if None in scores else float(np.mean(scores))
     ends: tuple[float | None, float | None] = (None, None)
     text = ""
     if interval:
         low, high = interval
         ends, text = (
             (place(low), place(high)),
-            f"90 % interval {span(low, high) if shares else f'{show(low)} to {show(high)}'}",
+            f"90{PERCENT} interval {span(low, high) if shares else f'{show(low)} to {show(high)}'}",
         )
     dots = [Dot("this model", show(score), place(score), *ends, "own")]
-    if shares:
-        base = evaluation["base"]
-        dots.append(Dot("largest class" if kind == "classes" else "chance", show(base), place(base), kind="base"))
-    if kind == "numbers" and len(evaluation["columns"]) == 1:
-        base = evaluation["columns"][0]["base_score"]
-        dots.append(Dot("always the mean", show(base), place(base), kind="base"))
+    name_of_base = {"classes": "always the largest class", "labels": "always the most frequent labels",
+                    "numbers": "always the mean", "times": "chance"}[kind]  # fmt: skip
+    bases = [column["base_score"] for column in evaluation["columns"]] if kind == "numbers" else [evaluation["base"]]
+    dots.append(Dot(name_of_base, show(float(np.mean(bases))), place(float(np.mean(bases))), kind="base"))
     if of_rival is not None:
         dots.append(Dot(str(rival.get("name") or "another model"), show(of_rival), place(of_rival), kind="rival"))
     return Tile(name, show(score), text, tuple(dots))
@@ -172,13 +175,13 @@ def calibration_tile(evaluation: dict[str, Any] | None) -> Tile | None:
             label["calibration"]["finding"] == "Calibrated" for label in evaluation["labels"] if "calibration" in label
         ]
         return (
-            Tile("Calibration", f"{sum(own)} of {len(own)}", "labels have probabilities that are right on average.")
+            Tile("Calibration", f"{sum(own)} of {len(own)}", "labels have probabilities that agree with frequencies.")
             if own
             else None
         )
     if evaluation["kind"] == "numbers":
         inside = float(np.mean([column["coverage"] for column in evaluation["columns"]]))
-        return Tile("Intervals", percent(inside), "of the documents are inside their 90 % interval.")
+        return Tile("Intervals", percent(inside), f"of the documents are inside their 90{PERCENT} interval.")
     return None
 
 

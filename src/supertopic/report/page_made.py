@@ -10,7 +10,7 @@ from supertopic.inference.predict import Settings
 from supertopic.model.posterior import Posterior, Traces
 from supertopic.report.diagnose import diagnose_response, diagnose_topics
 from supertopic.report.history import describe_changes
-from supertopic.report.page_numbers import few
+from supertopic.report.page_numbers import PERCENT, few
 from supertopic.report.summary import contribution_sentences
 
 MOST_POINTS = 200  # of a trace
@@ -54,8 +54,8 @@ def facts(posterior: Posterior, model: str, n_docs: int, n_evaluated: int, what:
             f"rate is {held_out['base_loss']:.4g} (difference ± {held_out['se']:.2g})"
         )
     sentences = contribution_sentences(posterior)
-    if sentences:
-        found["Contributions to predictions of held-out documents"] = "; ".join(sentences)
+    if sentences and held_out.get("relation", True):
+        found["Contributions to predictions of held-out documents"] = "; ".join(sentences).replace("%", PERCENT)
     return found
 
 

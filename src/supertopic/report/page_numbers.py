@@ -25,13 +25,20 @@ def percent(share: float) -> str:
         return f"<0.1{PERCENT}"
     if 0.999 < share < 1:
         return f">99.9{PERCENT}"
-    return f"{100 * share:.1f}".removesuffix(".0") + PERCENT
+    return f"{100 * share:.{0 if share in (0, 1) else 1}f}{PERCENT}"
 
 
 def span(lower: float, upper: float) -> str:
-    """An interval of shares, whose ends differ."""
+    """An interval of shares; ends that would be printed alike stand once."""
     low, high = percent(lower), percent(upper)
-    return f"about {low}" if low == high else f"{low.removesuffix(PERCENT)} to {high}"
+    if low == high:
+        return low if low[0] in "<>" else f"about {low}"
+    return f"{low.removesuffix(PERCENT)} to {high}"
+
+
+def quoted(name: str, kind: str) -> str:
+    """The name of a response in a sentence; a response without a name is called by its kind."""
+    return f"the {name}" if name == kind else f"the “{name}”"
 
 
 def short(text: str, most: int) -> str:

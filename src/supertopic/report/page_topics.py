@@ -1,65 +1,24 @@
 """The topics of a page: words, effects, places on a map, neighbours, typical documents."""
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from supertopic.model.posterior import Posterior
-from supertopic.model.responses.averages import draw_interval
+from supertopic.report.page_documents import Shown
 from supertopic.report.page_numbers import few, short
-from supertopic.report.summary import coef_draws, effect_draws
+from supertopic.report.targets import Targets
 from supertopic.report.topics import exclusivity, mean_counts, top_words, topic_name, topic_word
 from supertopic.report.words import candidates, is_leftover, suggest_names
 
-POINTS, LEVEL = 0.1, 0.9  # how much more of a topic an effect is of, and of intervals
 MOST_WORDS = 16  # of a topic, for each of the most frequent and the most exclusive ones
 NEAR, TYPICAL = 4, 3  # topics beside a topic, and documents of it
 EXCERPT, LEAST_WORDS = 320, 9  # letters of a typical document, and words that it has at least
 LEAST_RADIUS, MOST_RADIUS = 0.013, 0.08  # of a circle of the map, whose sides are 1
 PUSHES = 200  # steps in which circles that overlap are pushed apart
-
-
-class Targets(NamedTuple):
-    """What topics have effects on: classes, labels, numbers, survival at some times."""
-
-    names: list[str]
-    before: np.ndarray  # (T,): what is predicted at the base rate
-    effects: np.ndarray  # (n, K, T): draws of changes by a tenth more of each topic
-    weights: np.ndarray | None  # (n, T, K): draws of weights; None where they are of something else
-    unit: str  # of effects
-    factor: float  # of effects, in this unit
-
-    @property
-    def has_intervals(self) -> bool:
-        return len(self.effects) > 1
-
-    def summary(self, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The mean of draws, and their interval; with one draw there is none."""
-        mean = draws.mean(axis=0)
-        return (mean, *draw_interval(draws, LEVEL)) if len(draws) > 1 else (mean, mean, mean)
-
-
-def targets_of(posterior: Posterior) -> Targets:
-    """What topics have effects on; no target without a response."""
-    if not posterior.supervised:
-        empty = np.zeros((0, posterior.n_topics, 0))
-        return Targets([], np.zeros(0), empty, None, "", 1.0)
-    response = posterior.response
-    before, change = effect_draws(posterior, POINTS)
-    names, combine = response.explained()
-    weights: np.ndarray | None = combine @ coef_draws(posterior)
-    if response.kind == "time":  # a weight is about an event sooner, an effect about survival
-        places, names, _ = response.table_answers()
-        before, change, weights = before[places], change[..., places], None
-    elif change.shape[-1] != len(names):
-        before, change = (response.column_effects(values) for values in (before, change))
-    if response.effect_on == "probability":
-        return Targets(names, before, change, weights, "points", 100.0)
-    units = {"expected grade": "grades", "score": "score"}
-    return Targets(names, before, change, weights, units.get(response.effect_on, ""), 1.0)
 
 
 def describe_targets(targets: Targets, names: list[str]) -> dict[str, Any]:
@@ -70,30 +29,15 @@ def describe_targets(targets: Targets, names: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def pulls(targets: Targets) -> list[int | None]:
-    """The target that each topic pulls to clearly, (K,); of a single one, whether it pulls at all.
-
-    Where the largest of many effects is meant, its interval is wider: the largest effect of noise often excludes 0.
-    """
-    if not targets.has_intervals or not targets.names:
-        return [None] * targets.effects.shape[1]
-    mean, lower, upper = targets.summary(targets.effects)
-    n = len(targets.names)
-    wider = ndtri(0.05 / n) / ndtri(0.05)
-    half = np.where(mean > 0, mean - lower, upper - mean) * wider
-    clear = (np.abs(mean) > half) & (mean != 0) & ((mean > 0) | (n == 1))
-    best = np.where(clear, np.abs(mean), -1.0).argmax(axis=1)
-    return [int(t) if clear[k, t] else None for k, t in enumerate(best)]
-
-
 def describe_topics(
-    posterior: Posterior, targets: Targets, names: np.ndarray, texts: list[str], rows: np.ndarray, shares: np.ndarray,
+    posterior: Posterior, targets: Targets, names: np.ndarray, shown: Shown, called: Sequence[Any] | None,
     lengths: np.ndarray,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The topics in their own order.
 
-    `shares` (n_docs, K) and `lengths` (n_docs,) are those of the page's documents, and `rows` (n_docs,) their numbers.
+    `lengths` (n_docs,) are those of the page's documents; `called` has the names of all documents, if they have some.
     """
+    texts, rows, shares = shown.texts, shown.rows, shown.shares
     phi, size = topic_word(posterior), posterior.mean_shares
     order = np.argsort(-shares * (lengths > LEAST_WORDS)[:, None], axis=0, kind="stable")[:TYPICAL].T  # (K, n)
     best = top_words(posterior, names, 12)
@@ -101,8 +45,10 @@ def describe_topics(
     alike = np.sqrt(phi) @ np.sqrt(phi).T  # Bhattacharyya's coefficient
     near = np.argsort(-alike, axis=1, kind="stable")
     places, words = positions(alike, size), describe_words(posterior, phi, size, names)
-    effect, pull = targets.summary(targets.effects) if targets.names else None, pulls(targets)
+    effect, pull = targets.summary(targets.effects) if targets.names else None, targets.pulls()
     weight = None if targets.weights is None else targets.summary(targets.weights)
+    clear = targets.clear(targets.effects)
+    clear_weight = None if targets.weights is None else targets.clear(targets.weights.swapaxes(1, 2))
     exclusive, chains, radius = exclusivity(posterior), posterior.consensus.n_having, radii(size)
     found = []
     for k, own in enumerate(words):
@@ -112,13 +58,15 @@ def describe_topics(
             "share": few(size[k]), "chains": int(chains[k]), "exclusivity": few(exclusive[k]),
             "at": few(places[k]), "radius": few(radius[k]), "pull": pull[k],
             "near": [[j, few(alike[k, j], 2)] for j in others],
-            "typical": [[int(rows[i]), excerpt(texts[i], {w[0] for w in own}), few(shares[i, k], 2)]
-                        for i in order[k] if texts[i]],
+            "typical": [[int(rows[i]), excerpt(texts[i], {w[0] for w in own}), few(shares[i, k]),
+                         str(rows[i] if called is None else called[rows[i]])] for i in order[k] if texts[i]],
         }  # fmt: skip
         if effect is not None:
             topic["effect"] = [few(part[k] * targets.factor) for part in effect]
-        if weight is not None:
+            topic["clear"] = np.flatnonzero(clear[k]).tolist()
+        if weight is not None and clear_weight is not None:
             topic["weight"] = [few(part[:, k]) for part in weight]
+            topic["clear_weight"] = np.flatnonzero(clear_weight[k]).tolist()
         found.append(topic)
     return found
 

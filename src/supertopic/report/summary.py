@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from supertopic.corpus.made_frames import make_frame
 from supertopic.model.posterior import Posterior
 from supertopic.model.responses.averages import draw_interval
+from supertopic.report.targets import POINTS, Targets
 from supertopic.report.topics import top_words, topic_name, topic_names
 from supertopic.report.words import suggest_names
 
@@ -78,6 +78,27 @@ def effects(posterior: Posterior, points: float, level: float) -> tuple[Any, ...
     before, change = effect_draws(posterior, points)
     mean = change.mean(axis=0)
     return before, before + mean, mean, *draw_interval(change, level)
+
+
+def targets_of(posterior: Posterior) -> Targets:
+    """What topics have effects on; no target without a response."""
+    stable = (posterior.n_chains == 1) | (2 * posterior.consensus.n_having > posterior.n_chains)
+    if not posterior.supervised:
+        empty = np.zeros((0, posterior.n_topics, 0))
+        return Targets([], np.zeros(0), empty, None, "", 1.0, stable)
+    response = posterior.response
+    before, change = effect_draws(posterior, POINTS)
+    names, combine = response.explained()
+    weights: np.ndarray | None = combine @ coef_draws(posterior)
+    if response.kind == "time":  # a weight is about an event sooner, an effect about survival
+        places, names, _ = response.table_answers()
+        before, change, weights = before[places], change[..., places], None
+    elif change.shape[-1] != len(names):
+        before, change = (response.column_effects(values) for values in (before, change))
+    if response.effect_on == "probability":
+        return Targets(names, before, change, weights, "points", 100.0, stable)
+    units = {"expected grade": "grades", "score": "score"}
+    return Targets(names, before, change, weights, units.get(response.effect_on, ""), 1.0, stable)
 
 
 def effect_frame(posterior: Posterior, points: float = 0.1, level: float = 0.9) -> Any:
@@ -155,13 +176,14 @@ def contribution_sentences(posterior: Posterior) -> list[str]:
         return []
     points, sentences = found["score"] == "accuracy", []
     for name, own in found["terms"].items():
-        low, high = own["share_interval"]
-        gain, (least, most) = own["gain"], own["gain_interval"]
+        share, low, high = (f"{x:z.0%}" for x in (own["share"], *own["share_interval"]))
         if points:
-            value = f"{100 * gain:.0f} points of the accuracy ({100 * least:.0f} to {100 * most:.0f})"
+            gain, least, most = (f"{100 * x:z.0f}" for x in (own["gain"], *own["gain_interval"]))
+            value = f"{gain} point{'s' * (gain != '1')} of the accuracy ({least} to {most})"
         else:
-            value = f"{gain:.2f} of {found['score']} ({least:.2f} to {most:.2f})"
-        sentences.append(f"{name}: {own['share']:.0%} of the score ({low:.0%} to {high:.0%}), {value}")
+            gain, least, most = (f"{x:z.2f}" for x in (own["gain"], *own["gain_interval"]))
+            value = f"{gain} of {found['score']} ({least} to {most})"
+        sentences.append(f"{name}: {share} of the score ({low} to {high}), {value}")
     return sentences
 
 
@@ -189,39 +211,45 @@ def to_xarray(posterior: Posterior) -> Any:
 def describe_topics(
     posterior: Posterior, names: np.ndarray, n: int = 10, by: str = "frex", min_chains: int = 1
 ) -> list[dict[str, Any]]:
-    """The topics that some chains have, largest first: share, words, and the largest weight, with its class if any."""
+    """The topics that some chains have, largest first: share, words, the largest weight, and the class it pulls to."""
     words, shares = top_words(posterior, names, n, by), posterior.mean_shares
     draws, chains = coef_draws(posterior) if posterior.supervised else None, posterior.consensus.n_having
-    rows, suggested = [], suggest_names(words)
+    rows, suggested, targets = [], suggest_names(words), targets_of(posterior)
+    pulls, effect = targets.pulls(), targets.effects.mean(axis=0) if targets.names else None
     for k in np.argsort(-shares):
         if chains[k] < min_chains:
             continue
         row: dict[str, Any] = {"topic": int(k), "name": topic_name(posterior, k), "share": float(shares[k])}
         row |= {"label": row["name"] or suggested[k], "chains": int(chains[k]), "of_chains": posterior.n_chains}
         row["words"] = words[k]
-        if draws is not None:
-            row |= describe_pull(posterior, draws, int(k))
+        if draws is not None and effect is not None:
+            pull = pulls[k]
+            row |= describe_pull(posterior, draws, int(k), pull, pull is not None and bool(effect[k, pull] > 0))
         rows.append(row)
     return rows
 
 
-def describe_pull(posterior: Posterior, draws: np.ndarray, k: int) -> dict[str, Any]:
-    """The largest weight of a topic among those of its own columns, its interval, and the class that it pulls to."""
+def describe_pull(posterior: Posterior, draws: np.ndarray, k: int, pull: int | None, rises: bool) -> dict[str, Any]:
+    """The largest weight of a topic among those of its own columns, its interval, and the class that it pulls to.
+
+    `pull` is the target of its largest clear effect, as `Targets.pulls` returns it, and `rises` says whether the effect
+    is positive. A topic that only makes classes less likely pulls to none; "away_from" is then one of them.
+    """
     own = np.flatnonzero(posterior.own[:, k])
     coef, one = draws.mean(axis=0), draws.shape[1] == 1
     r = int(own[coef[own, k].argmax()])
     weight = float(coef[r, k])
     row: dict[str, Any] = {"weight": weight}
-    clear = one or weight > 0
     if len(draws) > 1:
-        row["interval"] = lower, upper = [float(side) for side in draw_interval(draws[:, r, k], 0.9)]
-        # the interval must exclude 0; a wider one where the weight is the largest of many, as that of noise is
-        wider = ndtri(0.05 / draws.shape[1]) / ndtri(0.05)
-        clear = clear and abs(weight) > wider * abs(weight - (lower if weight > 0 else upper))
+        row["interval"] = [float(side) for side in draw_interval(draws[:, r, k], 0.9)]
     labels = posterior.response.labels
     if labels is not None:
         row["largest"] = labels[-int(weight > 0) if one else r]
-        row["class"] = row["largest"] if clear else None
+        row["class"] = None
+        if pull is not None and (one or rises):
+            row["class"] = labels[-int(rises) if one else pull]
+        elif pull is not None:
+            row["away_from"] = labels[pull]
     return row
 
 

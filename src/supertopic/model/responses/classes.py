@@ -15,7 +15,7 @@ from supertopic.model.responses.averages import average, draw_interval
 from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.responses.columns import NewColumns
 from supertopic.model.responses.unknown import find_unknown, join_classes
-from supertopic.model.responses.values import MOST, check_columns, is_unknown, plain_value, without_na
+from supertopic.model.responses.values import MOST, check_columns, is_unknown, plain_array, plain_value
 
 MANY = 8  # classes that a message names
 LEAST_OF_A_CLASS = 4  # documents; a smaller class is not held out
@@ -125,7 +125,7 @@ class ClassResponse(Response):
             y = np.full((n_docs, len(self.classes)), np.nan)
         elif y is None:
             y = np.full(n_docs, None, object)
-        y = y.toarray() if issparse(y) else np.asarray(without_na(y))
+        y = y.toarray() if issparse(y) else plain_array(y)
         if y.ndim != 2 or y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if len(y) != n_docs:
@@ -286,7 +286,7 @@ class ClassResponse(Response):
     def truth(self, y: Any, n_docs: int) -> np.ndarray:
         """Columns of 0 and 1, one for each class or label; NaN where y is unknown."""
         check_columns(y, list(map(str, self.classes)))
-        y = y.toarray() if issparse(y) else np.asarray(without_na(y))
+        y = y.toarray() if issparse(y) else plain_array(y)
         if len(y) != n_docs:
             raise ValueError(f"X has {n_docs} documents but y has {len(y)}; they must be equally many.")
         if self.multilabel != (y.ndim == 2) or (y.ndim == 2 and y.shape[1] != len(self.classes)):

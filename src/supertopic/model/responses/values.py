@@ -17,6 +17,17 @@ def without_na(y: Any) -> Any:
     return values
 
 
+def plain_array(y: Any) -> np.ndarray:
+    """y as an array; lists of labels, which have different lengths, are refused."""
+    try:
+        return np.asarray(without_na(y))
+    except ValueError:
+        raise ValueError(
+            "y has rows of different lengths. Labels of a document are a row of 0 and 1, with a column for each "
+            "label, as sklearn.preprocessing.MultiLabelBinarizer makes them."
+        ) from None
+
+
 def check_columns(y: Any, names: list[str]) -> None:
     """Refuse a DataFrame of y whose columns are those of the fit in another order, or only in part."""
     columns = list(map(str, getattr(y, "columns", ())))

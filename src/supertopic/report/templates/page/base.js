@@ -22,18 +22,26 @@ const minus = text => text.replace("-", "−").replace("e-", "e−");
 const called = d => d.id ?? String(d.row);
 const number = x => x === null || x === undefined ? "–" : minus(Math.abs(x) >= 1e5 || (x && Math.abs(x) < 1e-3) ? x.toExponential(1) : String(+x.toPrecision(3)));
 const signed = (x, digits = 2) => (x < 0 ? "−" : "+") + Math.abs(x).toFixed(digits);
-const percent = p => p === null ? "–" : p > 0 && p < 0.001 ? "<0.1 %" : p < 1 && p > 0.999 ? ">99.9 %" : +(100 * p).toFixed(1) + " %";
-const whole = p => p === null || !Number.isFinite(p) ? "–" : p > 0 && p < 0.01 ? "<1 %" : p < 1 && p > 0.99 ? ">99 %" : Math.round(100 * p) + " %";
+const PERCENT = "\u00a0%"; // lines do not break before it
+const percent = p => p === null ? "–" : (p > 0 && p < 0.001 ? "<0.1" : p < 1 && p > 0.999 ? ">99.9" : p === 0 || p === 1 ? 100 * p : (100 * p).toFixed(1)) + PERCENT;
+const whole = p => p === null || !Number.isFinite(p) ? "–" : (p > 0 && p < 0.01 ? "<1" : p < 1 && p > 0.99 ? ">99" : Math.round(100 * p)) + PERCENT;
+const tick = p => +(100 * p).toPrecision(3) + PERCENT; // of an axis
 const digitsFor = most => most > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(most)))) : 0;
+const fixed = (x, most = Math.abs(x ?? 0)) => x === null ? "–" : minus(x.toFixed(digitsFor(most))); // with zeros at the end
 const apart = !classes.length && !targets.unit && targets.names.length > 1; // several numbers, each in its own unit
 const digitsOf = what => targets.names.map((_, t) => digitsFor(Math.max(0, ...topics.flatMap(topic => apart ? topic[what]?.[0][t] ?? 0 : topic[what]?.[0] ?? 0).map(Math.abs))));
 const effectDigits = digitsOf("effect"), weightDigits = digitsOf("weight");
 function effectText(x, t = 0) { // in the unit of the target
   if (targets.unit !== "points") return x === 0 ? "0" : signed(x, effectDigits[t]);
-  return x === 0 ? "0" : (x < 0 ? "−" : "+") + (Math.abs(x) < 0.1 ? "<0.1" : Math.abs(x).toFixed(1));
+  return Math.abs(x) < 0.05 ? "0.0" : signed(x, 1);
 }
-const range = (a, b, text) => text(a) === text(b) ? "about " + text(a) : text(a) + " to " + text(b);
+function range(a, b, text) {
+  const [low, high] = [text(a), text(b)];
+  if (low === high) return /^[<>]/.test(low) ? low : "about " + low;
+  return (high.endsWith(PERCENT) ? low.replace(PERCENT, "") : low) + " to " + high;
+}
 const cut = (text, n) => text.length <= n ? text : text.slice(0, n - 1) + "…";
+const broken = text => text.split(/(?<=[./_-])(?=.)/).flatMap(part => [part, el("wbr")]); // long names break at dots
 const plural = (n, what) => n.toLocaleString("en") + " " + what + (n === 1 ? "" : "s");
 
 // topics and targets
@@ -46,23 +54,22 @@ function effect(k, c = focusClass()) { // [mean, lower, upper]; of the first of 
   const t = targetOf(c), [m, lo, hi] = (topics[k].effect || [[], [], []]).map(row => row[t]);
   return m === undefined ? null : binary && c === 0 ? [-m, -hi, -lo] : [m, lo, hi];
 }
-const isSure = row => !!row && targets.intervals && (row[1] > 0 || row[2] < 0);
-const inMost = k => data.chains === 1 || 2 * topics[k].chains > data.chains;
+const isClear = (k, t) => !!topics[k].clear?.includes(t); // by the rule of `Targets.clear`, which all of the page follows
 function pullText(k) {
   const t = topics[k].pull;
   if (t === null) return "";
   const m = topics[k].effect[0][t];
   if (binary) return "→ " + classes[m > 0 ? 1 : 0];
-  return single ? (m > 0 ? "↑ " : "↓ ") + (data.kind === "grade" ? data.what : targets.names[t]) : "→ " + targets.names[t];
+  return (m < 0 ? "↓ " : single ? "↑ " : "→ ") + (data.kind === "grade" ? data.what : targets.names[t]);
 }
 
 // state
-const state = {class: null, topic: null, word: "", doc: null, beside: null, cell: null};
+const state = {class: null, topic: null, word: "", doc: null, beside: null, cell: null, which: "", search: ""};
 const views = []; // [keys, draw]
 const when = (keys, f) => views.push([keys, f]);
 const focusClass = () => state.class ?? (binary ? 1 : data.start);
 const firstTopic = () => topics.map((_, k) => k).sort((a, b) => importance(b) - importance(a))[0] ?? 0;
-const importance = k => { const row = targets.names.length ? effect(k) : null; return row ? (isSure(row) ? 1e6 : 0) + Math.abs(row[0]) : topics[k].share; };
+const importance = k => { const row = targets.names.length ? effect(k) : null; return row ? (isClear(k, targetOf(focusClass())) ? 1e6 : 0) + Math.abs(row[0]) : topics[k].share; };
 const focusTopic = () => state.topic ?? firstTopic();
 function show(keys) { keepFocus(() => { for (const [wanted, f] of views) if (wanted.some(key => keys.includes(key))) f(); }); }
 function keepFocus(draw) { // a button or a cell that is drawn again keeps the focus of the keyboard
@@ -92,22 +99,26 @@ function readAddress() {
     const value = asked.get(key);
     return value !== null && /^\d+$/.test(value) && +value < n ? +value : null; };
   const row = key => { const i = data.documents.findIndex(d => String(d.row) === asked.get(key)); return i < 0 ? null : data.documents[i].row; };
-  const cell = /^\d+,-?\d+$/.test(asked.get("cell") ?? "") ? asked.get("cell") : null;
-  return {class: whole("class", choices.length), topic: whole("topic", topics.length), word: asked.get("word") ?? "", doc: row("doc"), beside: row("beside"), cell};
+  const [, is, said] = (asked.get("cell") ?? "").match(/^(\d+),(-?\d+)$/) ?? [], [least, most] = several ? [0, 1] : [-1, classes.length - 1];
+  const cell = data.evaluation && is < classes.length && said >= least && said <= most ? `${+is},${+said}` : null;
+  return {class: whole("class", choices.length), topic: whole("topic", topics.length), word: asked.get("word") ?? "", doc: row("doc"), beside: row("beside"), cell,
+    which: targets.names.length && ["wrong", "unsure"].includes(asked.get("which")) ? asked.get("which") : "", search: asked.get("search") ?? ""};
 }
 
 // what is filtered, in words
-when(["class", "topic", "word", "cell", "names"], () => {
+when(["class", "topic", "word", "cell", "which", "search", "names"], () => {
   const chip = (key, text, empty = null) => el("button", {class: "chip", "aria-label": `remove the filter ${text}`, on: {click: () => set({[key]: empty})}}, text, el("b", {"aria-hidden": "true"}, " ×"));
   const chips = [];
   if (state.class !== null) chips.push(chip("class", cut(choices[state.class], 40)));
   if (state.topic !== null) chips.push(chip("topic", `topic ${state.topic} ${brief(state.topic)}`));
   if (state.word) chips.push(chip("word", `“${cut(state.word, 40)}”`, ""));
   if (state.cell !== null) chips.push(chip("cell", cellText(state.cell)));
-  if (chips.length > 1) chips.push(el("button", {class: "chip all", on: {click: () => set({class: null, topic: null, word: "", cell: null})}}, "remove all"));
+  if (state.which) chips.push(chip("which", `${state.which} predictions`, ""));
+  if (state.search) chips.push(chip("search", `texts with “${cut(state.search, 40)}”`, ""));
+  if (chips.length > 1) chips.push(el("button", {class: "chip all", on: {click: () => set({class: null, topic: null, word: "", cell: null, which: "", search: ""})}}, "remove all"));
   $("filters").replaceChildren(...(chips.length ? ["Selected: ", ...chips] : []));
 });
-const cellText = cell => { const [is, said] = cell.split(",").map(Number); return several ? `${choices[is] ?? ""}: ${["missed", "false alarm"][said] ?? ""}` : `is ${choices[is] ?? "?"}, said ${said < 0 ? "nothing" : choices[said] ?? "?"}`; };
+const cellText = cell => { const [is, said] = cell.split(",").map(Number); return several ? `“${choices[is]}”: ${["missed", "false alarms"][said]}` : `true class “${choices[is]}”, ${said < 0 ? "no answer" : `predicted “${choices[said]}”`}`; };
 
 // files
 function download(text, file, kind) {
@@ -119,7 +130,7 @@ function download(text, file, kind) {
 }
 const tables = {
   topics: () => topics.map((t, k) => ({topic: k, name: t.name, words: t.best.join(", "), share: t.share, exclusivity: t.exclusivity, chains: t.chains})),
-  effects: () => topics.flatMap((t, k) => targets.names.map((column, r) => ({topic: k, name: t.name, column, effect: t.effect[0][r], lower: t.effect[1][r], upper: t.effect[2][r],
+  effects: () => topics.flatMap((t, k) => targets.names.map((column, r) => ({topic: k, name: t.name, column, effect: t.effect[0][r], lower: t.effect[1][r], upper: t.effect[2][r], clear: isClear(k, r),
     ...(t.weight ? {weight: t.weight[0][r], weight_lower: t.weight[1][r], weight_upper: t.weight[2][r]} : {})}))),
   documents: () => data.documents.flatMap(d => d.views ? d.views.flatMap(v => v.words.map(([w, a, b]) => ({document: called(d), of: v.of, against: v.against ?? "", word: data.words[w], through_topics: a, direct: b})))
     : d.topics.map(([k, share]) => ({document: called(d), topic: k, name: name(k), share}))),
@@ -134,6 +145,7 @@ document.addEventListener("click", event => {
   if (button) download(csv(tables[button.dataset.csv]()), button.dataset.csv + ".csv", "text/csv");
 });
 function savePage() { // with the names that were given, and without what scripts have drawn
+  putCardHome();
   const copy = document.documentElement.cloneNode(true);
   for (const live of copy.querySelectorAll(".live")) live.replaceChildren();
   copy.querySelector("#data").textContent = JSON.stringify(data).replaceAll("<", "\\u003c");

@@ -17,20 +17,21 @@ if (lay) {
 $("find").oninput = () => { drawMap(); drawList(); };
 $("sort").onchange = drawList;
 $("save").onclick = savePage;
-$("more").onclick = () => document.body.classList.add("all");
+const openSections = () => { document.body.classList.add("all"); putCardHome(); };
+$("more").onclick = openSections;
 for (const link of document.querySelectorAll("nav a, .skip")) link.onclick = event => { // the address is that of the state
   const section = document.querySelector(link.getAttribute("href"));
   if (!section) return;
   event.preventDefault();
-  document.body.classList.add("all");
+  openSections();
   section.scrollIntoView();
   section.tabIndex = -1;
   section.focus({preventScroll: true});
 };
 new ResizeObserver(() => document.documentElement.style.setProperty("--nav", $("nav").offsetHeight + "px")).observe($("nav"));
-const openAll = () => { allPanels = true; document.querySelectorAll("details").forEach(d => { d.open = true; }); if (targets.names.length) drawDrivers(); };
+const openAll = () => { allPanels = true; document.querySelectorAll("details").forEach(d => { d.open = true; }); if (targets.names.length) drawDrivers(); putCardHome(); };
 window.addEventListener("beforeprint", openAll);
-const everything = ["class", "topic", "word", "doc", "beside", "cell", "names"];
+const everything = ["class", "topic", "word", "doc", "beside", "cell", "which", "search", "names"];
 window.addEventListener("popstate", () => { Object.assign(state, readAddress()); show(everything); });
 window.addEventListener("hashchange", () => { Object.assign(state, readAddress()); show(everything); });
 Object.assign(state, readAddress());

@@ -14,17 +14,17 @@ function scaleOf(rows) { // of intervals, 0 among them
   low = low < 0 ? low - pad : 0; high = high > 0 ? high + pad : 0;
   return {low, high, at: v => 100 * (v - low) / (high - low)};
 }
-function track(row, scale) { // a dot with its interval
-  const [m, lo, hi] = row, kind = (m > 0 ? "towards" : "away") + (isSure(row) ? "" : " unsure");
+function track(row, scale, clear) { // a dot with its interval
+  const [m, lo, hi] = row, kind = (m > 0 ? "towards" : "away") + (clear ? "" : " unsure");
   return el("span", {class: "track"}, el("i", {class: "zero", style: {left: scale.at(0) + "%"}}),
     targets.intervals && el("i", {class: "bar " + kind, style: {left: scale.at(lo) + "%", width: scale.at(hi) - scale.at(lo) + "%"}}),
     el("i", {class: "dot " + kind, style: {left: scale.at(m) + "%"}}));
 }
 const someTicks = (low, high, n) => [n, n + 1, n + 2].map(m => ticks(low, high, m)).find(found => found.length > 1) ?? ticks(low, high, n); // 0 alone is no axis
 const axis = (scale, n = 3) => el("span", {class: "axis track", "aria-hidden": "true"}, someTicks(scale.low, scale.high, n).map(v => el("span", {style: {left: scale.at(v) + "%"}}, number(v))));
-function trackRow(label, row, scale, attributes, title, t = 0) {
-  return el("button", {class: "row", title, "aria-label": `${label}: ${effectText(row[0], t)} ${targets.unit}` + (targets.intervals ? `, 90 % interval ${effectText(row[1], t)} to ${effectText(row[2], t)}` : ""), ...attributes},
-    el("span", {class: "label"}, label), track(row, scale), el("span", {class: "value" + (row[0] < 0 ? " less" : "")}, effectText(row[0], t)));
+function trackRow(label, row, scale, clear, attributes, title, t = 0) {
+  return el("button", {class: "row", title, "aria-label": `${label}: ${effectText(row[0], t)} ${targets.unit}` + (targets.intervals ? `, 90${PERCENT} interval ${effectText(row[1], t)} to ${effectText(row[2], t)}` : ""), ...attributes},
+    el("span", {class: "label"}, label), track(row, scale, clear), el("span", {class: "value" + (row[0] < 0 ? " less" : "")}, effectText(row[0], t)));
 }
 function bars(rows, most, text) { // [label, value, click, title]
   return el("div", {class: "bars"}, rows.map(([label, value, click, title, other]) => el(click ? "button" : "div", {class: "barrow", title, on: click ? {click} : null}, el("span", {class: "label"}, label),
