@@ -293,7 +293,7 @@ def test_a_term_of_every_response(lengths, kind, words, short_regressions):
     """The same term, whatever the response is: it finds its part, and explanations add up."""
     X, effect, away = lengths
     rng, omega = np.random.default_rng(2), effect + 3.0 * away
-    run, more = RUN | {"n_chains": 1, "words": words}, {}
+    run, more = RUN | {"words": words}, {}
     if kind == "counts":
         model, y = LengthCounts(3, **run), rng.poisson(np.exp(omega))
     else:
