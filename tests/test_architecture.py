@@ -1,6 +1,7 @@
 """The rooms of the package: what may import what, who may look inside whom, and how long things may be."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -31,10 +32,17 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(SOURCE))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The tree of a file, which no test changes."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> list[str]:
     """The modules that a file imports, anywhere in it."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -98,7 +106,7 @@ def private_reads(tree: ast.AST) -> list[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_nobody_reads_private_names_of_another_object(path):
-    found = private_reads(ast.parse(path.read_text(encoding="utf-8")))
+    found = private_reads(tree_of(path))
     assert [name for name in found if (module_of(path), name) not in ALLOWED] == []
 
 
@@ -114,7 +122,7 @@ def test_files_and_functions_are_short(path):
     assert text.count("\n") <= LINES
     if module_of(path).startswith("kernels"):
         return
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef):
             code = [
                 part for part in node.body if not isinstance(part, ast.Expr) or not isinstance(part.value, ast.Constant)
@@ -170,7 +178,7 @@ def test_a_package_is_imported_in_one_file(package, only):
 
 
 def top_level_imports(path: Path) -> set[str | None]:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
+    body = tree_of(path).body
     return {node.module for node in body if isinstance(node, ast.ImportFrom)}
 
 
@@ -193,7 +201,7 @@ def test_cuda_is_imported_only_where_it_is_used():
 
 def imported_names(path: Path, module: str) -> set[str]:
     """What a file imports from a module."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    nodes = ast.walk(tree_of(path))
     found = (node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == module)
     return {alias.name for node in found for alias in node.names}
 

@@ -45,6 +45,8 @@ sys.addaudithook(count_down)
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.datasets import make_corpus
 from supertopic.sampling import plan
+from supertopic.inference import reported
+reported.LEAST_DRAWS = 6  # what comes after the chains is not asked here
 plan.SHARD_TOKENS = 2000  # so that this small corpus has many shards
 b = make_corpus(n_docs=300, n_topics=3, random_state=0)
 print("ready", flush=True)

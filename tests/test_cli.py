@@ -29,11 +29,17 @@ ROWS = [
     ('a quoted "text", with\nnewline: match goal', "sport"),
     ("senate café vote", "politics"),
 ] * 6
-FAST = ["--topics", "3", "--burn-in", "10", "--draws", "5", "--min-df", "1"]
+FAST = ["--topics", "3", "--burn-in", "10", "--draws", "5", "--chains", "1", "--min-df", "1"]
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
+def command(long_command, short_regressions):
+    """The same, with short regressions in fits."""
+    return long_command
+
+
+@pytest.fixture
+def long_command(monkeypatch, capsys):
     """Run the command in this process; returns what it printed: stdout, or stderr where it is to fail."""
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -357,9 +363,9 @@ def test_held_out_documents_are_evaluated_beside_the_base_rate(command, tickets,
     assert right == pytest.approx(found["test_accuracy"], abs=0.1)
 
 
-def test_a_warning_says_that_a_coin_has_no_relation_to_topics(command, tickets, tmp_path):
+def test_a_warning_says_that_a_coin_has_no_relation_to_topics(command, long_command, tickets, tmp_path):
     fit = ["fit", tickets, "--text", "text", "--label", "coin", "-o", tmp_path / "m", "--topics", "10"]
-    topics = json.loads(command(*fit, "--json", "--held-out", "0.25"))["topics"]
+    topics = json.loads(long_command(*fit, "--json", "--held-out", "0.25"))["topics"]
     assert sum(topic["class"] is not None for topic in topics) <= 2
     run = subprocess.run(
         [sys.executable, "-c", "from supertopic.command.cli import main; main()", *map(str, fit)],
@@ -369,31 +375,21 @@ def test_a_warning_says_that_a_coin_has_no_relation_to_topics(command, tickets, 
     assert run.returncode == 0 and "Warning: Found no relation" in run.stderr and "better" in run.stderr
     assert ".py" not in run.stderr
     assert "held_out must be 'auto' or a share" in command(*fit, "--held-out", "2", code=1)
-    assert "No document was held out" in command(*fit, "--held-out", "0")
+    assert "No document was held out" in command(*fit, "--held-out", "0", "--chains", "1", "--burn-in", "10")
 
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
-    """A table with an id and a model of its labels."""
+    """A table with an id and a model of its labels, which the command fits."""
     folder = tmp_path_factory.mktemp("fitted")
     path, model = folder / "data.csv", folder / "my.model"
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("id", "text", "label"), *((f"t{i}", *row) for i, row in enumerate(ROWS))])
-    command = [
-        sys.executable,
-        "-m",
-        "supertopic",
-        "fit",
-        path,
-        "--text",
-        "text",
-        "--label",
-        "label",
-        "-o",
-        model,
-        *FAST,
-    ]
-    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    arguments = ["supertopic", "fit", path, "--text", "text", "--label", "label", "-o", model, *FAST]
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as stop:
+        patch.setattr(sys, "argv", list(map(str, arguments)))
+        main()
+    assert not stop.value.code
     return path, model
 
 

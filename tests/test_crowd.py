@@ -11,7 +11,7 @@ from scipy.special import expit, gammaln, log_expit, logsumexp, softmax
 from test_posterior import ALPHA, BETA, DOCS, N_WORDS, OFFSET, check_exactly, compare, run, sampler  # noqa: F401
 
 import naive
-from small import ERRORS, engine_of, flat, plan_of, put
+from small import ERRORS, engine_of, flat, plan_of, put, score_of_difference, stops_early
 from supertopic import SLDAClassifier, SLDACrowdClassifier, SLDACrowdRegressor, SLDARegressor, load, save
 from supertopic.baselines import dawid_skene
 from supertopic.corpus.source import make_target
@@ -456,8 +456,8 @@ def test_geweke_with_texts(sampler):  # noqa: F811
             own[:2] * Y[:, 0].mean(), own[2:] * Y[:, 1].mean(), [Y.mean(), (Y[:, 0] * Y[:, 1]).mean()],
         ])  # fmt: skip
 
-    prior, posterior = [], []
-    for i in range(2500):
+    prior, posterior, n_replicates = [], [], 2500
+    for i in range(n_replicates):
         eta = rng.normal(0, np.sqrt(nu2), (1, 3))
         confusion = np.array([[rng.dirichlet(row) for row in prior_row] for _ in range(2)])
         z = [list(rng.choice(3, n, p=rng.dirichlet(alpha))) for n in lengths]
@@ -476,9 +476,9 @@ def test_geweke_with_texts(sampler):  # noqa: F811
             omega = naive.zbars(z, 3) @ eta.T
             docs, Y = new_data(z, omega, confusion)
         posterior.append(summary(docs, z, eta, confusion, Y))
-    prior, posterior = np.array(prior), np.array(posterior)
-    score = (prior.mean(0) - posterior.mean(0)) / np.sqrt((prior.var(0) + posterior.var(0)) / len(prior) + 1e-12)
-    assert np.abs(score).max() < ERRORS
+        if stops_early(len(prior), n_replicates, lambda: score_of_difference(prior, posterior)):
+            break
+    assert np.abs(score_of_difference(prior, posterior)).max() < ERRORS
 
 
 # --- estimators

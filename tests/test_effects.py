@@ -57,6 +57,13 @@ def quiet():
         yield
 
 
+@pytest.fixture
+def few_draws(monkeypatch, short_regressions):
+    """Few draws of effects, for tests that do not depend on how many."""
+    monkeypatch.setattr(effects, "N_DRAWS", 20)
+    monkeypatch.setattr(effects, "POOLED_BURN_IN", 5)
+
+
 @pytest.fixture(scope="module")
 def corpus():
     return make_corpus(n_docs=1200, n_topics=3, doc_length=100, eta=[-2.0, 0.0, 2.0], random_state=0)
@@ -67,6 +74,11 @@ def model(corpus):
     """A model of the first documents; the others are new to it."""
     y = 3.0 + 2.0 * (corpus.doc_topic @ [-1.0, 0.0, 1.0]) + np.random.default_rng(1).normal(size=1200)
     return SLDARegressor(3, words=False, **RUN).fit(corpus.X[:400], y[:400])
+
+
+@pytest.fixture(scope="module")
+def classifier(corpus):
+    return SLDAClassifier(3, words=False, **RUN).fit(corpus.X[:400], corpus.y[:400])
 
 
 def inside(draws, truth, level=0.9):
@@ -114,17 +126,16 @@ def test_intervals_of_effects_hold_the_truth(corpus, model):
     assert 0.8 < np.mean(hits) < 0.98
 
 
-def test_effects_of_classes_hold_the_truth(corpus):
-    model = SLDAClassifier(3, words=False, **RUN).fit(corpus.X[:400], corpus.y[:400])
+def test_effects_of_classes_hold_the_truth(corpus, classifier):
     X, hits = corpus.X[400:800], []
-    shares = model.transform(X)
+    shares = classifier.transform(X)
     for seed in range(15):
         rng = np.random.default_rng(seed)
         omega = shares @ rng.normal(size=3)
         y = (rng.random(400) < expit(omega)).astype(int)
         level = np.log(y.mean() / (1 - y.mean()))
         eta = np.linalg.lstsq(shares, omega)[0]
-        hits.append(inside(model.effects_on(X, y).coef_draws[:, 0], eta - level))
+        hits.append(inside(classifier.effects_on(X, y).coef_draws[:, 0], eta - level))
     assert 0.8 < np.mean(hits) < 0.98
 
 
@@ -142,19 +153,18 @@ def test_the_response_of_new_documents_decides(corpus, model):
         assert change == pytest.approx(0.1 * (draws[:, k] - usual).mean())
 
 
-def test_effects_at_the_base_rate_of_new_documents(corpus):
+def test_effects_at_the_base_rate_of_new_documents(corpus, classifier):
     """Effects on a rare class are small, though the weight is as large as in the fit."""
-    model = SLDAClassifier(3, words=False, **RUN).fit(corpus.X[:400], corpus.y[:400])
     rng, X = np.random.default_rng(0), corpus.X[400:]
     y = (rng.random(800) < expit(corpus.doc_topic[400:] @ [-2.0, 0.0, 2.0] - 3.0)).astype(int)
-    found = model.effects_on(X, y, points=0.2, level=0.5)
+    found = classifier.effects_on(X, y, points=0.2, level=0.5)
     assert found.posterior.response.expected(found.posterior.intercept.base)[1] == pytest.approx(y.mean())
-    assert (np.abs(found.table().frame().change) < 0.5 * np.abs(model.summary_table(0.2).frame().change)).any()
+    assert (np.abs(found.table().frame().change) < 0.5 * np.abs(classifier.summary_table(0.2).frame().change)).any()
     assert (found.table().points, found.table().level) == (0.2, 0.5)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_every_response(kind):
+def test_every_response(kind, few_draws):
     corpus = make_corpus(n_docs=200, n_topics=3, doc_length=40, random_state=0)
     make, respond = KINDS[kind]
     y, group = respond(corpus), np.resize(["a", "b"], 200)
@@ -186,7 +196,7 @@ def test_every_response(kind):
 
 
 @pytest.mark.parametrize("kind", ["classes", "sticks", "separate"])
-def test_effects_on_classes_start_from_their_shares(kind):
+def test_effects_on_classes_start_from_their_shares(kind, few_draws):
     corpus = make_corpus(n_docs=300, n_topics=3, doc_length=40, random_state=0)
     make, respond = KINDS[kind]
     y = respond(corpus)
@@ -200,7 +210,7 @@ def test_weights_of_a_response_are_alike_in_the_fit_and_after_it(corpus):
     """The same signs for classes, and sizes that fit each other."""
     y = corpus.doc_topic.argmax(axis=1)
     for make in (SLDAClassifier, MedLDAClassifier, lambda *a, **b: SLDAClassifier(*a, multiclass="separate", **b)):
-        model = make(3, words=False, **RUN).fit(corpus.X[:600], y[:600])
+        model = make(3, words=False, **RUN | {"n_chains": 1}).fit(corpus.X[:600], y[:600])
         found, own = model.effects_on(corpus.X[600:], y[600:]).coef_draws.mean(axis=0), model.posterior_.own
         assert np.corrcoef(found[own], model.coef_[own])[0, 1] > 0.9
         assert 0.6 < np.abs(found[own]).mean() / np.abs(model.coef_[own]).mean() < 1.6
@@ -287,7 +297,9 @@ def test_exposure():
     corpus, rng = make_corpus(n_docs=400, n_topics=3, doc_length=60, random_state=0), np.random.default_rng(0)
     exposure = rng.uniform(0.5, 20.0, 400)
     y = rng.poisson(exposure * np.exp(corpus.doc_topic @ [-1.0, 0.0, 1.0]))
-    model = SLDACountRegressor(3, words=False, **RUN).fit(corpus.X[:200], y[:200], exposure=exposure[:200])
+    model = SLDACountRegressor(3, words=False, **RUN | {"n_chains": 1}).fit(
+        corpus.X[:200], y[:200], exposure=exposure[:200]
+    )
     found = model.effects_on(corpus.X[200:], y[200:], exposure=exposure[200:])
     assert np.corrcoef(found.coef_draws.mean(axis=0)[0], model.coef_[0])[0, 1] > 0.9
     rate = y[200:].sum() / exposure[200:].sum()
@@ -298,7 +310,7 @@ def test_exposure():
     model.interactions(np.resize(["a", "b"], 200))
 
 
-def test_files_and_threads(corpus, tmp_path):
+def test_files_and_threads(corpus, tmp_path, few_draws):
     """The same bits for any number of threads, and from a file; only training documents are not in it."""
     X = csr_array(np.vstack([corpus.X.toarray()] * 2))  # several shards
     y = np.random.default_rng(0).normal(size=2400)
@@ -345,7 +357,7 @@ def test_wrong_effects(corpus, model, arguments, message):
         model.effects_on(corpus.X[:100], **given)
 
 
-def test_new_classes_and_wrong_models(corpus):
+def test_new_classes_and_wrong_models(corpus, few_draws):
     model = SLDAClassifier(**QUICK).fit(corpus.X[:100], np.resize(["a", "b"], 100))
     with pytest.raises(ValueError, match="class 'c', which is not a class of the model; its classes are 'a', 'b'"):
         model.effects_on(corpus.X[:3], ["a", "b", "c"])
@@ -358,7 +370,7 @@ def test_new_classes_and_wrong_models(corpus):
         SLDAClassifier().effects_on(corpus.X[:3], ["a", "b", "a"])
 
 
-def test_texts():
+def test_texts(few_draws):
     texts = ["good plot and good actors", "bad plot and bad actors", "fine music", "awful music"] * 20
     model = SLDAClassifier(**QUICK).fit(texts, np.resize(["up", "down"], 80))
     assert model.effects_on(texts[:40], np.resize(["up", "down"], 40)).n_documents == 40
@@ -407,7 +419,8 @@ def estimate(shares, place, target, response, pooled, spread=0.0):
 
 @pytest.mark.parametrize("kind", ["rating", "class", "count"])
 @pytest.mark.parametrize("pooled", [False, True])
-def test_intervals_of_groups_hold_the_truth(kind, pooled):
+def test_intervals_of_groups_hold_the_truth(monkeypatch, kind, pooled):
+    monkeypatch.setattr(effects, "N_DRAWS", 200)
     weights, differences = [], []
     for seed in range(6 if kind == "count" else 12):
         *given, truth = make_groups(seed, [120, 80, 150, 60], kind=kind)

@@ -44,7 +44,7 @@ from supertopic.sampling.chain import Chain
 from supertopic.sampling.plan import make_plan
 from supertopic.sampling.threads import ThreadEngine
 
-QUICK = {"burn_in": 10, "n_draws": 5, "random_state": 0}
+QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 1, "random_state": 0}
 
 
 class Rounding:
@@ -120,13 +120,13 @@ class RoundedTimes(Rounding, SLDASurvivalRegressor):
 
 @parametrize_with_checks(
     [
-        RoundedLDA(3, burn_in=20, n_draws=5),
-        RoundedSLDA(3, burn_in=40, n_draws=5, n_chains=2),
-        RoundedMedLDA(3, burn_in=10, n_draws=5, n_chains=1),
-        RoundedOrdinal(3, burn_in=40, n_draws=5, n_chains=2),
-        RoundedRegressor(3, burn_in=10, n_draws=5, n_chains=1),
-        RoundedCounts(3, burn_in=10, n_draws=5, n_chains=1),
-        RoundedTimes(3, burn_in=10, n_draws=5, n_chains=1),
+        RoundedLDA(3, burn_in=2, n_draws=2, n_chains=1),
+        RoundedSLDA(3, burn_in=2, n_draws=2, n_chains=2),
+        RoundedMedLDA(3, burn_in=2, n_draws=2, n_chains=1, words=False),
+        RoundedOrdinal(3, burn_in=2, n_draws=2, n_chains=1, words=False),
+        RoundedRegressor(3, burn_in=2, n_draws=2, n_chains=1),
+        RoundedCounts(3, burn_in=2, n_draws=2, n_chains=1, words=False),
+        RoundedTimes(3, burn_in=2, n_draws=2, n_chains=1, words=False),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "a weight multiplies c, a repeated document also its words",
@@ -275,7 +275,7 @@ def test_fit_transform_is_fit_then_transform(corpus):
     np.testing.assert_array_equal(model.fit_transform(corpus.X, corpus.y), model.transform(corpus.X))
 
 
-def test_documents_without_words(corpus):
+def test_documents_without_words(corpus, short_regressions):
     X = sp.vstack([corpus.X, sp.csr_array((3, corpus.X.shape[1]), dtype=int)]).tocsr()
     model = SLDAClassifier(3, **QUICK).fit(X, np.append(corpus.y, [0, 1, 1]))
     shares = model.transform(X)[-3:]
@@ -288,7 +288,7 @@ def test_documents_without_words(corpus):
 
 
 @pytest.mark.parametrize("labels", [False, True])
-def test_separate_classes_have_topics_of_their_own(labels, tmp_path):
+def test_separate_classes_have_topics_of_their_own(labels, tmp_path, short_regressions):
     """Every class has a set of topics; predictions are those of all sets, whatever runs them."""
     corpus = make_corpus(n_docs=240, n_topics=3, random_state=1)
     y = corpus.doc_topic.argmax(axis=1)
@@ -327,7 +327,7 @@ def test_a_set_of_topics_has_chains_of_its_own():
             np.testing.assert_array_equal(topics.word_topic[0], chain.draws().word_topic)
 
 
-def test_several_classes_share_topics():
+def test_several_classes_share_topics(short_regressions):
     texts = ["goal match team win", "vote law senate party", "atom star orbit planet"] * 15
     labels = ["sport", "politics", "space"] * 15
     model = make_pipeline(CountVectorizer(), SLDAClassifier(5, **QUICK)).fit(texts, labels)
@@ -339,10 +339,10 @@ def test_several_classes_share_topics():
     assert one_vs_rest.score(texts, labels) == 1
 
 
-def test_labels_as_an_indicator_matrix(corpus):
+def test_labels_as_an_indicator_matrix(corpus, short_regressions):
     shares = corpus.doc_topic
     Y = np.column_stack([shares[:, 0] > 0.4, shares[:, 3] > 0.4, np.ones(len(shares))]).astype(int)
-    model = SLDAClassifier(6, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, Y)
+    model = SLDAClassifier(6, burn_in=40, n_draws=10, n_chains=1, random_state=0).fit(corpus.X, Y)
     assert model.predict(corpus.X).shape == Y.shape
     assert (model.predict(corpus.X) == Y).mean() > 0.9
     assert model.predict_proba(corpus.X)[:, 2].min() > 0.9  # a constant column is legal
@@ -354,24 +354,25 @@ def test_labels_as_an_indicator_matrix(corpus):
 
 
 @pytest.mark.parametrize("unknown", [-1, "?", np.nan, None])
-def test_missing_labels(corpus, unknown):
+def test_missing_labels(corpus, unknown, short_regressions):
     y = corpus.y.astype(object) if unknown is None else np.array(["no", "yes"])[corpus.y]
     if unknown == -1 or (isinstance(unknown, float) and np.isnan(unknown)):
         y = corpus.y.astype(float)
     y = y.astype(object) if isinstance(unknown, str) else y
     y[100:] = unknown
     missing = unknown if unknown in (-1, "?") else None
-    model = SLDAClassifier(4, missing_label=missing, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, y)
+    run = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
+    model = SLDAClassifier(4, missing_label=missing, **run).fit(corpus.X, y)
     assert len(model.classes_) == 2
     known = y[:100]
     assert (model.predict(corpus.X[:100]) == known).mean() > 0.8
     weights = np.r_[np.ones(100), np.zeros(200)]
     y_all = np.concatenate([known, np.resize(known, 200)])
-    by_weight = SLDAClassifier(4, burn_in=40, n_draws=10, random_state=0).fit(corpus.X, y_all, sample_weight=weights)
+    by_weight = SLDAClassifier(4, **run).fit(corpus.X, y_all, sample_weight=weights)
     np.testing.assert_array_equal(by_weight.coef_draws_, model.coef_draws_)
 
 
-def test_a_weight_multiplies_c(corpus):
+def test_a_weight_multiplies_c(corpus, short_regressions):
     double = SLDAClassifier(3, c=10, **QUICK).fit(corpus.X, corpus.y, sample_weight=np.full(300, 2.0))
     plain = SLDAClassifier(3, c=20, **QUICK).fit(corpus.X, corpus.y)
     np.testing.assert_allclose(double.training_draws_, plain.training_draws_, rtol=1e-6)
@@ -493,21 +494,21 @@ def test_text_that_is_no_list_of_texts_is_refused_with_advice(X):
 
 
 @pytest.mark.parametrize("dtype", ["string", "boolean", "Int64", "category"])
-def test_pandas_types_with_na(corpus, dtype):
+def test_pandas_types_with_na(corpus, dtype, short_regressions):
     y = pd.Series(np.where(corpus.y == 1, 1, 0))
     typed = y.astype(str).astype(dtype) if dtype in ("string", "category") else y.astype(dtype)
     typed[:5] = None
-    a = SLDAClassifier(3, **QUICK).fit(corpus.X, typed)
+    a = SLDAClassifier(3, words=False, **QUICK).fit(corpus.X, typed)
     known = y.astype(float)
     known[:5] = np.nan
-    b = SLDAClassifier(3, **QUICK).fit(corpus.X, known)
+    b = SLDAClassifier(3, words=False, **QUICK).fit(corpus.X, known)
     np.testing.assert_array_equal(a.coef_draws_, b.coef_draws_)
     assert len(a.classes_) == 2
     labels = pd.DataFrame({"a": y.astype("boolean"), "b": y.astype("boolean")})
     labels.loc[:5, "a"] = None
-    assert SLDAClassifier(3, **QUICK).fit(corpus.X, labels).classes_.tolist() == ["a", "b"]
+    assert SLDAClassifier(3, words=False, **QUICK).fit(corpus.X, labels).classes_.tolist() == ["a", "b"]
     if dtype != "category":
-        assert np.isfinite(SLDARegressor(3, **QUICK).fit(corpus.X, typed).predict(corpus.X)).all()
+        assert np.isfinite(SLDARegressor(3, words=False, **QUICK).fit(corpus.X, typed).predict(corpus.X)).all()
 
 
 def test_more_topics_than_the_corpus_supports():
@@ -519,29 +520,33 @@ def test_more_topics_than_the_corpus_supports():
         LDA(20, **QUICK).fit(X)
 
 
-def test_scores_with_covariates_and_exposure(corpus):
+def test_scores_with_covariates_and_exposure(corpus, short_regressions):
     """By hand, and by scikit-learn's metadata routing through cross_val_score and GridSearchCV."""
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(len(corpus.y), 2)), corpus.y
     loud = (Z[:, 0] > 0).astype(int)  # the covariate explains it all
-    model = SLDAClassifier(3, **QUICK).fit(corpus.X, loud, covariates=Z)
+    model = SLDAClassifier(3, words=False, **QUICK).fit(corpus.X, loud, covariates=Z)
     assert model.score(corpus.X, loud, covariates=Z) == np.mean(model.predict(corpus.X, covariates=Z) == loud) > 0.9
-    rating = SLDARegressor(3, **QUICK).fit(corpus.X, Z[:, 0], covariates=Z)
+    rating = SLDARegressor(3, words=False, **QUICK).fit(corpus.X, Z[:, 0], covariates=Z)
     assert rating.score(corpus.X, Z[:, 0], covariates=Z) > 0.9
     exposure = rng.uniform(1, 50, len(y))
-    count = SLDACountRegressor(3, **QUICK).fit(corpus.X, np.rint(3 * exposure), exposure=exposure)
+    count = SLDACountRegressor(3, words=False, **QUICK).fit(corpus.X, np.rint(3 * exposure), exposure=exposure)
     assert count.score(corpus.X, np.rint(3 * exposure), exposure=exposure) > 0.9
     with sklearn.config_context(enable_metadata_routing=True):
-        asks = SLDAClassifier(3, **QUICK).set_fit_request(covariates=True).set_score_request(covariates=True)
+        asks = (
+            SLDAClassifier(3, words=False, **QUICK).set_fit_request(covariates=True).set_score_request(covariates=True)
+        )
         assert cross_val_score(asks, corpus.X, loud, params={"covariates": Z}, cv=3).mean() > 0.85
         search = GridSearchCV(asks, {"n_topics": [2, 3]}, cv=2).fit(corpus.X, loud, covariates=Z)
         assert search.best_score_ > 0.8
-        asks = SLDACountRegressor(3, **QUICK).set_fit_request(exposure=True).set_score_request(exposure=True)
+        asks = (
+            SLDACountRegressor(3, words=False, **QUICK).set_fit_request(exposure=True).set_score_request(exposure=True)
+        )
         scores = cross_val_score(asks, corpus.X, np.rint(3 * exposure), params={"exposure": exposure}, cv=3)
         assert scores.mean() > 0.8
 
 
-def test_one_way_to_ask_for_uncertainty(corpus):
+def test_one_way_to_ask_for_uncertainty(corpus, short_regressions):
     """predict_interval for every estimator; the prediction's own shape; wider at a higher level."""
     labels = np.column_stack([corpus.y, 1 - corpus.y])
     three = np.arange(len(corpus.y)) % 3
@@ -593,7 +598,7 @@ def test_topics_for_predictions_are_made_once(corpus, fitted, monkeypatch):
         SLDASurvivalRegressor,
     ],
 )
-def test_every_parameter_and_attribute_is_documented(corpus, kind):
+def test_every_parameter_and_attribute_is_documented(corpus, kind, short_regressions):
     """help() shows all of them; nothing says "as in"."""
     text = kind.__doc__
     assert "As in" not in text and "others :" not in text and "\n...\n" not in text

@@ -289,7 +289,7 @@ class LengthCounts(SLDACountRegressor):
 
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "separate", "labels", "counts"])
-def test_a_term_of_every_response(lengths, kind, words):
+def test_a_term_of_every_response(lengths, kind, words, short_regressions):
     """The same term, whatever the response is: it finds its part, and explanations add up."""
     X, effect, away = lengths
     rng, omega = np.random.default_rng(2), effect + 3.0 * away
@@ -315,7 +315,7 @@ def test_a_term_of_every_response(lengths, kind, words):
     check_explanation(model, X[:1])
 
 
-def test_a_term_of_documents_in_files(lengths, tmp_path, monkeypatch):
+def test_a_term_of_documents_in_files(lengths, tmp_path, monkeypatch, short_regressions):
     """`fit_files` learns the term, too, with the same bits; where there are too many tokens it warns."""
     X, effect, away = lengths
     y, (texts, _) = effect + 2.0 * away, texts_of(X)

@@ -191,7 +191,7 @@ def test_new_groups_get_the_population(corpus):
 
 @pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDACountRegressor, SLDAOrdinalClassifier])
 @pytest.mark.parametrize("form", ["plain", "separate", "stick_breaking", "labels"])
-def test_every_response(corpus, kind, form, tmp_path):
+def test_every_response(corpus, kind, form, tmp_path, short_regressions):
     if form != "plain" and kind is not SLDAClassifier:
         pytest.skip("a classifier's")
     y, more = corpus.label, {}

@@ -33,6 +33,7 @@ from supertopic.model.new_words import grow_vocabulary
 from supertopic.model.posterior import Usage
 from supertopic.model.responses.columns import NewColumns
 
+pytestmark = pytest.mark.usefixtures("short_regressions")
 RUN = {"n_topics": 3, "n_chains": 2, "n_draws": 4, "burn_in": 8, "random_state": 0, "n_jobs": 1, "predict_sweeps": 10}
 SHORT = RUN | {"n_draws": 3, "burn_in": 4, "predict_sweeps": 6}
 WORDS = {c: [f"{c}{c}{i}" for i in range(8)] for c in "abcd"}

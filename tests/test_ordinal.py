@@ -11,7 +11,7 @@ from scipy.special import expit, log_expit
 from test_posterior import ALPHA, COVARIATE, OFFSET, check_exactly, sampler  # noqa: F401
 
 import naive
-from small import ALARM, ERRORS, engine_of, flat, plan_of
+from small import ALARM, ERRORS, engine_of, flat, plan_of, score_of_difference, stops_early
 from supertopic import SLDAClassifier, SLDAOrdinalClassifier, choose_topics, load, save
 from supertopic.command.evaluate import evaluate_grades
 from supertopic.corpus.source import make_target
@@ -116,8 +116,8 @@ def test_geweke(sampler):  # noqa: F811
             [x * y.mean(), x * omega.mean()],
         ])  # fmt: skip
 
-    prior, posterior = [], []
-    for _ in range(1800):
+    prior, posterior, n_replicates = [], [], 1800
+    for _ in range(n_replicates):
         eta = rng.normal(0, np.sqrt(nu2), (1, n_topics))
         upper = fine[min(np.searchsorted(cumulated, rng.random()), len(fine) - 1)]
         response = ordinal(1.0, [-0.5, upper])
@@ -136,9 +136,9 @@ def test_geweke(sampler):  # noqa: F811
             omega = naive.zbars(z, n_topics) @ eta.T
             docs, y = new_words(z), new_y(omega, response.thresholds)
         posterior.append(summary(docs, z, eta, response, y))
-    prior, posterior = np.array(prior), np.array(posterior)
-    score = (prior.mean(0) - posterior.mean(0)) / np.sqrt((prior.var(0) + posterior.var(0)) / len(prior) + 1e-12)
-    assert np.abs(score).max() < ERRORS
+        if stops_early(len(prior), n_replicates, lambda: score_of_difference(prior, posterior)):
+            break
+    assert np.abs(score_of_difference(prior, posterior)).max() < ERRORS
 
 
 def test_the_likelihood_is_its_definition():

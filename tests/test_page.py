@@ -653,7 +653,7 @@ def test_hostile_names_and_texts(opened, browser):
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
-def test_a_large_page_is_small_and_opens_quickly(opened, browser, monkeypatch):
+def test_a_large_page_is_small_and_opens_quickly(opened, browser, monkeypatch, short_regressions):
     monkeypatch.setattr(documents_module, "MOST_DOCUMENTS", 150)
     rng = np.random.default_rng(0)
     texts = [" ".join(f"word{w}" for w in rng.integers(0, 1500, 400)) for _ in range(240)]

@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.special import expit
 
 import naive
-from small import ALARM, ERRORS, engine_of, flat, plan_of, put, z_of
+from small import ALARM, ERRORS, engine_of, flat, plan_of, put, stops_early, z_of
 from supertopic.corpus.source import make_target
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
@@ -48,19 +48,30 @@ def run(engine, response, priors, key, n_iterations, known=None, path=None):
     return eta, response, z_of(engine)
 
 
-def compare(counts, p, drawn, grid, etas):
-    """A chi-square of the visits to each z (rare states pooled), and z-scores of the moments of eta and scale."""
+def chance_of_visits(counts, p):
+    """The p-value of a chi-square of the visits to each z, rare states pooled."""
     n = counts.sum()
     rare = p * n < 5
     observed, expected = np.append(counts[~rare], counts[rare].sum()), n * np.append(p[~rare], p[rare].sum())
     if expected[-1] < 5:
         observed, expected = observed[:-1], expected[:-1] * observed[:-1].sum() / expected[:-1].sum()
-    assert stats.chisquare(observed, expected).pvalue > ALARM
+    return stats.chisquare(observed, expected).pvalue
+
+
+def score_of_moments(p, drawn, grid, etas):
+    """z-scores of the first two moments of eta and scale."""
+    scores = [np.zeros(1)]
     for power in (1, 2) if drawn.size else ():
         truth = np.einsum("s,srg,gk->rk", p, etas, grid**power)
         values = drawn**power if drawn.ndim == 3 else (drawn**power).mean(axis=1)  # of all steps of a run
-        score = (values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)) + 1e-9)
-        assert np.abs(score).max() < ERRORS
+        scores.append(((values.mean(axis=0) - truth) / (values.std(axis=0) / np.sqrt(len(values)) + 1e-9)).ravel())
+    return np.concatenate(scores)
+
+
+def compare(counts, p, drawn, grid, etas):
+    """Visits to each z, and moments of eta and scale, against their probabilities."""
+    assert chance_of_visits(counts, p) > ALARM
+    assert np.abs(score_of_moments(p, drawn, grid, etas)).max() < ERRORS
 
 
 Y = {  # a binary column; two columns, one of them constant; an unknown label
@@ -168,6 +179,9 @@ def check_exactly(sampler, case, response, log_psi, alpha, more, device="cpu", n
         scales = [point(end.scale) if len(end.scale) else np.ones(len(eta)) for eta, end in path]
         drawn.append([np.hstack([eta, scale[:, None]]) for (eta, _), scale in zip(path, scales, strict=True)])
         counts[index[tuple(z.tolist())]] += 1
+        look = (lambda: score_of_moments(p, np.array(drawn), grid, etas)), (lambda: chance_of_visits(counts, p))
+        if stops_early(replicate + 1, n_replicates, *look):
+            break
     compare(counts, p, np.array(drawn), grid, etas)
 
 
@@ -228,8 +242,11 @@ def test_geweke(sampler, kind):
             scale * mild.mean() if len(scale) else scale,
         ])  # fmt: skip
 
-    moved = []
-    for replicate in range(2000):
+    def score(moved):
+        return np.mean(moved, axis=0) / (np.std(moved, axis=0) / np.sqrt(len(moved)) + 1e-12)
+
+    moved, n_replicates = [], 2000
+    for replicate in range(n_replicates):
         eta, scale = rng.normal(0, np.sqrt(nu2), (2, n_topics)), new_scale(rng)
         z = [list(rng.choice(n_topics, n, p=rng.dirichlet(alpha))) for n in lengths]
         omega = naive.zbars(z, n_topics) @ eta.T
@@ -247,6 +264,6 @@ def test_geweke(sampler, kind):
             docs, y = new_words(z), new_y(rng, omega, response.scale)
             steps.append(summary(docs, z, eta, response, y))
         moved.append(np.mean(steps, axis=0) - start)
-    moved = np.array(moved)
-    score = moved.mean(axis=0) / (moved.std(axis=0) / np.sqrt(len(moved)) + 1e-12)
-    assert np.abs(score).max() < ERRORS
+        if stops_early(len(moved), n_replicates, lambda: score(moved)):
+            break
+    assert np.abs(score(moved)).max() < ERRORS

@@ -417,7 +417,7 @@ KINDS = (SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_come_near_to_a_fit(kind, tmp_path):
+def test_batches_come_near_to_a_fit(kind, tmp_path, short_regressions):
     """Three batches, one of them without a response; saved and loaded between two of them, with the same bits."""
     X, y = corpus_of(kind)
     run = {"burn_in": 30, "n_draws": 10, "n_chains": 2, "random_state": 0}
@@ -448,7 +448,7 @@ def test_batches_come_near_to_a_fit(kind, tmp_path):
 
 
 @pytest.mark.parametrize("multiclass", ["separate", "stick_breaking"])
-def test_batches_of_several_classes(multiclass):
+def test_batches_of_several_classes(multiclass, short_regressions):
     rng = np.random.default_rng(1)
     kind = rng.integers(0, 3, 300)
     X, y = sp.csr_array(rng.poisson(0.15 + 1.5 * (np.arange(30) // 10 == kind[:, None]))), np.array(list("xyz"))[kind]
@@ -458,7 +458,7 @@ def test_batches_of_several_classes(multiclass):
     assert model.score(X[240:], y[240:], covariates=np.zeros((60, 1))) > 0.9
 
 
-def test_batches_of_labels():
+def test_batches_of_labels(short_regressions):
     rng = np.random.default_rng(1)
     kind = rng.integers(0, 2, (300, 3))
     X = sp.csr_array(rng.poisson(0.15 + kind[:, np.arange(30) // 10]))
@@ -470,7 +470,7 @@ def test_batches_of_labels():
     assert model.classes_.tolist() == list("abc") and (model.predict(X[240:]) == kind[240:]).mean() > 0.8
 
 
-def test_what_changes_is_followed_and_what_is_old_forgotten():
+def test_what_changes_is_followed_and_what_is_old_forgotten(short_regressions):
     """The words of the classes change their sides: with a discount the model follows."""
     X, first, _, _ = planted(400)
     options = {"burn_in": 20, "n_draws": 10, "n_chains": 2, "random_state": 0}
@@ -485,7 +485,7 @@ def test_what_changes_is_followed_and_what_is_old_forgotten():
     assert stale < 0.1 and scores[0.2] > 0.9 and scores[0.2] >= scores[1.0]
 
 
-def test_batches_are_refused_and_leave_the_model_alone(monkeypatch):
+def test_batches_are_refused_and_leave_the_model_alone(monkeypatch, short_regressions):
     X, y = corpus_of(SLDAClassifier)
     with pytest.raises(ValueError, match="requires y"):
         SLDAClassifier(3, **QUICK).partial_fit(X)
@@ -518,7 +518,7 @@ def test_batches_are_refused_and_leave_the_model_alone(monkeypatch):
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
-def test_a_batch_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+def test_a_batch_goes_on_from_its_checkpoint(tmp_path, monkeypatch, short_regressions):
     X, y = corpus_of(SLDAClassifier)
     begin = SLDAClassifier(3, **QUICK).partial_fit(X[:100], y[:100])
     save(begin, tmp_path / "m")
@@ -543,7 +543,7 @@ def test_a_batch_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         again.partial_fit(X[100:], y[100:], checkpoint=tmp_path / "c")
 
 
-def test_threads_and_sampler_of_batches():
+def test_threads_and_sampler_of_batches(short_regressions):
     X, y = corpus_of(SLDAClassifier)
     for sampler in ("delayed", "drawn"):
         models = [SLDAClassifier(3, sampler=sampler, n_jobs=n, **QUICK) for n in (1, 3)]

@@ -236,7 +236,7 @@ def responses():
 
 
 @pytest.mark.parametrize("name", responses())
-def test_every_response(name, corpus):
+def test_every_response(name, corpus, short_regressions):
     X, _, score, _ = corpus
     kind, make, beside = responses()[name]
     beside, y = dict(beside), make(score)
@@ -265,7 +265,7 @@ def test_every_response(name, corpus):
     assert np.array_equal(before, model.predict(X, **known))
 
 
-def test_a_long_table_a_formula_and_unknown_responses(corpus):
+def test_a_long_table_a_formula_and_unknown_responses(corpus, short_regressions):
     X, _, score, _ = corpus
     names = [f"d{i}" for i in range(N)]
     frame = pandas.DataFrame(X, columns=WORDS, index=names)

@@ -53,6 +53,21 @@ def fails(*arguments, **options):
 
 
 @pytest.fixture
+def shown(monkeypatch, capsys):
+    """The command in this process: what it shows."""
+    from supertopic.command.cli import main
+
+    def show(*arguments):
+        monkeypatch.setattr(sys, "argv", ["supertopic", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        return capsys.readouterr().out
+
+    return show
+
+
+@pytest.fixture
 def command(monkeypatch, capsys):
     """The command in this process: what it says when it refuses."""
 
@@ -115,11 +130,11 @@ def test_many_predictions_do_not_replace_their_inputs(place, tmp_path, command):
     assert "which the command reads" in message
 
 
-def test_a_model_may_be_updated_in_place(place, tmp_path):
+def test_a_model_may_be_updated_in_place(place, tmp_path, shown, short_regressions):
     path = tmp_path / "m"
     path.write_bytes((place / "m").read_bytes())
-    done = run("update", path, place / "d.csv", "--text", "text", "--label", "label", "-o", path, "--json")
-    assert json.loads(done.stdout)["batches"] == 2
+    found = shown("update", path, place / "d.csv", "--text", "text", "--label", "label", "-o", path, "--json")
+    assert json.loads(found)["batches"] == 2
 
 
 def test_cells_that_a_spreadsheet_would_run():
@@ -135,13 +150,13 @@ def test_cells_that_a_spreadsheet_would_run():
     assert "\x1b" not in file.getvalue()
 
 
-def test_csv_of_the_command(place, tmp_path):
+def test_csv_of_the_command(place, tmp_path, shown):
     output = tmp_path / "p.csv"
-    run("predict", place / "m", place / "d.csv", "--text", "text", "--keep", "all", "-o", output)
+    shown("predict", place / "m", place / "d.csv", "--text", "text", "--keep", "all", "-o", output)
     with open(output, encoding="utf-8", newline="") as file:
         head, *rows = csv.reader(file)
     assert head[2] == "'=note" and rows[0][2] == "'+cmd" and rows[0][3] == "'=sport"
-    weights = run("topics", place / "m", "--csv").stdout
+    weights = shown("topics", place / "m", "--csv")
     assert not any(cell[:1] in "=+@" for row in csv.reader(io.StringIO(weights)) for cell in row if cell)
 
 
@@ -161,9 +176,9 @@ def test_the_terminal_obeys_no_name(place):
     assert "\x1b" not in fails("topics", "/tmp/\x1b[2J")
 
 
-def test_no_columns(place):
-    done = run("topics", place / "m", env=os.environ | {"COLUMNS": "0"})
-    assert "goal" in done.stdout
+def test_no_columns(place, shown, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    assert "goal" in shown("topics", place / "m")
 
 
 @posix
@@ -219,16 +234,16 @@ def test_dates_as_classes_are_text():
     assert as_classes(cells).tolist() == ["2024-01-02", "2024-01-02 03:00:00", None, "x"]
 
 
-def test_dates_as_classes_through_the_command(tmp_path):
+def test_dates_as_classes_through_the_command(tmp_path, shown, short_regressions):
     days = [date(2024, 1, 1 + i % 2) for i in range(24)]
     pq.write_table(pa.table({"text": [text for text, _ in ROWS], "day": days}), tmp_path / "d.parquet")
     fast = ["--topics", "2", "--burn-in", "3", "--draws", "2", "--chains", "1", "--min-df", "1", "--response", "class"]
-    found = run(
+    found = shown(
         "fit", tmp_path / "d.parquet", "--text", "text", "--label", "day", "-o", tmp_path / "m", "--json", *fast
     )
-    assert json.loads(found.stdout)["classes"] == ["2024-01-01", "2024-01-02"], found.stderr
+    assert json.loads(found)["classes"] == ["2024-01-01", "2024-01-02"]
     update = ["update", tmp_path / "m", tmp_path / "d.parquet", "--text", "text", "--label", "day"]
-    assert json.loads(run(*update, "-o", tmp_path / "m", "--json").stdout)["batches"] == 2
+    assert json.loads(shown(*update, "-o", tmp_path / "m", "--json"))["batches"] == 2
 
 
 def test_a_byte_that_is_no_letter_names_its_file(place, tmp_path, command):
@@ -284,16 +299,7 @@ def evil(place, tmp_path):
     return place / "m", tmp_path / "evil.csv", "--text", "text"
 
 
-def test_rows_and_names_are_not_obeyed(evil, tmp_path, monkeypatch, capsys):
-    from supertopic.command.cli import main
-
-    def shown(*arguments):
-        monkeypatch.setattr(sys, "argv", ["supertopic", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        assert not stop.value.code
-        return capsys.readouterr().out
-
+def test_rows_and_names_are_not_obeyed(evil, tmp_path, shown):
     known = [*evil, "--label", "label", "--id", "id"]
     table = shown("surprising", *known)
     assert "goal" in table and "id3" in table and "\x1b" not in table

@@ -394,11 +394,16 @@ def test_contributions_are_shares():
     assert describe_contributions(response, make_target(columns[:1], np.ones((1, 3))), {"x": columns[:1]}) == {}
 
 
-def test_words_find_what_topics_miss(verdicts):
+@pytest.fixture(scope="module")
+def with_and_without(verdicts):
+    """Models of the verdicts with words and without them."""
     X, _, y = verdicts
+    return [SLDAClassifier(4, words=words, **RUN).fit(X[:800], y[:800]) for words in (True, False)]
+
+
+def test_words_find_what_topics_miss(verdicts, with_and_without):
+    (X, _, y), (both, alone) = verdicts, with_and_without
     names = np.array([f"w{i}" for i in range(200)] + ["good", "bad"])
-    both = SLDAClassifier(4, **RUN).fit(X[:800], y[:800])
-    alone = SLDAClassifier(4, words=False, **RUN).fit(X[:800], y[:800])
     np.testing.assert_array_equal(
         both.coef_draws_, alone.coef_draws_
     )  # topics and reported weights stay what they were
@@ -418,11 +423,10 @@ def test_words_find_what_topics_miss(verdicts):
         alone.missed_words(names)
 
 
-def test_topics_first(verdicts):
+def test_topics_first(verdicts, with_and_without):
     """Topics keep the factor that they have alone, words get less, and predictions are still better than without."""
-    X, _, y = verdicts
-    first, both = (SLDAClassifier(4, priority=p, **RUN).fit(X[:800], y[:800]) for p in ("topics", "prediction"))
-    alone = SLDAClassifier(4, words=False, **RUN).fit(X[:800], y[:800])
+    (X, _, y), (both, alone) = verdicts, with_and_without
+    first = SLDAClassifier(4, priority="topics", **RUN).fit(X[:800], y[:800])
     np.testing.assert_allclose(first.prediction_draws_.mean(), alone.prediction_draws_.mean(), rtol=0.2)
     share = [m.held_out_["contributions"]["terms"]["topics"]["share"] for m in (first, both)]
     assert share[0] > share[1] + 0.1
@@ -439,7 +443,7 @@ def test_where_topics_explain_it_all():
     corpus = make_corpus(n_docs=1500, n_words=500, n_topics=5, random_state=1)
     losses = []
     for with_words in (True, False):
-        model = SLDAClassifier(5, words=with_words, **RUN | {"n_chains": 4}).fit(corpus.X[:1000], corpus.y[:1000])
+        model = SLDAClassifier(5, words=with_words, **RUN).fit(corpus.X[:1000], corpus.y[:1000])
         p = model.predict_proba(corpus.X[1000:])
         losses.append(-np.log(p[np.arange(500), corpus.y[1000:]]).mean())
         if with_words:
@@ -450,7 +454,7 @@ def test_where_topics_explain_it_all():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_factor_for_every_draw(verdicts, kind, tmp_path):
+def test_a_factor_for_every_draw(verdicts, kind, tmp_path, short_regressions):
     """Every response; files; threads; and a model that holds out nothing."""
     X, _, y = verdicts
     model = kind(4, **RUN).fit(X[:300], y[:300])
@@ -498,7 +502,7 @@ def test_the_parts_of_a_sum_are_spread_as_they_should():
     assert np.abs(np.corrcoef(parts.T) - np.eye(8)).max() < 0.1
 
 
-def test_features_that_know_and_features_that_do_not(verdicts, tmp_path):
+def test_features_that_know_and_features_that_do_not(verdicts, with_and_without, tmp_path):
     """A column that knows helps; random ones change nothing to speak of; sparse and dense ones are the same."""
     X, omega, y = verdicts
     rng = np.random.default_rng(0)
@@ -507,7 +511,7 @@ def test_features_that_know_and_features_that_do_not(verdicts, tmp_path):
     losses, models = {}, {}
     for name, features in {"none": None, "knows": knows, "random": random}.items():
         given = {} if features is None else {"features": features[:800]}
-        models[name] = SLDAClassifier(4, **RUN).fit(X[:800], y[:800], **given)
+        models[name] = SLDAClassifier(4, **RUN).fit(X[:800], y[:800], **given) if given else with_and_without[0]
         test = {} if features is None else {"features": features[800:]}
         p = models[name].predict_proba(X[800:], **test)
         losses[name] = -np.log(p[np.arange(400), y[800:]]).mean()
