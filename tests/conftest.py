@@ -32,14 +32,16 @@ def interrupts():
 
 
 @pytest.fixture
-def short_regressions(monkeypatch):
+def short_regressions():
     """Fits with few draws of weights, few penalties and few resamples: for tests that do not depend on how many."""
-    monkeypatch.setattr(reported, "LEAST_DRAWS", 6)
-    monkeypatch.setattr(contributions, "RESAMPLES", 5)
-    monkeypatch.setattr(beside, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
-    monkeypatch.setattr(beside, "FIRST", 2)
-    for kind in (Response, ThresholdResponse):
-        monkeypatch.setattr(kind, "burn_in", 2)
+    with pytest.MonkeyPatch.context() as patch:  # its own: some tests undo theirs
+        patch.setattr(reported, "LEAST_DRAWS", 6)
+        patch.setattr(contributions, "RESAMPLES", 5)
+        patch.setattr(beside, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
+        patch.setattr(beside, "FIRST", 2)
+        for kind in (Response, ThresholdResponse):
+            patch.setattr(kind, "burn_in", 2)
+        yield
 
 
 @pytest.fixture(scope="session")
