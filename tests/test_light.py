@@ -148,6 +148,14 @@ def test_other_refusals(models, tmp_path):
     for wrong in (None, [[1.0]], [[1.0, np.nan]]):
         with pytest.raises(ValueError, match="2 columns of covariates"):
             load_predictor(models("array")).predict(["a"], covariates=wrong)
+    counts, rating = load_predictor(models("exposed")), load_predictor(models("rating"))
+    for model, wrong, message in [
+        (counts, None, "fitted with an exposure"), (counts, [0.0], "from 1e-10 to 1e\\+10, got 0"),
+        (counts, [np.nan], "got nan"), (counts, [1.0, 1.0], "1 documents but exposure has 2"),
+        (rating, [1.0], "exposure is for counts"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            model.predict(["a"], exposure=wrong)
     data = bytearray(models("class").read_bytes())
     data[-1] ^= 1
     (tmp_path / "damaged").write_bytes(data)
