@@ -404,7 +404,6 @@ def test_contributions_count_the_exposure():
     assert found["base_value"] == pytest.approx(without)
 
 
-
 def test_words_find_what_topics_miss(verdicts):
     X, _, y = verdicts
     names = np.array([f"w{i}" for i in range(200)] + ["good", "bad"])
