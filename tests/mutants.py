@@ -1094,6 +1094,67 @@ GUARANTEED = [
     m("inference/fit", "shares of the first documents for all parts", "found[seen[some]] = shares", "found[seen[: len(shares)]] = shares",
       "threads:in_parts"),
 ]  # fmt: skip
+UNSEEN = [  # where nobody looked at first
+    m("model/held_out", "the earliest are kept", "HeldOutPredictions(*(array[-most:] for array in self))",
+      "HeldOutPredictions(*(array[:most] for array in self))", "decisions:old_documents"),
+    m("inference/guarantees", "by class documents of all weights alike", "(scores[own, j], known.weight[own]) for",
+      "(scores[own, j], np.ones(own.sum())) for", "decisions:weights_by_class"),
+    m("inference/guarantees", "rare documents weigh as much as ones that count", "np.full(n, known.n_rare / n)", "np.ones(n)",
+      "decisions:weights_by_class"),
+    m("inference/held_out", "a group takes the room of a document", "room[of_group[i]] -= count[i]", "room[of_group[i]] -= 1",
+      "groups:dealt"),
+    m("inference/held_out", "unknown responses make a group larger", "np.bincount(inverse[known], minlength=len(names))",
+      "np.bincount(inverse, minlength=len(names))", "groups:dealt"),
+    m("report/drift", "short documents count as explained", "n_known = int((~np.isnan(new.surprise)).sum())",
+      "n_known = len(new.surprise)", "drift:too_short"),
+    m("report/drift", "themes by documents", "times[word] = times.get(word, 0) + 1", "times[word] = n_docs.get(word, 0) + 1",
+      "drift:theme_sorted"),
+    m("estimators/drift", "covariates of the first documents", "take(values, rows) for", "take(values, np.arange(len(rows))) for",
+      "drift:of_many"),
+    m("estimators/drift", "responses of the first documents", "answers_of(self._new(some, **own), take(y, rows))",
+      "answers_of(self._new(some, **own), take(y, np.arange(len(rows))))", "drift:of_many"),
+    m("estimators/drift", "labels of the first rows", "list(X.index[rows[unexplained]])", "list(X.index[unexplained])", "drift:of_many"),
+    m("report/label_errors", "errors as a Poisson number", "(of_each * (1.0 - of_each)).sum(axis=0)", "of_each.sum(axis=0)",
+      "labels:certain"),
+    m("estimators/check_labels", "hard classes come first", "score[can] = own / mean[number[can]]", "score[can] = own",
+      "labels:relative"),
+    m("estimators/check_labels", "words for a label in any case", "total = (2 * suggested - 1) * found.total[:, column]",
+      "total = found.total[:, column]", "labels:speak_suggestion"),
+    m("estimators/check_labels", "of two classes words for the given one", "total = np.sign(suggested - given) * found.total[:, 0]",
+      "total = np.sign(given - suggested) * found.total[:, 0]", "labels:speak_suggestion"),
+    m("inference/contributions", "contributions without an offset", "np.broadcast_to(target.offset, target.weight.shape)[known]",
+      "np.zeros((len(known), target.weight.shape[1]))", "words:contributions_exposure"),
+    m("inference/effects", "all sets with the first column's response", "target = evidence.target.column(columns.start) if n_sets > 1",
+      "target = evidence.target.column(0) if n_sets > 1", "effects:each_set"),
+    m("inference/effects", "sets of topics draw alike", "make_key(posterior.seed, place, EFFECTS)", "make_key(posterior.seed, 0, EFFECTS)",
+      "effects:each_set"),
+    m("report/interactions", "the sign of weights, not of differences", "\"p_direction\": direction(differences),",
+      "\"p_direction\": direction(self.draws),", "effects:frames_plots"),
+    m("inference/pointwise", "a document counts once, whatever its weight", "np.where(target.weight > 0, target.weight * logs, 0.0)",
+      "np.where(target.weight > 0, logs, 0.0)", "arviz:weight_its"),
+    m("inference/pointwise", "weights with what one threshold moved", " - draw.response.excess\n", "\n", "arviz:thresholds"),
+    m("inference/pointwise", "sets of topics draw alike", "make_key(path[0], path[1], chain, POINTWISE)",
+      "make_key(path[0], 0, chain, POINTWISE)", "arviz:sets_own"),
+    m("report/inference_data", "covariates in other units", "response.in_units(of_covariates) / beside.scale",
+      "response.in_units(of_covariates)", "arviz:covariates_units"),
+    m("light/predictor", "every chain with the first one's copies of weights",
+      "(np.arange(self.n_chains)[:, None] * self.n_draws + self.draw).ravel() % len(theta)",
+      "np.tile(self.draw, self.n_chains) % len(theta)", "light:copies"),
+    m("light/predictor", "tokens of seeds in the corpus's shares", " - self.n_draws * self.tensors[prefix + \"pseudo_tokens\"][c]", "",
+      "light:counts_pipelines"),
+    m("light/predictor", "an exposure that is left out is 1", "            if exposed:\n", "            if False:\n", "light:refusals"),
+    m("report/page_groups", "the spread of a sample as that of all", "part.std(axis=0, ddof=1)", "part.std(axis=0)", "page:rows_groups"),
+    m("report/page_groups", "unknown responses are right", "wrong[own][known[own]].mean()", "wrong[own].mean()", "page:rows_groups"),
+    m("report/page_documents", "numbers outside intervals in other units", "y = self.response.offset_in_units(truth)\n            found",
+      "y = truth\n            found", "page:outside_their"),
+    m("report/page_evaluation", "gaps cancel out", "len(part) * abs(p[part].mean() - hit[part].mean())",
+      "len(part) * (p[part].mean() - hit[part].mean())", "page:figures"),
+    m("inference/scores", "base rates of a history without the exposure", "posterior.intercept.base + part.log_exposure",
+      "posterior.intercept.base + 0.0 * part.log_exposure", "growing:history_exposure"),
+    m("inference/scores", "of two classes the surer one", "if p.shape[1] == 2:", "if False:", "growing:sureness"),
+    m("model/responses/numbers", "the mean surprise of several numbers", "/ self.unit)).max(axis=1)", "/ self.unit)).mean(axis=1)",
+      "responses:most_surprising"),
+]  # fmt: skip
 MUTANTS = (
     KERNELS
     + SAMPLING
@@ -1114,6 +1175,7 @@ MUTANTS = (
     + GROWING
     + AS_NEW
     + GUARANTEED
+    + UNSEEN
     + CARD
 )
 

@@ -208,6 +208,12 @@ def test_covariates(corpus, kind):
         model.fit(corpus.X, y, covariates=np.where(Z > 100, np.nan, Z))
 
 
+def test_the_most_surprising_of_several_numbers_counts():
+    response, truth = Gaussian(1.0, np.array([1.0, 4.0])), np.array([[3.0, 0.0], [0.0, -4.0], [np.nan, 5.0]])
+    found = response.surprise(truth, np.zeros((1, 3, 2)), response.scale[None])
+    np.testing.assert_allclose(found, [3.0, 2.0, np.nan])
+
+
 def test_slice_sampling_leaves_a_density_where_it_is():
     gamma = stats.gamma([0.7, 5.0], scale=[2.0, 0.1])
     x, ends = np.log(gamma.rvs((4000, 2), random_state=0)), (np.full(2, -18.0), np.full(2, 18.0))
