@@ -183,7 +183,9 @@ def test_weights_of_responses_with_thresholds_are_those_that_are_reported(corpus
 
 def test_covariates_are_in_their_units(corpus):
     Z = np.random.default_rng(0).normal(size=(120, 1))
-    fits = (SLDARegressor(3, **RUN).fit(corpus.X, corpus.doc_topic[:, 0], covariates=unit * Z) for unit in (1.0, 1024.0))
+    fits = (
+        SLDARegressor(3, **RUN).fit(corpus.X, corpus.doc_topic[:, 0], covariates=unit * Z) for unit in (1.0, 1024.0)
+    )
     one, other = (model.to_arviz(10)["posterior"]["covariate_coef"].values for model in fits)
     np.testing.assert_allclose(one, 1024.0 * other)
 
