@@ -1154,6 +1154,16 @@ UNSEEN = [  # where nobody looked at first
     m("inference/scores", "of two classes the surer one", "if p.shape[1] == 2:", "if False:", "growing:sureness"),
     m("model/responses/numbers", "the mean surprise of several numbers", "/ self.unit)).max(axis=1)", "/ self.unit)).mean(axis=1)",
       "responses:most_surprising"),
+    m("model/responses/survival", "censoring without weights", "find_censoring(times, weight)", "find_censoring(times, np.ones_like(weight))",
+      "survival:kaplan"),
+    m("model/responses/crowd_numbers", "earlier biases are not discounted", "precision = np.maximum(discount * np.minimum(",
+      "precision = np.maximum(np.minimum(", "crowd:biases_earlier"),
+    m("estimators/revision", "losses of other documents as those before", " and np.array_equal(then.truth, now.truth)", "",
+      "revision:loaded_responses"),
+    m("model/responses/classes", "seeds of the last stick fade with the first", "yes[column], no[-1])", "yes[column], no[0])",
+      "responses:last_stick"),
+    m("model/responses/probabilities", "the mean loss of a label", "-np.log(p + TINY).sum(axis=1).mean()", "-np.log(p + TINY).mean()",
+      "responses:log_loss"),
 ]  # fmt: skip
 MUTANTS = (
     KERNELS
