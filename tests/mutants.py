@@ -1164,6 +1164,8 @@ UNSEEN = [  # where nobody looked at first
       "responses:last_stick"),
     m("model/responses/probabilities", "the mean loss of a label", "-np.log(p + TINY).sum(axis=1).mean()", "-np.log(p + TINY).mean()",
       "responses:log_loss"),
+    m("report/summary", "the spread of groups in other units", "return posterior.response.in_units(np.sqrt(variance)[..., None])[..., 0]",
+      "return np.sqrt(variance)", "groups:spread_units"),
 ]  # fmt: skip
 MUTANTS = (
     KERNELS

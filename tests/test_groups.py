@@ -297,6 +297,14 @@ def test_what_cannot_be_right(corpus):
         LDA(3).fit(corpus.X, groups=corpus.groups)
 
 
+def test_the_spread_between_groups_is_in_the_units_of_y(corpus):
+    small, large = (
+        SLDARegressor(3, words=False, **RUN | {"burn_in": 5}).fit(corpus.X, unit * corpus.rating, groups=corpus.groups)
+        for unit in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(large.group_sd_, 1024.0 * small.group_sd_)
+
+
 def test_placebo_fits_have_the_groups(corpus):
     model = SLDARegressor(3, words=False, **RUN).fit(corpus.X, corpus.rating, groups=corpus.groups)
     frame = model.placebo(corpus.X, corpus.rating, groups=corpus.groups)
