@@ -1132,7 +1132,7 @@ UNSEEN = [  # where nobody looked at first
       "\"p_direction\": direction(self.draws),", "effects:frames_plots"),
     m("inference/pointwise", "a document counts once, whatever its weight", "np.where(target.weight > 0, target.weight * logs, 0.0)",
       "np.where(target.weight > 0, logs, 0.0)", "arviz:weight_its"),
-    m("inference/pointwise", "weights with what one threshold moved", " - draw.response.excess\n", "\n", "arviz:thresholds"),
+    m("inference/pointwise", "weights with what one threshold moved", " - draw.response.excess\n", "\n", "arviz:fixed_threshold"),
     m("inference/pointwise", "sets of topics draw alike", "make_key(path[0], path[1], chain, POINTWISE)",
       "make_key(path[0], 0, chain, POINTWISE)", "arviz:sets_own"),
     m("report/inference_data", "covariates in other units", "response.in_units(of_covariates) / beside.scale",
