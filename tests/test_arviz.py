@@ -1,12 +1,14 @@
 """What ArviZ gets is what it needs for `az.loo` and `az.compare`, which give what leaving documents out would."""
 
 import warnings
+from types import SimpleNamespace
 
 import arviz as az
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_expit, logsumexp
+from scipy.stats import norm
 
 import supertopic
 from supertopic import (
@@ -19,9 +21,11 @@ from supertopic import (
     SLDARegressor,
     SLDASurvivalRegressor,
 )
+from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.estimators.effects import training_evidence
-from supertopic.inference.pointwise import pointwise
+from supertopic.inference.pointwise import log_likelihood, pointwise, weights_of
+from supertopic.model.responses import Gaussian
 
 RUN = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0, "words": False}
 GROUPS = ["posterior", "log_likelihood", "posterior_predictive", "observed_data"]
@@ -170,6 +174,39 @@ def test_weights_of_documents_count(corpus):
     evidence, rows = training_evidence(model.posterior_, None)
     twice = evidence._replace(target=evidence.target._replace(weight=2.0 * evidence.target.weight))
     assert pointwise(model.posterior_, twice, 1, 4, 1).log_likelihood.shape == (1, 4, len(rows))
+
+
+def test_weights_are_without_what_a_fixed_threshold_adds():
+    eta = np.arange(8.0).reshape(1, 8)  # three topics, one that only a chain has, four columns beside them
+    own = SimpleNamespace(own=np.ones((1, 3), bool), columns=[slice(0, 1)], places=[slice(0, 3)])
+    draw = SimpleNamespace(eta=eta, response=SimpleNamespace(excess=0.5))
+    topics, beside = weights_of(own, [SimpleNamespace(x=np.zeros((9, 4)))], (draw,))
+    assert topics.tolist() == [[-0.5, 0.5, 1.5]] and beside.tolist() == [[4.0, 5.0, 6.0, 7.0]]
+
+
+def test_covariates_are_in_their_units(corpus):
+    Z = np.random.default_rng(0).normal(size=(120, 1))
+    fits = (
+        SLDARegressor(3, **RUN).fit(corpus.X, corpus.doc_topic[:, 0], covariates=unit * Z) for unit in (1.0, 1024.0)
+    )
+    one, other = (model.to_arviz(10)["posterior"]["covariate_coef"].values for model in fits)
+    np.testing.assert_allclose(one, 1024.0 * other)
+
+
+def test_sets_of_topics_have_draws_of_their_own(corpus):
+    model = SLDAClassifier(2, multiclass="separate", **RUN).fit(corpus.X, classes(corpus))
+    draws = model.to_arviz(50)["posterior"]["coef"].values.reshape(200, 3, 6)
+    found = np.corrcoef([draws[:, r, 2 * r + k] for k in range(2) for r in range(3)])
+    assert np.abs(found[:3, :3][np.triu_indices(3, 1)]).max() < 0.4
+
+
+def test_a_likelihood_has_the_weight_of_its_document():
+    rng = np.random.default_rng(0)
+    y, omega, weight = rng.normal(size=(3, 9, 2))
+    target = make_target(y, np.maximum(weight, 0.0))
+    response = Gaussian(3.0, np.array([0.5, 2.0]), unit=np.array([1.0, 10.0]))
+    logs = norm.logpdf(y, omega, np.sqrt([0.5, 2.0])) - np.log([1.0, 10.0])
+    np.testing.assert_allclose(log_likelihood(response, target, omega), (target.weight * logs).sum(axis=1))
 
 
 def test_several_raters_have_no_known_truth(corpus):

@@ -775,3 +775,12 @@ def test_class_weights_and_unknown_documents(corpus):
     answers = as_answers(Y, 200).take(np.array([3, 1, 2]))
     np.testing.assert_array_equal(answers.rows(answers.value.astype(float))[0, :3], Y[3][~np.isnan(Y[3])])
     assert answers.n_docs == 3 and not (answers.doc == 2).any()
+
+
+def test_biases_of_earlier_batches_are_discounted():
+    response = CrowdGaussian(3.0, np.ones(1), raters=np.array(["a", "b"], object), n_answers=np.full(2, 500.0))
+    draws = np.column_stack([np.ones(200), np.random.default_rng(0).normal(0.0, 0.1, (200, 2)), np.full((200, 2), 4.0)])
+    whole, half = (response.with_carried_scale(draws, np.array([300.0]), discount).carried for discount in (1.0, 0.5))
+    np.testing.assert_allclose(half[0], whole[0])
+    np.testing.assert_allclose(half[1], 0.5 * whole[1])
+    assert whole[1].min() > 50

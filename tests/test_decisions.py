@@ -20,7 +20,7 @@ from supertopic import (
 )
 from supertopic.corpus.source import make_target
 from supertopic.inference import linear
-from supertopic.inference.guarantees import above, error_threshold
+from supertopic.inference.guarantees import above, error_threshold, predict_sets
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
 from supertopic.model.held_out import (
     MOST,
@@ -464,7 +464,8 @@ def test_old_documents_go():
         )
 
     assert len(some(5).joined(some(4, 0.5), 1e-3).weight) == 5
-    assert len(some(5).joined(some(MOST), 1.0).weight) == MOST
+    full = some(5).joined(some(MOST, 0.5), 1.0)  # the latest stay
+    assert len(full.weight) == MOST and full.weight[-6:].tolist() == [0.5] + [1.0] * 5
     assert some(5).joined(None, 1.0).weight.tolist() == [1.0] * 5
 
 
@@ -539,6 +540,27 @@ def test_rare_documents_are_scores_beyond_all_others():
     scores, weight = np.arange(20.0), np.ones(20)
     assert conformal_threshold(scores, weight, 0.5) == 10 and conformal_threshold(scores, weight, 0.5, 9.0) == 14
     assert conformal_threshold(scores, weight, 0.8, 9.0) == np.inf
+
+
+def test_weights_of_held_out_documents_count_in_sets_by_class_and_among_rare_ones(fitted):
+    known = fitted.posterior_.held_out_predictions
+    weight = np.random.default_rng(0).uniform(0.1, 1.0, len(known.weight))
+    known = known._replace(weight=weight)
+    posterior = replace(fitted.posterior_, held_out_predictions=known)
+    scores = posterior.response.set_scores(known.expected)
+    easy = (scores * known.truth).sum(axis=1) == 0  # these are most documents; now they weigh little
+    other = known._replace(weight=np.where(easy, 0.1, 1.0))
+    found = predict_sets(replace(posterior, held_out_predictions=other), known.expected, 0.6, True)
+    for own, there, in_set in zip(scores.T, known.truth.T == 1, found.T, strict=True):
+        limit = conformal_threshold(own[there], other.weight[there], 0.6)
+        assert limit > 0
+        np.testing.assert_array_equal(in_set, own <= limit + 1e-4)
+
+    def threshold(rare):  # rare documents, all of them together
+        each = np.full(len(known.weight), rare / known.weight.sum())
+        return error_threshold(replace(posterior, held_out_predictions=known._replace(rare=each)), 0.15, 0.9)[0]
+
+    assert threshold(0.0) == threshold(1e-6) < threshold(1.0)
 
 
 def test_decisions_leave_ties_out_although_thresholds_are_rounded(fitted):

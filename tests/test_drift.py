@@ -16,6 +16,7 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.estimators import drift as drift_room
 from supertopic.estimators.drift import as_answers
 from supertopic.inference.completion import without_rare
 from supertopic.model.reference import Reference
@@ -212,6 +213,40 @@ def test_a_share_beyond_a_held_out_document_has_the_spread_of_both_samples():
         alarms = sum(len(d.find_unexplained(*pair, rank)) >= alarm for pair in pairs)
         assert alarms < runs * risk + 4 * np.sqrt(runs * risk), (n_usual, n_docs)
     assert d.compare_counts(100, 200, 2, 100, risk).p < 1e-6  # what is no chance is noticed
+
+
+def test_documents_that_are_too_short_do_not_count():
+    rng = np.random.default_rng(0)
+    usual, new = some_reference(rng, 200), some_reference(rng, 100)
+    new = new._replace(surprise=2.0 * new.surprise)
+    short = new._replace(surprise=np.append(new.surprise, np.full(100, np.nan)))
+    found, same = (compare_documents(documents, usual)[0] for documents in (new, short))
+    assert found[d.UNEXPLAINED].value > 0 and same[d.UNEXPLAINED] == found[d.UNEXPLAINED]
+
+
+def test_of_many_documents_some_are_compared_with_all_that_belongs_to_them(monkeypatch):
+    texts, y = make_texts(300, 11)
+    texts, y, Z = np.array(texts, object), y.astype(object), np.random.default_rng(0).normal(size=(300, 1))
+    model = SLDAClassifier(**QUICK, random_state=0).fit(texts[:150], y[:150], covariates=Z[:150])
+    new = np.where(np.arange(150) % 3 == 0, texts[150:] + " bread oven soup", texts[150:])
+    Z[150:] += 20.0 * (y[150:] == "sport")[:, None]  # predictions depend on them
+    monkeypatch.setattr(drift_room, "MOST", 40)
+    rows = np.linspace(0, 149, 40).astype(int)
+    found = model.drift(new, y[150:], covariates=Z[150:])
+    few = model.drift(new[rows], y[150:][rows], covariates=Z[150:][rows])
+    assert dict(found) == dict(few) and d.LOSS in found and found.n_docs == 40
+    pandas = pytest.importorskip("pandas")
+    labels = np.array([f"n{i}" for i in range(150)])
+    odd = np.array([text if i % 2 else "goal vote " * 20 for i, text in enumerate(new)])
+    series = model.drift(pandas.Series(odd, index=labels)).documents
+    assert series and series == labels[model.drift(odd).documents].tolist() and set(series) <= set(labels[rows])
+
+
+def test_a_theme_is_sorted_by_tokens():
+    others = [["often"] * 9, ["often", "few"], ["few"], ["few", "once"]]
+    assert d.theme_words(sp.csr_array((4, 1)), ["known"], np.ones(1), others) == ["often", "few"]
+    others = [["few"], ["few"], ["few", *["often"] * 9], ["often"]]
+    assert d.theme_words(sp.csr_array((4, 1)), ["known"], np.ones(1), others) == ["often", "few"]
 
 
 def test_describing_documents_changes_nothing():

@@ -26,7 +26,7 @@ from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators.effects import training_evidence
 from supertopic.inference import effects
-from supertopic.inference.effects import Groups, other_topics, prior_of, regress
+from supertopic.inference.effects import Groups, each_set, other_topics, prior_of, regress
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.inference.reported import NU2_REPORTED
 from supertopic.kernels.draws import make_key
@@ -204,6 +204,21 @@ def test_effects_on_classes_start_from_their_shares(kind, few_draws):
     posterior = model.effects_on(corpus.X[120:], y[120:]).posterior
     shares = np.bincount(y[120:]) / 180
     np.testing.assert_allclose(posterior.response.expected(posterior.intercept.base), shares)
+
+
+def test_each_set_of_topics_has_its_own_response_and_draws():
+    corpus = make_corpus(n_docs=200, n_topics=3, doc_length=40, random_state=0)
+    make, respond = KINDS["separate"]
+    model = make(**QUICK).fit(corpus.X[:120], respond(corpus)[:120])
+    evidence, _ = training_evidence(model.posterior_, None)
+    for r, (place, x, target) in enumerate(each_set(model.posterior_, evidence)):
+        np.testing.assert_array_equal(target.y[:, 0], evidence.target.y[:, r])
+        np.testing.assert_allclose(x.sum(axis=1), 1.0, atol=1e-5)
+        assert place == r
+    draws = model.effects_on(corpus.X[120:], respond(corpus)[120:]).coef_draws
+    one, other, third = (draws[:, r, 3 * r : 3 * r + 3] for r in range(3))
+    for pair in ((one, other), (other, third)):
+        assert all(abs(np.corrcoef(*columns)[0, 1]) < 0.4 for columns in zip(pair[0].T, pair[1].T, strict=True))
 
 
 def test_weights_of_a_response_are_alike_in_the_fit_and_after_it(corpus):
@@ -703,6 +718,9 @@ def test_frames_and_plots_of_groups(corpus, model):
         np.testing.assert_allclose(
             frame.pivot(index="topic", columns="group", values="difference")["c"], wide["c"] - other
         )
+        sure = (found.difference_draws[:, 0, :, 2] > 0).mean(axis=0)  # of the last topic
+        own = frame[(frame.topic == 2) & frame.difference.notna()].p_direction
+        np.testing.assert_allclose(own, np.maximum(sure, 1 - sure)[-len(own) :], atol=1e-12)
         display = found.plot(2)
         assert len(display.titles) == 2 and len(display.axes_) == 2
         labels = [label.get_text() for label in display.axes_[0].get_yticklabels()]

@@ -24,7 +24,7 @@ from supertopic.command.cli import main
 from supertopic.corpus.source import Target
 from supertopic.datasets import make_corpus
 from supertopic.inference import fit, reported
-from supertopic.inference.held_out import choose_folds, choose_held_out
+from supertopic.inference.held_out import choose_folds, choose_held_out, deal_groups
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments
 from supertopic.kernels.draws import make_key
 from supertopic.model.groups import draw_variance, log_prior_variance, prior_variances, variances_of
@@ -260,6 +260,15 @@ def test_groups_are_held_out_as_a_whole(corpus, monkeypatch):
     assert all(len(set(fold[group == g])) == 1 for g in range(4) if not mask[group == g].any())
 
 
+def test_groups_are_dealt_by_their_known_documents():
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(5), [6, 5, 4, 3, 2])
+    part = deal_groups(np.ones(20, bool), group, np.array([10, 10]), rng)
+    assert np.bincount(part).tolist() == [11, 9]  # 6 + 3 + 2 and 5 + 4: each group goes where most room is left
+    group, known = np.repeat(np.arange(3), [10, 5, 5]), np.arange(20) >= 9
+    part = deal_groups(known, group, np.array([5.5, 5.5]), rng)
+    assert (part[~known] == -1).all() and sorted(np.bincount(part[known])) == [5, 6]
+
+
 def test_what_cannot_be_right(corpus):
     model = SLDARegressor(3, **RUN)
     for groups, message in (
@@ -286,6 +295,14 @@ def test_what_cannot_be_right(corpus):
         SLDARegressor(3, prior=Prior(model, weights=True), **RUN).fit(corpus.X, corpus.rating, groups=corpus.groups)
     with pytest.raises(TypeError):
         LDA(3).fit(corpus.X, groups=corpus.groups)
+
+
+def test_the_spread_between_groups_is_in_the_units_of_y(corpus):
+    small, large = (
+        SLDARegressor(3, words=False, **RUN | {"burn_in": 5}).fit(corpus.X, unit * corpus.rating, groups=corpus.groups)
+        for unit in (1.0, 1024.0)
+    )
+    np.testing.assert_allclose(large.group_sd_, 1024.0 * small.group_sd_)
 
 
 def test_placebo_fits_have_the_groups(corpus):

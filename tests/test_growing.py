@@ -26,11 +26,13 @@ from supertopic import (
     save,
 )
 from supertopic.estimators import base
-from supertopic.inference.scores import calibration_error
+from supertopic.inference.scores import calibration_error, sureness
 from supertopic.model import history, new_words
+from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.history import MOST, Batch, Changes, Figures, appended
 from supertopic.model.new_words import grow_vocabulary
 from supertopic.model.posterior import Usage
+from supertopic.model.responses import Logistic
 from supertopic.model.responses.columns import NewColumns
 
 pytestmark = pytest.mark.usefixtures("short_regressions")
@@ -437,6 +439,22 @@ def test_calibration_errors():
     assert calibration_error(p, true) < 0.02
     assert calibration_error(np.full(20_000, 0.9), rng.random(20_000) < 0.6) == pytest.approx(0.3, abs=0.02)
     assert calibration_error(np.array([0.7]), np.array([1.0])) == pytest.approx(0.3)
+
+
+def test_sureness_of_two_classes_is_that_of_the_second():
+    p, truth, none = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([[1.0, 0.0], [1.0, 0.0]]), np.zeros(2)
+    found = HeldOutPredictions(p, truth, np.zeros((2, 0)), none, none, none)
+    of_second, true = sureness(Logistic(1.0, classes=np.array(["a", "b"])), found)
+    assert of_second.tolist() == [0.1, 0.8] and true.tolist() == [0.0, 0.0]
+
+
+def test_the_base_rate_of_a_history_has_the_exposure():
+    rng, X = np.random.default_rng(0), np.random.default_rng(1).poisson(1.0, (300, 12))
+    exposure = 4.0 ** rng.integers(0, 4, 300)
+    y, quick = rng.poisson(2.0 * exposure), {"n_chains": 1, "burn_in": 10, "n_draws": 5, "words": False}
+    model = SLDACountRegressor(3, **quick, random_state=0).fit(X[:200], y[:200], exposure=exposure[:200])
+    figures = model.partial_fit(X[200:], y[200:], exposure=exposure[200:]).posterior_.history[-1].figures
+    assert figures.base_loss == pytest.approx(figures.loss, rel=0.1)  # topics say nothing
 
 
 @pytest.mark.parametrize("kind", [SLDARegressor, SLDACountRegressor])

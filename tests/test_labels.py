@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.estimators.check_labels import Folds, describe, judge
 from supertopic.inference.predict import NewDocuments, Settings
 from supertopic.inference.teaching import choose_different, uncertainties
 from supertopic.model.responses import Gaussian, Hinge, Logistic
@@ -256,6 +258,37 @@ def test_labels_are_checked_one_by_one():
     rows = found.frame["row"].to_numpy()
     assert (found.frame["label"] == 1).mean() > 0.9 and bad[rows].mean() > 0.8
     assert (found.frame["given"] + found.frame["suggested"] == 1).all()
+
+
+def test_certain_predictions_leave_no_doubt_about_the_number():
+    given = np.arange(200) % 2
+    p = np.where(np.eye(2)[np.where(np.arange(200) < 180, given, 1 - given)] == 1, 1.0, 1e-300)
+    found = find_wrong(p, given, 0.9)[2]
+    assert found.lower == pytest.approx(20, abs=0.1) and found.upper == pytest.approx(20, abs=0.1)
+
+
+def test_scores_are_relative_to_the_class():
+    rng = np.random.default_rng(0)
+    p, given = rng.dirichlet([5.0, 1.0, 0.5], 100), rng.integers(0, 3, 100).astype(float)
+    score = judge(p, given, 0.9)[1]
+    for j in range(3):
+        np.testing.assert_allclose(score[given == j], p[given == j, j] / p[given == j, j].mean())
+
+
+@pytest.mark.parametrize(("total", "multilabel", "given", "suggested", "words"), [
+    ([[1, -1], [-1, 2]], True, 1, 0, ["b"]), ([[1, -1], [-1, 2]], True, 0, 1, ["a"]),  # of the first label
+    ([[1], [-1]], False, 0, 1, ["a"]), ([[1], [-1]], False, 1, 0, ["b"]),  # of two classes one column
+    ([[2, 1, 0], [0, 1, 2]], False, 0, 1, ["b"]), ([[2, 1, 0], [0, 1, 2]], False, 1, 0, ["a"]),
+])  # fmt: skip
+def test_words_speak_for_the_suggestion(total, multilabel, given, suggested, words):
+    total = np.array(total, float)
+    n = max(total.shape[1], 2)
+    found = SimpleNamespace(words=["a", "b"], total=total, columns=["x", "y", "z"][3 - n :][: total.shape[1]])
+    folds = Folds(np.zeros((1, n)), [SimpleNamespace(explain=lambda X: found)], np.zeros(1, int))
+    whole = Logistic(1.0, classes=np.array(["x", "y", "z"][3 - n :], object), multilabel=multilabel)
+    truth = np.array([[given, 0.0]]) if multilabel else np.eye(n)[[given]]
+    row = describe(whole, truth, np.array([[suggested]]), folds, ["a b"], {}, 0, 0)
+    assert row["words"] == words
 
 
 def test_what_cannot_be_judged_is_left_out():

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from supertopic.kernels.draws import content_streams, make_key
 from supertopic.kernels.lanes import pad
 from supertopic.light import load_predictor, sampler
 from supertopic.light.words import WordCounter
+from supertopic.model.linear import WordWeights
 from supertopic.model.state import MappedTopics, fixed_topics
 from supertopic.sampling.new_documents import PREDICT, draw_omegas, run_sweeps
 from supertopic.storage.container import read_file
@@ -74,12 +76,28 @@ def test_counts_pipelines_and_many_topics(tmp_path):
             light.predict(wrong)
     with pytest.raises(TypeError, match="fitted to counts"):
         light.predict(["a text"])
+    seeded = LDA(4, seeds=[[0, 1], [2, 3]], n_chains=2, burn_in=5, n_draws=3, random_state=0).fit(corpus.X)
+    save(seeded, tmp_path / "seeded")
+    empty = np.zeros((1, 200), int)  # the shares of the corpus, without seeds
+    np.testing.assert_allclose(load_predictor(tmp_path / "seeded").transform(empty), seeded.transform(empty))
     pipeline = make_pipeline(CountVectorizer(strip_accents="unicode", stop_words=["the"]), SLDARegressor(**RUN))
     pipeline.fit([*TEXTS, "naïve café"], np.arange(N + 1.0))
     save(pipeline, tmp_path / "pipeline")
     np.testing.assert_allclose(
         load_predictor(tmp_path / "pipeline").predict(["Café the goal"]), pipeline.predict(["Café the goal"])
     )
+
+
+def test_several_copies_of_weights_as_in_files_of_version_0_2(models, tmp_path):
+    model = load(models("class"))
+    terms = [
+        replace(term, theta=np.concatenate([term.theta * size for size in (1.0, 2.0, -1.0, 0.5)]).astype(np.float32))
+        if isinstance(term, WordWeights) else term for term in model.posterior_.terms
+    ]  # fmt: skip
+    model.posterior_ = replace(model.posterior_, terms=tuple(terms))
+    save(model, tmp_path / "copies")
+    light = load_predictor(tmp_path / "copies")
+    np.testing.assert_allclose(light.predict_proba(ASKED), model.predict_proba(ASKED), atol=1e-9)
 
 
 @pytest.mark.parametrize("phi_power", [0, -25, 40])
@@ -148,6 +166,14 @@ def test_other_refusals(models, tmp_path):
     for wrong in (None, [[1.0]], [[1.0, np.nan]]):
         with pytest.raises(ValueError, match="2 columns of covariates"):
             load_predictor(models("array")).predict(["a"], covariates=wrong)
+    counts, rating = load_predictor(models("exposed")), load_predictor(models("rating"))
+    for model, wrong, message in [
+        (counts, None, "fitted with an exposure"), (counts, [0.0], "from 1e-10 to 1e\\+10, got 0"),
+        (counts, [np.nan], "got nan"), (counts, [1.0, 1.0], "1 documents but exposure has 2"),
+        (rating, [1.0], "exposure is for counts"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            model.predict(["a"], exposure=wrong)
     data = bytearray(models("class").read_bytes())
     data[-1] ^= 1
     (tmp_path / "damaged").write_bytes(data)

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from datetime import date
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ from supertopic.report import page as page_module
 from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
 from supertopic.report.page_evaluation import calibration, kaplan_meier, same_for_all
-from supertopic.report.page_groups import group
+from supertopic.report.page_groups import Grouping, describe_groups, group
 from supertopic.report.page_headline import weakest_sentence, worst_of
 from supertopic.report.page_numbers import percent, span
 from supertopic.report.page_topics import radii
@@ -349,6 +350,25 @@ def test_groups_of_documents():
         group("x", [None, np.nan])
 
 
+def test_rows_of_groups():
+    shown = SimpleNamespace(
+        rows=np.arange(3), shares=np.array([[0.2, 0.8], [0.4, 0.6], [0.5, 0.5]]), truth=None, response=None,
+        known=np.array([True, False, True]), wrong=lambda: np.array([True, False, False]), classes=lambda: None,
+    )  # fmt: skip
+    of_groups = describe_groups(shown, [Grouping("g", "group", ["x", "y"], np.array([0, 0, 1]))], "y")
+    x, y = of_groups[0]["levels"]
+    assert x["right"] == 0.0 and y["right"] == 1.0 and x["documents"] == 2  # of those that are known
+    assert x["share"] == pytest.approx([0.3, 0.7]) and x["half"] == pytest.approx([0.16, 0.16], abs=0.01)
+
+
+def test_numbers_outside_their_intervals_are_wrong():
+    _, y = fitted("ratings")
+    for document in data_of(page_of("ratings"))["documents"]:
+        intervals = np.array([row[2:] for row in document["predicted"]], float)
+        outside = (y[document["row"]] < intervals[:, 0]) | (y[document["row"]] > intervals[:, 1])
+        assert document["wrong"] == outside.any()
+
+
 def test_many_documents_are_sampled(monkeypatch):
     monkeypatch.setattr(page_module, "MOST_DOCUMENTS", 100)
     monkeypatch.setattr(documents_module, "MOST_DOCUMENTS", 10)
@@ -375,6 +395,7 @@ def test_figures():
     sure = calibration(np.full(400, 0.99), np.arange(400) % 2 == 0, False, "")
     assert sure["finding"] == "Overconfident" and "99.0\N{NO-BREAK SPACE}% sure on average" in sure["sentence"]
     assert calibration(np.full(400, 0.5), np.arange(400) % 2 == 0, True, "yes")["finding"] == "Calibrated"
+    assert calibration(np.repeat([0.2, 0.8], 200), np.arange(400) % 2 == 0, True, "yes")["gap"] == pytest.approx(0.3)
     p = np.linspace(0.05, 0.95, 400)
     assert calibration(p, rng.random(400) < p, True, "yes")["finding"] == "Calibrated"
     turned = calibration(p, rng.random(400) < 1.0 - p, True, "yes")

@@ -208,6 +208,25 @@ def test_covariates(corpus, kind):
         model.fit(corpus.X, y, covariates=np.where(Z > 100, np.nan, Z))
 
 
+def test_seeds_of_the_last_stick_fade_with_the_documents_of_its_class():
+    y, classes = np.array(["a"] * 3 + ["b"] * 5 + ["c"] * 2, object), np.array(["a", "b", "c"], object)
+    encoded = Logistic(1.0, multiclass="stick_breaking").encode(y, np.ones(10), classes=classes)
+    means = encoded.response.seed_means("auto", ["c", "b", "a"], 3, 2)[1]
+    assert encoded.response.seed_support(encoded.target, means).tolist() == [2, 5, 3]
+
+
+def test_the_log_loss_of_labels_is_a_sum():
+    truth, p = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.5, 0.25], [0.2, 0.5]])
+    found = Logistic(1.0, classes=np.arange(2), multilabel=True).figures(truth, p)["log_loss"]
+    assert found == pytest.approx(-0.5 * np.log(0.5 * 0.75 * 0.8 * 0.5))
+
+
+def test_the_most_surprising_of_several_numbers_counts():
+    response, truth = Gaussian(1.0, np.array([1.0, 4.0])), np.array([[3.0, 0.0], [0.0, -4.0], [np.nan, 5.0]])
+    found = response.surprise(truth, np.zeros((1, 3, 2)), response.scale[None])
+    np.testing.assert_allclose(found, [3.0, 2.0, np.nan])
+
+
 def test_slice_sampling_leaves_a_density_where_it_is():
     gamma = stats.gamma([0.7, 5.0], scale=[2.0, 0.1])
     x, ends = np.log(gamma.rvs((4000, 2), random_state=0)), (np.full(2, -18.0), np.full(2, 18.0))

@@ -4,6 +4,7 @@ import itertools
 import json
 import pickle
 import sys
+import warnings
 
 import numpy as np
 import pandas
@@ -110,6 +111,19 @@ def test_the_loss_before_is_that_of_documents_that_no_chain_has_seen(binary):
     tested = model.merge_topics([0, 1], X, y, burn_in=2, test={"X": X[:50], "y": y[:50]})
     assert tested.revision_.documents == 50
     assert tested.revision_.before == pytest.approx(model.evaluate(X[:50], y[:50]).losses.mean())
+
+
+def test_a_loaded_model_knows_its_held_out_documents_by_their_responses(binary, tmp_path):
+    X, y, model = binary
+    save(model, tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.posterior_.held_out_docs is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same = loaded.merge_topics([0, 1], X, y, burn_in=2)
+    assert same.revision_.before == model.posterior_.held_out_predictions.loss.mean()
+    with pytest.warns(UserWarning, match="not the documents of the fit"):
+        loaded.merge_topics([0, 1], X[::-1], y[::-1], burn_in=2)
 
 
 def test_chains_start_from_sums_of_their_own_topics(binary):

@@ -369,6 +369,11 @@ def test_censoring_is_a_kaplan_meier_estimate(censored):
         at_risk = (times.time > t).sum() + ((times.time == t) & (times.event == 0)).sum()  # events come first
         survival *= 1.0 - ((times.time == t) & (times.event == 0)).sum() / max(at_risk, 1)
         assert found.after(np.array([t]))[0] == pytest.approx(survival)
+    pairs, size = np.column_stack(times), np.arange(300) % 3  # a document of weight 2 is two
+    response = SharedHazards(1.0, periods=[10.0, 20.0])
+    one = response.encode(pairs, size.astype(float)).response
+    other = response.encode(np.repeat(pairs, size, axis=0), np.ones(size.sum())).response
+    np.testing.assert_allclose(one.censor_survival, other.censor_survival)
     weighted = find_censoring(times, np.repeat([2.0, 0.0], 150))
     part = find_censoring(Times(times.time[:150], times.event[:150]), np.ones(150))
     np.testing.assert_allclose(weighted.survival, part.survival)

@@ -394,6 +394,16 @@ def test_contributions_are_shares():
     assert describe_contributions(response, make_target(columns[:1], np.ones((1, 3))), {"x": columns[:1]}) == {}
 
 
+def test_contributions_count_the_exposure():
+    rng = np.random.default_rng(0)
+    exposure, rate = 2.0 ** rng.integers(0, 4, (60, 1)), 3.0 ** rng.integers(0, 3, (60, 1))
+    target = make_target(exposure * rate, np.ones((60, 1)), np.log(exposure))
+    found = describe_contributions(NegativeBinomial(1.0, np.ones(1)), target, {"topics": np.log(rate)})
+    assert found["value"] == pytest.approx(1.0)  # exp(offset + topics) is y
+    without = 1 - ((exposure * rate - exposure) ** 2).sum() / ((exposure * rate - (exposure * rate).mean()) ** 2).sum()
+    assert found["base_value"] == pytest.approx(without)
+
+
 @pytest.fixture(scope="module")
 def with_and_without(verdicts):
     """Models of the verdicts with words and without them."""

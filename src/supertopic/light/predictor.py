@@ -19,6 +19,7 @@ from supertopic.storage.text import unpack_text
 
 FORMAT = 3
 TERMS = ("topics", "intercept", "covariates", "words", "features", "groups")
+LEAST_EXPOSURE, MOST_EXPOSURE = 1e-10, 1e10
 MOST_SWEEPS, TINY = 100_000, 1e-300  # largest `predict_sweeps` that an estimator takes; smallest total
 
 
@@ -150,9 +151,7 @@ class Predictor:
             raise ValueError(f"The model is a {self.kind}, which has no response; transform gives shares of topics.")
         counts, words = self.count(X)
         n_docs = counts.shape[0]
-        log_exposure = (
-            np.zeros((n_docs, 1)) if exposure is None else np.log(np.asarray(exposure, float).reshape(n_docs, 1))
-        )
+        log_exposure = self.log_exposure(exposure, n_docs)
         omega = self.topics_part(counts)
         omega += self.intercept_part(counts, log_exposure, len(omega))
         omega += self.beside(n_docs, covariates, groups, len(omega))
@@ -164,6 +163,25 @@ class Predictor:
             raise ValueError("The model was fitted without features; leave features= out.")
         scales = np.concatenate(self.tensors["scale"][:, self.draw])
         return np.mean(self.response.expected(omega, scales), axis=0)
+
+    def log_exposure(self, exposure: Any, n_docs: int) -> np.ndarray:
+        """The log of the exposure of counts, (n_docs, 1)."""
+        exposed = self.response.learned.get("exposed")
+        if exposure is None:
+            if exposed:
+                raise ValueError(
+                    "The model was fitted with an exposure; pass exposure= here, too (1 for each document gives rates)."
+                )
+            return np.zeros((n_docs, 1))
+        if exposed is None:
+            raise ValueError("exposure is for counts, and this model has another response; leave exposure= out.")
+        values = np.ravel(np.asarray(exposure, float))
+        if len(values) != n_docs:
+            raise ValueError(f"X has {n_docs} documents but exposure has {len(values)}; they must be equally many.")
+        wrong = values[~((values >= LEAST_EXPOSURE) & (values <= MOST_EXPOSURE))]
+        if len(wrong):
+            raise ValueError(f"exposure must be from {LEAST_EXPOSURE:g} to {MOST_EXPOSURE:g}, got {wrong[0]:g}.")
+        return np.log(values)[:, None]
 
     def topics_part(self, counts: csr_array) -> np.ndarray:
         """zbar @ eta, (n_chains n_pairs, n_docs, R)."""
