@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from test_cli import command  # noqa: F401
+from test_cli import command, long_command  # noqa: F401
 from test_drift import QUICK, make_texts
 
 import supertopic

@@ -29,9 +29,9 @@ def plain_array(y: Any) -> np.ndarray:
 
 
 def check_columns(y: Any, names: list[str]) -> None:
-    """Refuse a DataFrame of y whose columns are those of the fit in another order, or only in part."""
+    """Refuse a DataFrame of y with as many columns as in the fit, in another order or only partly the same."""
     columns = list(map(str, getattr(y, "columns", ())))
-    if columns != names and not set(names).isdisjoint(columns):
+    if columns != names and len(columns) == len(names) and not set(names).isdisjoint(columns):
         raise ValueError(f"y has the columns {columns[:8]}, but the model was fitted with {names[:8]}, in this order.")
 
 
