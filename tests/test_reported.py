@@ -240,7 +240,7 @@ def test_shapes_files_and_datasets(run, tmp_path):
 def unordered():
     """A corpus, and a run whose chains have their topics in different orders."""
     return make_corpus(n_docs=400, n_topics=4, eta=[-4.0, -1.0, 1.0, 4.0], random_state=0), RUN | {
-        "n_topics": 4, "init": "random", "burn_in": 60, "words": False, "random_state": 1,
+        "n_topics": 4, "init": "random", "burn_in": 60, "words": False, "random_state": 2,
     }  # fmt: skip
 
 
@@ -270,7 +270,7 @@ def test_shares_are_in_the_common_order(unordered, monkeypatch):
 def test_later_batches_go_on_from_the_same_topics(unordered):
     corpus, run = unordered
     model = SLDAClassifier(**run).fit(corpus.X, corpus.y)
-    assert (model.posterior_.order != np.arange(4)).any()
+    assert (np.argsort(model.posterior_.order, axis=1) != model.posterior_.order).any()  # an order is not its inverse
     before, sd = model.coef_, model.coef_draws_.std(axis=0)
     known = [part.reported for part in model.posterior_.carryover.weights[0]]  # of each chain, in its own order
     known = [reported.reorder(part, order) for part, order in zip(known, model.posterior_.order, strict=True)]

@@ -326,6 +326,16 @@ def test_variances_have_the_scale_of_the_jackknife(monkeypatch):
     np.testing.assert_allclose(fit.with_spread(0.5).variance[0], 0.5 * fit.variance[0])
 
 
+def test_words_are_worth_less_beside_more_of_the_topics():
+    """Before any document is seen; topics and words overlap."""
+    points, prior = pair_grid()
+    both, means = (points > 0).all(axis=1), []
+    for a in (0.2, 0.5, 0.8):
+        own = both & np.isclose(points[:, 0], a)
+        means.append(np.average(points[own, 1], weights=prior[own]))
+    assert means[0] > means[1] + 0.1 > means[2] + 0.2
+
+
 def test_factors_of_topics_and_words_have_their_posterior():
     """By brute force, over pairs of factors; without topics means with words alone."""
     rng = np.random.default_rng(1)
