@@ -1090,6 +1090,8 @@ GUARANTEED = [
       "betabinom(n_docs, 1e6 * rank, 1e6 * (n_usual + 1 - rank))", "drift:spread"),
     m("inference/completion", "the counts of the caller lose words", "X = counts.copy()",
       "X = csr_array((counts.data, counts.indices, counts.indptr), counts.shape)", "drift:describing"),
+    m("inference/reported", "variances that are rounding count", "(by_chance > LEAST_VARIANCE)", "(by_chance > 0)",
+      "reported:almost_nothing"),
     m("report/label_errors", "some label is always wrong", "mass[:, 0] *= NONE_WRONG", "mass[:, 0] *= 0.0", "labels:know_nothing"),
     m("estimators/check_labels", "a prior that may know the labels", ", prior=None)", ")", "labels:no_prior"),
     m("model/responses/classes", "columns in any order", "        check_columns(y, list(map(str, self.classes)))\n        y = y.toarray()",

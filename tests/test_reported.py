@@ -131,6 +131,19 @@ def test_a_topic_that_a_chain_does_not_have_is_left_out_there():
     assert (np.abs(found.mean(axis=0) - eta) < 4 * found.std(axis=0)).all() and (found.std(axis=0) < 0.25).all()
 
 
+def test_a_chain_that_knows_almost_nothing_of_a_column_is_left_out():
+    """As of a class that none of its documents has: variances there are rounding, and their inverses overflow."""
+    rng, pack = np.random.default_rng(0), np.tril_indices(2)
+    parts = [
+        Statistics((size * np.array([[2.0, 0.5], [0.5, 3.0]]))[pack][:, None], size * rng.normal(size=(2, 1)))
+        for size in (100.0, 80.0, 1e-313)
+    ]
+    parts[2].shift[:] = 1.0
+    found = reported.between_chains(parts, np.zeros((1, 2)), np.ones((3, 2), bool))
+    np.testing.assert_allclose(found, reported.between_chains(parts[:2], np.zeros((1, 2)), np.ones((2, 2), bool)))
+    assert np.isfinite(found).all()
+
+
 def test_differences_between_chains_widen_intervals():
     """90 % intervals hold the mean weight where weights of the chains differ, and where they do not."""
     eta, has = np.array([1.0, -1.0, 0.0, 2.0, -2.0, 0.5]), np.ones((4, 6), bool)

@@ -28,7 +28,7 @@ from supertopic.sampling.plan import Plan
 from supertopic.sampling.shard import Shard
 
 NU2_REPORTED = 25.0  # prior variance
-LEAST_VARIANCE = 1e-12  # of a weight by chance; a smaller one is rounding
+LEAST_VARIANCE = 1e-12  # smallest variance of a weight by chance; a smaller one is rounding
 LEAST_DRAWS, THIN = 100, 3  # for each chain, and iterations for each draw
 MANY, FEWER_DRAWS = 20_000, 50  # responses beyond which there are fewer draws, and no thinning
 N_PROBES = 20  # random vectors that products of precisions are estimated with
