@@ -29,6 +29,8 @@ from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key, normals
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors
+from supertopic.sampling.gibbs import draw_weights
+from supertopic.sampling.gradients import solve
 from supertopic.sampling.plan import SWEEP, TOPICS
 from supertopic.sampling.threads import ThreadEngine
 
@@ -275,6 +277,56 @@ def test_sums_over_lists_on_a_device(n_covariates):
     key = make_key(5)
     e = normals((7 + n_docs, n_columns), key)[7:]
     np.testing.assert_allclose(sums.noise(key), x.T @ (np.sqrt(lam) * e), **close)
+    prior = rng.gamma(2.0, size=(x.shape[1], n_columns))
+    right, near = rng.normal(size=prior.shape), rng.normal(size=prior.shape)
+    for start in (None, near, near):
+        solved = sums.solve(prior + found.precision, prior, right, start)
+        expected = solve(sums.products, prior + found.precision, prior, right, start)
+        np.testing.assert_allclose(solved, expected, atol=1e-6 * abs(expected).max())
+    assert (sums.solve(prior + found.precision, prior, 0.0 * right, None) == 0.0).all()
+    with pytest.raises(np.linalg.LinAlgError, match="did not find"):
+        sums.solve(prior + found.precision, prior, np.nan * right, None)
     eta, omega = rng.normal(size=(n_columns, x.shape[1])), put(np.zeros(lam.shape))
     sums.omegas(eta, there[0], put(np.ones((n_docs, 1)) * np.ones(n_columns)), omega)
     np.testing.assert_allclose(get(omega), x @ eta.T + 1.0, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_chain_draws_weights_without_a_matrix(monkeypatch):
+    """The same eta as a matrix gives, from lists that follow z: at the start, after dense and after sparse sweeps."""
+    from supertopic.kernels.cuda import layout
+    from supertopic.sampling import cuda_counts
+
+    monkeypatch.setattr(layout, "SPARSE_FROM", 1)
+    monkeypatch.setattr(cuda_counts, "DENSE", 2)
+    rng, n_topics = np.random.default_rng(0), 6
+    docs = [sorted(rng.integers(0, 9, n).tolist()) for n in rng.integers(0, 12, 10)]
+    y = rng.integers(0, 2, (10, 2)).astype(float)
+    target = make_target(y, np.ones_like(y), covariates=rng.normal(size=(10, 1)))
+    priors, response = Priors(np.full(n_topics, 0.2), 0.1, 1.0), Logistic(4.0)
+    engines = []
+    for without in (False, True):
+        plan, source = plan_of(docs, 9, response, target, priors, "delayed", 1, device="cuda", quicker_without=without)
+        engines.append(ThreadEngine(plan, source, 1))
+        engines[-1].start(make_key(3))
+    matrix, lists = engines
+    packed, diagonal = matrix.statistics(), lists.statistics()
+    for i in range(4):
+        assert diagonal.is_diagonal and not packed.is_diagonal
+        np.testing.assert_allclose(diagonal.precision, packed.precision[packed.diagonal], atol=1e-12)
+        np.testing.assert_allclose(diagonal.shift, packed.shift, atol=1e-12)
+        key, last = make_key(4, i), rng.normal(size=(2, n_topics + 1))
+        right = packed.shift + lists.noise(key)
+        found = lists.solve(1.0 + diagonal.precision, np.ones(right.shape), right)
+        for r in range(2):
+            A = np.zeros((n_topics + 1, n_topics + 1))
+            A[np.tril_indices(n_topics + 1)] = packed.precision[:, r]
+            A += np.tril(A, -1).T + np.eye(n_topics + 1)
+            np.testing.assert_allclose(found[:, r], np.linalg.solve(A, right[:, r]), atol=1e-4)
+        draws = [draw_weights(lists, diagonal, None, 1.0, key, near) for near in (None, last)]
+        np.testing.assert_allclose(*draws, atol=1e-3)
+        eta = draw_weights(matrix, packed, None, 1.0, key)
+        packed, diagonal = (engine.sweep(eta, priors, key, False, response) for engine in engines)
+    lists.use_matrix()
+    assert not lists.statistics().is_diagonal

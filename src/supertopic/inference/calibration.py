@@ -47,6 +47,7 @@ class Calibrated(NamedTuple):
 def own_weights(chain: Chain) -> Calibrated:
     """The weights of a chain, not calibrated."""
     eta, columns = np.array(chain.eta), chain.plan.n_columns
+    chain.engine.use_matrix()
     known, own = known_weights(chain), np.zeros((0, columns))
     if columns:
         carried = carry_over(chain.engine, chain.response, chain.priors.nu2, known.training, eta)
@@ -107,7 +108,7 @@ def known_weights(chain: Chain) -> WeightPriors:
     """The prior of the weights in a chain."""
     if chain.known is not None:
         return chain.known
-    return WeightPriors(*(chain.plan.no_statistics() for _ in range(3)))
+    return WeightPriors(*(chain.engine.plan.no_statistics() for _ in range(3)))
 
 
 def chain_topics(chain: Chain) -> FrozenTopics:

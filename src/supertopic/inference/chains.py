@@ -184,8 +184,11 @@ def run_chains(
         def run(index: int) -> ChainRun:
             place, chain = divmod(index, config.n_chains)
             own = split.column(columns[place].start) if len(plans) > 1 else split
-            job = ChainJob(config, plans[place], index, priors[index], own, checkpoint, advance, stop, start, seconds)
-            return pool.run(plans[place], own.seen_by(chain), priors[index].pseudo_counts, job.run)
+            plan = plans[place]
+            if priors[index].weights is not None:  # what is known of all pairs
+                plan = plan._replace(quicker_without=False)
+            job = ChainJob(config, plan, index, priors[index], own, checkpoint, advance, stop, start, seconds)
+            return pool.run(plan, own.seen_by(chain), priors[index].pseudo_counts, job.run)
 
         return each(run, n, pool.at_once, stop)
 

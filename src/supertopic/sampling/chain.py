@@ -83,7 +83,7 @@ class Chain:
         kept, key = self.iteration > self.burn_in, make_key(self.plan.seed, self.index, self.iteration)
         known = self.known.training if self.known else None
         self.last_eta, self.statistics, self.response = iterate(
-            self.engine, self.statistics, known, self.response, self.priors, key, kept
+            self.engine, self.statistics, known, self.response, self.priors, key, kept, self.last_eta
         )
         if self.plan.n_groups:
             intercepts = self.last_eta[:, -self.plan.n_groups :]

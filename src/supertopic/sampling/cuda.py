@@ -103,13 +103,28 @@ class CudaShard:
     def set_shares(self, n: DeviceArray, n_draws: int) -> None:
         """Take the shares of the documents from counts, summed over some draws."""
         self.shares = n, put(inverses(self.rows, n_draws))
-        self.moments: Moments | ListSums | None = None
-        if self.n_columns and is_matrix_free(self.n_topics, self.covariates.shape[1], "cuda"):
-            about = self.n_topics, self.covariates, self.lam, self.kappa, self.rows.docs.number
-            self.moments = ListSums(self.lists(), *about)
-        elif self.n_columns:
+        self.moments: Moments | None = None
+        self.list_sums: ListSums | None = None
+        self.sorted = self.listed = False  # whether `list_sums` and the lists of topics are those of z
+
+    def squares(self) -> Moments:
+        """The sums of all pairs."""
+        if self.moments is None:
             x = *self.shares, self.n_topics, self.covariates
             self.moments = Moments(x, self.rows.shape.width, self.lam, self.kappa)
+        return self.moments
+
+    def sums(self) -> ListSums:
+        """The sums over the topics that each document has."""
+        if not self.listed and self.shares[0] is self.rows.docs.n:
+            self.rows.count()  # after a dense sweep
+        if self.list_sums is None:
+            about = self.n_topics, self.covariates, self.lam, self.kappa, self.rows.docs.number
+            self.list_sums = ListSums(self.lists(), *about)
+        elif not self.sorted:
+            self.list_sums.sort()
+        self.sorted = self.listed = True
+        return self.list_sums
 
     def lists(self) -> Lists:
         """The topics that each document has: those of its z, which a sweep updates, or of its left-out shares."""
@@ -120,6 +135,7 @@ class CudaShard:
 
     def start(self, key: np.uint64, topics: Topics | None = None) -> None:
         """Draw every z from the uniform distribution or, given topics, as the z of new documents."""
+        self.sorted = self.listed = False
         self.rows.begin(key)
         if topics is not None:
             rows = self.rows.without_response()
@@ -153,6 +169,7 @@ class CudaShard:
         self.for_sweep.send(key=key, eta=eta, by_topic=by_topic, by_lane=by_lane)
         if topics is not self.swept:
             self.swept, self.sweeps = topics, Graph()
+        self.sorted, self.listed = False, len(topics.smooth) > 0
         with self.timer.over(Z):
             self.sweeps.run(keep, lambda: self.launch_sweep(topics, keep))
         return Tally(self.tally)
@@ -206,23 +223,27 @@ class CudaShard:
 
     def add_statistics(self, total: Statistics) -> Statistics:
         """Add the shard to the statistics for the next draw of eta, in place; without a response they are empty."""
-        if self.moments is None:
+        if not self.n_columns:
             return total
         with self.timer.over(ETA):
-            precision, shift = self.moments.statistics()
+            precision, shift = (self.sums() if total.is_diagonal else self.squares()).statistics()
         total.precision[:] += precision
         total.shift[:] += shift
         return total
 
     def add_products(self, v: np.ndarray, columns: np.ndarray, total: np.ndarray) -> None:
         """Add sum_d lam_dr x_d x_d' v_r to total (K + P, m), for some columns r (m,) and vectors v (K + P, m)."""
-        assert isinstance(self.moments, ListSums)
-        total += self.moments.products(v, columns)
+        total += self.sums().products(v, columns)
 
     def add_noise(self, key: np.uint64, total: np.ndarray) -> None:
         """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
-        assert isinstance(self.moments, ListSums)
-        total += self.moments.noise(key)
+        total += self.sums().noise(key)
+
+    def solve(
+        self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None
+    ) -> np.ndarray:
+        """What `gradients.solve` finds."""
+        return self.sums().solve(diagonal, prior, right, near)
 
     def sum_up(self, name: Hashable, kernel: Any, size: int, n_columns: int, *arguments: Any) -> np.ndarray:
         """The sum over all rows of the values of a kernel, (n_columns,); `name` is the name of its graph."""
@@ -312,8 +333,8 @@ class CudaShard:
 
     def find_omegas(self, eta: np.ndarray, covariates: DeviceArray, offset: DeviceArray, omega: DeviceArray) -> None:
         """Compute omega from the current shares."""
-        if isinstance(self.moments, ListSums):
-            self.moments.omegas(eta, covariates, offset, omega)
+        if is_matrix_free(self.n_topics, self.covariates.shape[1], "cuda"):
+            self.sums().omegas(eta, covariates, offset, omega)
             return
         n, inverse = self.shares
         launch(
@@ -352,6 +373,7 @@ class CudaShard:
         if not fits or z.shape != (len(self.rows.flat),) or (z >= self.n_topics).any():
             raise ValueError("The checkpoint does not fit these documents.")
         self.rows.set_z(z.astype(np.uint16))
+        self.sorted = self.listed = False
         self.seconds_before = np.array(state["seconds"], dtype=float)
         if "doc_topic" in state:
             lines = wide(np.asarray(state["doc_topic"], np.float32), self.rows.shape.width).reshape(self.n_docs, -1)

@@ -35,8 +35,10 @@ from supertopic.kernels.cuda.layout import (
     make_shape,
     row_width,
 )
+from supertopic.kernels.cuda.long import make_long_sweep
 from supertopic.kernels.cuda.sparse import add_blocks, add_smooth, list_topics, make_sparse_sweep
 from supertopic.kernels.cuda.sweep import check_places, make_sweep
+from supertopic.kernels.cuda.warp import LANES
 from supertopic.kernels.draws import make_key
 from supertopic.model.state import Topics
 
@@ -130,28 +132,28 @@ class DocumentRows:
 
         The sampler is the sparse one if the tables are for it; `tally` counts its proposals and those accepted.
 
-        The device waits for the longest document. So long ones start first, beside the others, on multiprocessors of
-        their own: their blocks take all registers, though most of their threads do nothing.
+        The device waits for the longest document. So long ones start first, beside the others. They have a kernel of
+        their own; those of the sparse sampler have multiprocessors of their own instead: their blocks take all
+        registers, though most of their threads do nothing.
         """
-        first, last = (row // self.shape.group for row in rows or (0, self.n_rows))
-        long = min(max(-(-self.n_long // self.shape.group), first), last)
+        group, block = self.shape.group, self.shape.block
+        first, last = (row // group for row in rows or (0, self.n_rows))
+        long = min(max(-(-self.n_long // group), first), last)
         summed = empty(0, np.float32) if summed is None else summed
         known: tuple[DeviceArray, ...] = (self.docs, tables, response, key, n_sweeps, burn_in, apart, summed)
-        if len(tables.smooth):
-            kernel, alone = make_sparse_sweep(self.shape), self.shape.alone(SPARSE_REGISTERS)
+        sparse = len(tables.smooth) > 0
+        if sparse:
             known = *known, zeros(2, np.int64) if tally is None else tally
-        else:
-            kernel, alone = make_sweep(self.shape), self.shape.alone(self.shape.registers)
-
-        def run(start: int, stop: int, threads: int, where: object) -> None:
-            blocks = -(-(stop - start) * WARP // self.shape.block)
-            kernel[blocks, threads, where](*known, start, stop - start)
+        kernel = make_sparse_sweep(self.shape) if sparse else make_sweep(self.shape)
 
         with beside(self.side, long > first):
-            if long > first:
-                run(first, long, alone, self.side)
+            if long > first and sparse:
+                blocks = -(-(long - first) * WARP // block)
+                kernel[blocks, self.shape.alone(SPARSE_REGISTERS), self.side](*known, first, long - first)
+            elif long > first:
+                make_long_sweep(self.shape)[(long - first) * group, LANES, self.side](*known, first * group)
             if last > long:
-                run(long, last, self.shape.block, stream())
+                kernel[-(-(last - long) * WARP // block), block, stream()](*known, long, last - long)
 
     def tokens(self) -> Tokens:
         """The documents in the order of the corpus."""

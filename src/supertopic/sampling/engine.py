@@ -15,6 +15,7 @@ import numpy as np
 from supertopic.corpus.source import Corpus
 from supertopic.model.responses import Response
 from supertopic.model.state import Priors, Statistics, SummedCounts
+from supertopic.sampling import gradients
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import Plan
 
@@ -113,6 +114,17 @@ class Engine(Protocol):
     def noise(self, key: np.uint64) -> np.ndarray:
         """sum_d sqrt(lam_dr) e_dr x_d with standard normals e: a draw of N(0, sum_d lam_dr x_d x_d'), (K + P, R)."""
 
+    def solve(
+        self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The solution x of (prior_r + sum_d lam_dr x_d x_d') x_r = right_r for every column r, (K + P, R).
+
+        `diagonal` (K + P, R) are the diagonals of these matrices, and `near` is a guess.
+        """
+
+    def use_matrix(self) -> None:
+        """Sum all pairs of weights from now on, unless there are too many: a chain has made its last iteration."""
+
     def restart(self, response: Response) -> None:
         """Set kappa and lam to their values before the first iteration."""
 
@@ -200,6 +212,15 @@ class ShardSums(ABC):
     """Sums over all documents with the same bits on every engine: sums of shards, added in the order of the shards."""
 
     seconds: np.ndarray
+
+    @abstractmethod
+    def products(self, v: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """See `Engine`."""
+
+    def solve(
+        self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None = None
+    ) -> np.ndarray:
+        return gradients.solve(self.products, diagonal, prior, right, near)
 
     @abstractmethod
     def shard_sums(self, name: ShardSum, *arguments: object) -> list[np.ndarray]:

@@ -21,15 +21,15 @@ LEAST_PRIOR, MOST_PRIOR = 1e-6, 1e4  # bounds of alpha for a topic and of beta f
 
 def iterate(
     engine: Engine, statistics: Statistics, known: Statistics | None, response: Response, priors: Priors,
-    key: np.uint64, keep: bool = False,
+    key: np.uint64, keep: bool = False, last: np.ndarray | None = None,
 ) -> tuple[np.ndarray, Statistics, Response]:  # fmt: skip
     """One iteration: returns eta, the statistics for the next draw of eta, and the response.
 
-    `known` is the prior of the training weights beside nu2, as statistics. The response's own parameter is drawn before
-    lambda, since lambda is integrated out there.
+    `known` is the prior of the training weights beside nu2, as statistics, and `last` the eta of the last iteration.
+    The response's own parameter is drawn before lambda, since lambda is integrated out there.
     """
     began = time.perf_counter()
-    eta = draw_weights(engine, statistics, known, priors.nu2, make_key(key, ETA))
+    eta = draw_weights(engine, statistics, known, priors.nu2, make_key(key, ETA), last)
     engine.seconds[0] += time.perf_counter() - began
     if not response.drawn:
         swept = engine.sweep(eta, priors, key, keep, response)
@@ -41,11 +41,15 @@ def iterate(
 
 
 def draw_weights(
-    engine: Engine, statistics: Statistics, known: Statistics | None, nu2: Variance, key: np.uint64
-) -> np.ndarray:
-    """A draw of eta (R, K + P); `statistics` are those of the engine's documents, and `known` are others."""
-    if engine.plan.matrix_free:
-        return matrix_free.draw(engine, statistics, known, nu2, key)
+    engine: Engine, statistics: Statistics, known: Statistics | None, nu2: Variance, key: np.uint64,
+    last: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """A draw of eta (R, K + P); `statistics` are those of the engine's documents, and `known` are others.
+
+    The last draw, if it is near to this one, saves time where there is no matrix.
+    """
+    if engine.plan.without_matrix:
+        return matrix_free.draw(engine, statistics, known, nu2, key, last)
     if known is not None:
         statistics = add(statistics, known)
     return draw_eta(statistics, nu2, key)

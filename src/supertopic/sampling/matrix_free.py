@@ -13,24 +13,25 @@ from supertopic.model.groups import Variance
 from supertopic.model.state import Statistics
 from supertopic.sampling.engine import Engine
 
-# of what is left of the right-hand side: its root mean square over the weights, in standard deviations of the noise
-TOLERANCE = 1e-5
-MOST_STEPS = 10_000
 PROBES = 20  # draws that variances are estimated from
 VARIANCES = 1 << 42  # a path of random numbers that no training iteration takes
 
 
-def draw(engine: Engine, statistics: Statistics, known: Statistics | None, nu2: Variance, key: np.uint64) -> np.ndarray:
+def draw(
+    engine: Engine, statistics: Statistics, known: Statistics | None, nu2: Variance, key: np.uint64,
+    last: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """eta_r ~ N(A_r^-1 b_r, A_r^-1) for all columns: a draw, (R, K + P).
 
-    `statistics` are those of the engine's documents, and `known` are others.
+    `statistics` are those of the engine's documents, and `known` are others. The last draw is near to this one.
     """
     if not statistics.shift.size:  # there is no response
         return statistics.shift.T
     shift, prior = statistics.shift, prior_precision(known, nu2, statistics.shift.shape)
     if known is not None:
         shift = shift + known.shift
-    return solve(engine, statistics, prior, shift + draw_noise(engine, prior, key)).T
+    near = None if last is None else last.T
+    return solve(engine, statistics, prior, shift + draw_noise(engine, prior, key), near).T
 
 
 def draw_noise(engine: Engine, prior: np.ndarray, key: np.uint64) -> np.ndarray:
@@ -50,34 +51,11 @@ def prior_precision(known: Statistics | None, nu2: Variance, shape: tuple[int, .
     return precision if known is None else precision + known.precision
 
 
-def solve(engine: Engine, statistics: Statistics, prior: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The solution of A_r x = right_r for every column r, (K + P, R): conjugate gradients, scaled by A's diagonal.
-
-    A column that has converged takes part no more.
-    """
-    diagonal, (width, n_columns) = prior + statistics.precision, right.shape
-    found = np.zeros(right.shape)
-    columns = np.arange(n_columns)
-    own, x, rest = diagonal, found.copy(), right.copy()  # of the columns that have not converged
-    direction = scaled = rest / own
-    size = (rest * scaled).sum(axis=0)
-    for _ in range(MOST_STEPS):
-        if not np.isfinite(size).all():
-            break
-        active = size > TOLERANCE**2 * width
-        if not active.all():
-            found[:, columns[~active]] = x[:, ~active]
-            columns, size = columns[active], size[active]
-            own, x, rest, direction = (array[:, active] for array in (own, x, rest, direction))
-        if not len(columns):
-            return found
-        product = prior[:, columns] * direction + engine.products(direction, columns)
-        step = size / (direction * product).sum(axis=0)
-        x, rest = x + step * direction, rest - step * product
-        scaled, before = rest / own, size
-        size = (rest * scaled).sum(axis=0)
-        direction = scaled + size / before * direction
-    raise np.linalg.LinAlgError("Conjugate gradients did not find eta.")
+def solve(
+    engine: Engine, statistics: Statistics, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None = None
+) -> np.ndarray:
+    """The solution of A_r x = right_r for every column r, (K + P, R), looked for from `near` on."""
+    return engine.solve(prior + statistics.precision, prior, right, near)
 
 
 def independent(

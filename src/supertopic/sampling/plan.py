@@ -18,6 +18,7 @@ SHARD_TOKENS, EVEN = 50_000, 16  # tokens of a shard; above so many shards their
 MANY_SHARDS, LONG_SHARD = 64, 2**20  # number of shards from which on they grow instead, up to so many tokens each
 DEVICE_TOKENS = 2**28  # largest number of tokens of a shard on a GPU
 MOST_WEIGHTS = 2000  # largest number of weights of a column for which a matrix of all pairs is made
+MATRIX_UP_TO = 320  # the same for a chain's own draws on a GPU, where documents have lists of their topics beyond
 LEAST_GROUPS = 16  # smallest number of groups of shards, each of which adds up its statistics
 
 
@@ -38,6 +39,7 @@ class Plan(NamedTuple):
     device: str = "cpu"  # where the arrays of the shards live
     n_groups: int = 0  # the last covariates, whose weights are pooled
     matrix_free: bool = False  # whether eta is drawn without a matrix of its precision: see `sampling.matrix_free`
+    quicker_without: bool = False  # whether only the iterations of a chain do so, since sums of all pairs take longer
 
     @property
     def n_topics(self) -> int:
@@ -48,9 +50,14 @@ class Plan(NamedTuple):
         """Whether the sparse sampler, which is the faster one for many topics, draws z."""
         return self.sampler != "collapsed" and self.n_topics >= SPARSE_FROM
 
+    @property
+    def without_matrix(self) -> bool:
+        """Whether eta is drawn now without a matrix of its precision."""
+        return self.matrix_free or self.quicker_without
+
     def no_statistics(self) -> Statistics:
         """The statistics of no document."""
-        return no_statistics(self.n_topics + self.n_covariates, self.n_columns, self.matrix_free)
+        return no_statistics(self.n_topics + self.n_covariates, self.n_columns, self.without_matrix)
 
 
 def is_matrix_free(n_topics: int, n_covariates: int, device: str = "cpu") -> bool:
@@ -73,13 +80,14 @@ def make_plan(
     slices = cut(source.doc_start, 1 if sampler == "collapsed" else n_shards)
     width = len(priors.alpha) + n_covariates
     matrix_free = is_matrix_free(len(priors.alpha), n_covariates, device)
+    quicker_without = device != "cpu" and len(priors.alpha) > MATRIX_UP_TO
     numbers = (2 * width if matrix_free else width * (width + 1) // 2) * max(n_columns, 1)
     n_sums = min(len(slices), max(LEAST_GROUPS, n_tokens // (2 * numbers)))
     edges = np.linspace(0, len(slices), n_sums + 1).astype(int).tolist()
     groups = tuple(slice(a, b) for a, b in itertools.pairwise(edges))
     return Plan(
         tuple(slices), groups, n_words, n_columns, n_covariates, response, priors, learn, sampler, seed, burn_in,
-        device, n_groups, matrix_free,
+        device, n_groups, matrix_free, quicker_without,
     )  # fmt: skip
 
 

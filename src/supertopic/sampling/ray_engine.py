@@ -36,7 +36,7 @@ Ends = tuple[int, int]  # the first document of a part, and the one after its la
 Handle: TypeAlias = Any  # of a worker; Ray's handles and references to results have no useful type
 Ref: TypeAlias = Any
 Method = Literal[
-    "start", "sweep", "augment", "statistics", "products", "noise", "restart", "reweigh", "regress", "linearise",
+    "start", "sweep", "augment", "statistics", "products", "noise", "use_matrix", "restart", "reweigh", "regress", "linearise",
     "leave_out", "infer_shares", "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums",
     "traffic", "use_counts",
 ]  # fmt: skip
@@ -202,6 +202,10 @@ class RayEngine(ShardSums):
 
     def noise(self, key: np.uint64) -> np.ndarray:
         return self.sum_up("noise", key)[0]
+
+    def use_matrix(self) -> None:
+        self.plan = self.plan._replace(quicker_without=False)
+        self.call("use_matrix")
 
     def restart(self, response: Response) -> None:
         self.call("restart", response)

@@ -4,7 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan
 from supertopic.sampling.pool import Pool
 from supertopic.sampling.shard import Shard
 from supertopic.storage.container import read_file, write_file
+
+if TYPE_CHECKING:
+    from supertopic.sampling.cuda import CudaShard
 
 PARTS = 2  # parts of the vocabulary for each thread that counts
 
@@ -204,6 +207,9 @@ class LocalShards:
 
         return self.sum_groups(add)
 
+    def use_matrix(self) -> None:
+        self.plan, self.spare = self.plan._replace(quicker_without=False), []
+
     def restart(self, response: Response) -> None:
         self.pool.map(lambda shard: shard.restart(response), self.shards)
 
@@ -281,6 +287,14 @@ class ThreadEngine(LocalShards, ShardSums):
 
     def noise(self, key: np.uint64) -> np.ndarray:
         return self.sum_noise(key).total()[0]
+
+    def solve(
+        self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None = None
+    ) -> np.ndarray:
+        if self.plan.device == "cpu" or len(self.shards) > 1:
+            return super().solve(diagonal, prior, right, near)
+        on_device = cast("CudaShard", self.shards[0])
+        return on_device.solve(diagonal, prior, right, near)
 
     def traffic(self) -> np.ndarray:
         return np.zeros(2)  # there is no other machine

@@ -1,21 +1,25 @@
 """Sums over documents on a GPU in which only the few topics of each document count: see `sampling.matrix_free`.
 
-Sums over documents are added as whole numbers by atomic additions, in any order, so that the bits do not depend on it.
-Their unit follows from the largest number that is added.
+The lists of the documents' topics are sorted by topics once; then a sum over documents reads the numbers of one topic
+after the other. It is a sum of whole numbers, in any order, so that the bits do not depend on it. Their unit follows
+from the largest number that is added.
 """
 
 import math
 from typing import Any, NamedTuple
 
-from numba import int64, uint64
+from numba import float64, int64, uint64
 
 from supertopic.kernels import draws
-from supertopic.kernels.cuda.device import SUMS, cuda, here
+from supertopic.kernels.cuda.device import SIMULATED, SUMS, cuda, here
+from supertopic.kernels.cuda.warp import LANES, all_lanes, largest_lane
 
 derive, normal = here(draws.derive), here(draws.normal)
 
 TOGETHER = 8  # threads that read a document's list
 BITS = 60  # bits of a sum
+SPAN = 4 if SIMULATED else 256  # numbers that a warp adds up
+TEAM = 4 if SIMULATED else 512  # threads of a block that works on all topics
 
 
 class Lists(NamedTuple):
@@ -27,6 +31,22 @@ class Lists(NamedTuple):
     topic: Any  # uint16
     tokens: Any  # float32
     inverse: Any  # (rows,): 1 over the document's length
+
+
+class ByTopic(NamedTuple):
+    """The same tokens, those of topic k from start[k] to start[k + 1]."""
+
+    start: Any  # (K + 1,) int64
+    row: Any  # int32: the document
+    tokens: Any  # float32
+
+
+class Values(NamedTuple):
+    """What each document adds to a sum of x_d, or of x_d**2, for m columns."""
+
+    plain: Any  # (rows, m): for its covariates
+    scaled: Any  # (rows, m): for its tokens in a topic, so over its length
+    largest: Any  # (m,): the largest of the first ones, without its sign; 0 before
 
 
 @cuda.jit
@@ -76,34 +96,86 @@ def list_omegas(lists, covariates, offset, eta, n_topics, omega):
 
 
 @cuda.jit
+def count_topics(lists, counted):
+    """How many documents have each topic; 0 before."""
+    i = cuda.grid(1)
+    d, first = i // TOGETHER, i % TOGETHER
+    if d < len(lists.size):
+        for m in range(first, lists.size[d], TOGETHER):
+            cuda.atomic.add(counted, lists.topic[lists.start[d] + m * lists.step], 1)
+
+
+@cuda.jit
+def find_starts(counted, start, free):
+    """Where the numbers of each topic start, twice; a block of TEAM threads."""
+    t, n_topics = cuda.threadIdx.x, len(counted)
+    sums = cuda.shared.array(TEAM, int64)
+    size = (n_topics + TEAM - 1) // TEAM
+    first, last = min(t * size, n_topics), min((t + 1) * size, n_topics)
+    total = int64(0)
+    for k in range(first, last):
+        total += counted[k]
+    sums[t] = total
+    cuda.syncthreads()
+    before = int64(0)
+    for other in range(t):
+        before += sums[other]
+    for k in range(first, last):
+        start[k] = free[k] = before
+        before += counted[k]
+    if t == TEAM - 1:
+        start[n_topics] = before
+
+
+@cuda.jit
+def sort_lists(lists, free, by_topic):
+    """Copy the lists to places of their topics; free[k] is the next place of topic k."""
+    i = cuda.grid(1)
+    d, first = i // TOGETHER, i % TOGETHER
+    if d < len(lists.size):
+        for m in range(first, lists.size[d], TOGETHER):
+            place = lists.start[d] + m * lists.step
+            to = cuda.atomic.add(free, lists.topic[place], 1)
+            by_topic.row[to], by_topic.tokens[to] = d, lists.tokens[place]
+
+
+@cuda.jit(device=True)
+def set_value(values, d, c, value, scale):
+    """Set a document's number; the lanes of a warp have one column."""
+    values.plain[d, c], values.scaled[d, c] = value, value * scale
+    largest = largest_lane(abs(value))
+    if largest > values.largest[c] and cuda.threadIdx.x % LANES == 0:  # few are, so that few wait for each other
+        cuda.atomic.max(values.largest, c, largest)
+
+
+@cuda.jit
+def weigh(array, inverse, squared, values):
+    """The numbers of an array (rows, m)."""
+    i = cuda.grid(1)
+    if i < array.size:
+        d, c = i % len(array), i // len(array)
+        set_value(values, d, c, array[d, c], inverse[d] * inverse[d] if squared else inverse[d])
+
+
+@cuda.jit
 def weigh_products(lists, covariates, lam, columns, v, n_topics, values):
     """lam_dr x_d' v_r for some columns r."""
     i = cuda.grid(1)
-    if i < values.size:
-        d, c = i // values.shape[1], i % values.shape[1]
+    if i < values.plain.size:
+        d, c = i % len(lam), i // len(lam)
         weight = lam[d, columns[c]]
-        values[d, c] = weight * predictor(lists, covariates, d, v, c, n_topics) if weight > 0.0 else 0.0
+        value = weight * predictor(lists, covariates, d, v, c, n_topics) if weight > 0.0 else 0.0
+        set_value(values, d, c, value, lists.inverse[d])
 
 
 @cuda.jit
-def weigh_noise(lam, number, key, values):
+def weigh_noise(lists, lam, number, key, values):
     """sqrt(lam_dr) e_dr with standard normals e."""
     i = cuda.grid(1)
-    if i < values.size:
-        d, r = i // values.shape[1], i % values.shape[1]
+    if i < lam.size:
+        d, r = i % len(lam), i // len(lam)
         e = normal(derive(key[0], number[d]), r) if lam[d, r] > 0.0 else 0.0
-        values[d, r] = math.sqrt(lam[d, r]) * e
-
-
-@cuda.jit
-def find_largest(values, largest):
-    """The largest number of each column, without its sign; 0 before."""
-    i = cuda.grid(1)
-    if i < values.size:
-        d, c = i // values.shape[1], i % values.shape[1]
-        value = abs(values[d, c])
-        if value > largest[c]:  # few are, so that few wait for each other
-            cuda.atomic.max(largest, c, value)
+        set_value(values, d, r, math.sqrt(lam[d, r]) * e, lists.inverse[d])
 
 
 @cuda.jit(device=True)
@@ -115,29 +187,46 @@ def unit(largest, n_docs):
 
 
 @cuda.jit
-def add_shares(lists, values, largest, squared, total):
-    """Add values_d zbar_d of all documents, or the values times the squares of zbar, to total (K, m)."""
-    i = cuda.grid(1)
-    d, first = i // TOGETHER, i % TOGETHER
-    if d < len(values):
-        for c in range(values.shape[1]):
-            weight = values[d, c] * unit(largest[c], len(values))
-            if weight != 0.0:
-                for m in range(first, lists.size[d], TOGETHER):
-                    place = lists.start[d] + m * lists.step
-                    share = lists.tokens[place] * lists.inverse[d]
-                    if squared:
-                        share *= share
-                    cuda.atomic.add(total, (int64(lists.topic[place]), c), int64(math.floor(share * weight + 0.5)))
+def add_tokens(by_topic, values, squared, total):
+    """Add values_d zbar_d of all documents, or the values times the squares of zbar, to total (K, m).
+
+    A warp has SPAN numbers one after the other, mostly of one topic; its blocks have a column.
+    """
+    t, c, n_topics = cuda.threadIdx.x % LANES, cuda.blockIdx.y, len(total)
+    first = (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x) // LANES * SPAN
+    last = min(first + SPAN, by_topic.start[n_topics])
+    if first >= last:
+        return
+    low, high = 0, n_topics  # the topic of the first number
+    while high - low > 1:
+        middle = (low + high) // 2
+        if by_topic.start[middle] <= first:
+            low = middle
+        else:
+            high = middle
+    one_topic, whole, value = by_topic.start[low + 1] >= last, unit(values.largest[c], len(values.plain)), int64(0)
+    for place in range(first + t, last, LANES):
+        while place >= by_topic.start[low + 1]:
+            if value != 0:
+                cuda.atomic.add(total, (low, c), value)
+            low, value = low + 1, int64(0)
+        tokens = float64(by_topic.tokens[place])
+        if squared:
+            tokens *= tokens
+        value += int64(math.floor(tokens * values.scaled[by_topic.row[place], c] * whole + 0.5))
+    if one_topic:
+        value = all_lanes(value)
+    if value != 0 and (t == 0 or not one_topic):
+        cuda.atomic.add(total, (low, c), value)
 
 
 @cuda.jit
-def in_units(total, largest, n_docs, out):
+def in_units(total, values, out):
     """These sums as numbers."""
     i = cuda.grid(1)
     if i < total.size:
         k, c = i // total.shape[1], i % total.shape[1]
-        whole = unit(largest[c], n_docs)
+        whole = unit(values.largest[c], len(values.plain))
         out[k, c] = total[k, c] / whole if whole > 0.0 else 0.0
 
 
@@ -145,11 +234,11 @@ def in_units(total, largest, n_docs, out):
 def add_covariates(covariates, values, squared, out):
     """sum_d values_d x_d over the covariates, or their squares, in SUMS parts (SUMS, P, m)."""
     i = cuda.grid(1)
-    P, C = covariates.shape[1], values.shape[1]
+    P, C, n_rows = covariates.shape[1], values.plain.shape[1], len(values.plain)
     if i < out.size:
         part, p, c = i // (P * C), i // C % P, i % C
-        size, value = (len(values) + SUMS - 1) // SUMS, 0.0
-        for d in range(part * size, min((part + 1) * size, len(values))):
+        size, value = (n_rows + SUMS - 1) // SUMS, 0.0
+        for d in range(part * size, min((part + 1) * size, n_rows)):
             x = covariates[d, p]
-            value += values[d, c] * (x * x if squared else x)
+            value += values.plain[d, c] * (x * x if squared else x)
         out[part, p, c] = value

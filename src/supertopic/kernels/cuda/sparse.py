@@ -16,8 +16,9 @@ import math
 from numba import float32, float64, int32, uint16, uint32, uint64
 
 from supertopic.kernels import draws
-from supertopic.kernels.cuda.device import EVERYONE, LINE, WARP, cuda, exp2, here, jit_within, sync_lanes
+from supertopic.kernels.cuda.device import LINE, WARP, cuda, exp2, here, jit_within, sync_lanes
 from supertopic.kernels.cuda.layout import SPARSE_REGISTERS, Shape
+from supertopic.kernels.cuda.warp import LANES, LAST, all_lanes, first_lane, of_lane, up_to
 
 derive, uniform32 = here(draws.derive), here(draws.uniform32)
 
@@ -69,41 +70,11 @@ def add_smooth(blocks, smooth):
 
 @functools.cache
 def make_sparse_sweep(shape: Shape):
-    """The kernel for a shape; T is a whole warp, or 1 in the simulator. Its lanes go the same ways."""
-    K, R, T, B = shape.n_topics, shape.n_columns, shape.n_lanes, shape.block
-    G, W, C, LOG = shape.group, shape.width, shape.columns, shape.n_lanes.bit_length() - 1
-    CT, BLOCKS, LAST = C // T if R > 1 else 1, shape.width // LINE, T - 1
+    """The kernel for a shape, whose documents have a whole warp each. Its lanes go the same ways."""
+    K, R, T, B = shape.n_topics, shape.n_columns, LANES, shape.block
+    G, W, C = shape.group, shape.width, shape.columns
+    CT, BLOCKS = C // T if R > 1 else 1, shape.width // LINE
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
-
-    @cuda.jit(device=True)
-    def up_to(x, t):
-        """The sum of the lanes up to this one."""
-        for s in range(LOG):
-            below = cuda.shfl_up_sync(EVERYONE, x, 1 << s)
-            if t >= (1 << s):
-                x += below
-        return x
-
-    @cuda.jit(device=True)
-    def all_lanes(x):
-        """The sum of all lanes."""
-        for s in range(LOG):
-            x += cuda.shfl_xor_sync(EVERYONE, x, 1 << s)
-        return x
-
-    @cuda.jit(device=True)
-    def of_lane(x, lane):
-        """The number of another lane."""
-        if T > 1:
-            return cuda.shfl_sync(EVERYONE, x, lane)
-        return x
-
-    @cuda.jit(device=True)
-    def first_lane(true):
-        """The first lane for which it is true, or -1."""
-        if T > 1:
-            return int32(cuda.ffs(cuda.ballot_sync(EVERYONE, true))) - int32(1)
-        return int32(0) if true else int32(-1)
 
     @cuda.jit(device=True)
     def find_smooth(tables, word, j, goal, t):
