@@ -239,9 +239,7 @@ class CudaShard:
         """Add sum_d sqrt(lam_dr) e_dr x_d to total (K + P, R), with standard normals e."""
         total += self.sums().noise(key)
 
-    def solve(
-        self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None
-    ) -> np.ndarray:
+    def solve(self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None) -> np.ndarray:
         """What `gradients.solve` finds."""
         return self.sums().solve(diagonal, prior, right, near)
 

@@ -72,7 +72,7 @@ class ListSums:
         self.counted, self.free = empty(n_topics, np.int32), empty(n_topics, np.int64)
         shape = (self.width, lam.shape[1])
         names = "prior", "diagonal", "x", "rest", "direction"
-        self.problem = Staging(least=((1,), np.float64), **{name: (shape, np.float64) for name in names})
+        self.problem = Staging(least=((1,), np.float64), **dict.fromkeys(names, (shape, np.float64)))
         sent = self.problem.on_device
         product, size = empty(shape, np.float64), empty(lam.shape[1], np.float64)
         self.columns = put(np.arange(shape[1]))
@@ -127,9 +127,7 @@ class ListSums:
 
         return self.sum_up("noise", self.lam.shape[1], weigh_all)
 
-    def solve(
-        self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None
-    ) -> np.ndarray:
+    def solve(self, diagonal: np.ndarray, prior: np.ndarray, right: np.ndarray, near: np.ndarray | None) -> np.ndarray:
         """What `gradients.solve` finds, with all of its steps on the device."""
         near = np.zeros(right.shape) if near is None else near
         least, n_columns = TOLERANCE**2 * self.width, right.shape[1]

@@ -36,9 +36,9 @@ Ends = tuple[int, int]  # the first document of a part, and the one after its la
 Handle: TypeAlias = Any  # of a worker; Ray's handles and references to results have no useful type
 Ref: TypeAlias = Any
 Method = Literal[
-    "start", "sweep", "augment", "statistics", "products", "noise", "use_matrix", "restart", "reweigh", "regress", "linearise",
-    "leave_out", "infer_shares", "left_out_omega", "topic_counts", "save_shards", "restore_shards", "shard_sums",
-    "traffic", "use_counts",
+    "start", "sweep", "augment", "statistics", "products", "noise", "use_matrix", "restart", "reweigh", "regress",
+    "linearise", "leave_out", "infer_shares", "left_out_omega", "topic_counts", "save_shards", "restore_shards",
+    "shard_sums", "traffic", "use_counts",
 ]  # fmt: skip
 
 

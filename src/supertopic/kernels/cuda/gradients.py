@@ -1,4 +1,4 @@
-"""Conjugate gradients on a GPU: see `sampling.gradients`. A block has a column, and nothing comes back between steps."""
+"""Conjugate gradients on a GPU: see `sampling.gradients`. A block has a column."""
 
 from typing import Any, NamedTuple
 

@@ -1,9 +1,9 @@
 """The topic sampler for long documents on a GPU: a warp has a document, and each lane one of its next 32 tokens.
 
-A token waits for the one before, since that may move. But most tokens stay in their topics. So all lanes draw at once, as
-if no token before theirs moved. This is right for the first token that moves, and for all before it. This token is
-moved, and the lanes behind it draw again, with the same uniforms, until all have their topics. The result is that of
-one token after the other, some times as fast.
+A token has to wait for the one before it, which may move. But most tokens stay in their topics. So all lanes draw at
+once, as if no token before theirs moved. This is right for the first token that moves, and for all before it. This
+token is moved, and the lanes behind it draw again, with the same uniforms, until all have their topics. The result is
+that of one token after the other, several times as fast.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together where all of them have one document: a whole warp, or the simulator's one lane."""
+"""What the lanes of a warp do together where they have one document: all lanes, or the one lane of the simulator."""
 
 from numba import int32
 
