@@ -47,13 +47,19 @@ def choose(weight, u, j, order=eight_lanes):
     return order[min(int(np.searchsorted(cumulated, u * cumulated[-1], side="right")), len(order) - 1)]
 
 
-def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live, order=eight_lanes):
-    """One sweep. docs and z are lists of lists; returns the new z; count (V, K) is updated when live."""
+def sweep(docs, z, count, phi, eta, kappa, lam, alpha, beta, streams, live, order=eight_lanes, most=None):
+    """One sweep. docs and z are lists of lists; returns the new z; count (V, K) is updated when live.
+
+    With `most`, documents of more tokens are cut into parts, which see each other as they were before the sweep.
+    """
     z = [list(topics) for topics in z]
     frozen = None if count is None else count.copy()
     for d, words in enumerate(docs):
-        n = np.bincount(z[d], minlength=len(alpha)).astype(float)
+        before = np.bincount(z[d], minlength=len(alpha)).astype(float)
+        n, n_parts = before.copy(), 1 if most is None else max(-(-len(words) // most), 1)
         for i, word in enumerate(words):
+            if i in [part * len(words) // n_parts for part in range(n_parts)]:
+                n = before.copy()
             j = z[d][i]
             seen = count if live or count is None else frozen.copy()
             n[j] -= 1

@@ -532,7 +532,7 @@ def test_private_topics_on_a_device():
             put(ends), words, like,
         )  # fmt: skip
         found = get(like).reshape(-1, width)[:, :N_TOPICS]
-        for row, d in enumerate(rows.order):
+        for d, row in enumerate(rows.row):
             _, phi = private_topics(same.tokens, same.z, kept.word_topic, 1, BETA, mass, 8, d, d + 1)
             np.testing.assert_allclose(found[ends[row] : ends[row + 1]], phi.reshape(-1, 8)[:, :N_TOPICS], rtol=1e-5)
 

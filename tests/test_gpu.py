@@ -12,7 +12,7 @@ from test_contract import device_order, only_sparse
 from test_posterior import CASES, check_exactly
 
 import naive
-from small import DEVICE, engine_of, plan_of, z_of
+from small import DEVICE, engine_of, flat, plan_of, z_of
 from supertopic import (
     LDA,
     MedLDAClassifier,
@@ -28,7 +28,7 @@ from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import document_streams, make_key, normals
 from supertopic.model.responses import Gaussian, Logistic
-from supertopic.model.state import Priors
+from supertopic.model.state import Priors, fixed_topics
 from supertopic.sampling.gibbs import draw_weights
 from supertopic.sampling.gradients import solve
 from supertopic.sampling.plan import SWEEP, TOPICS
@@ -76,6 +76,90 @@ def test_any_number_of_lanes(n_lanes, n_topics, n_docs, n_columns, loud, monkeyp
     found = np.split(z_of(engine), np.cumsum(lengths)[:-1])
     same = [a.tolist() == b for a, b in zip(found, expected, strict=True)]
     assert np.mean(same) > 0.95  # a number that sits on the edge of two topics leads a document another way
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.parametrize("n_columns", [0, 1, 3])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_long_documents_are_cut(n_columns, monkeypatch):
+    """Parts see each other as they were before a sweep, and sums have each document once. Exact samplers cut none."""
+    from supertopic.sampling import cuda_documents
+
+    most, n_docs, n_words, n_topics = (40, 60, 50, 12) if DEVICE == "GPU" else (4, 6, 9, 5)
+    monkeypatch.setattr(cuda_documents, "PART", most)
+    rng = np.random.default_rng(n_columns)
+    lengths = rng.integers(0, 5 * most, n_docs)
+    docs = [sorted(rng.integers(0, n_words, n).tolist()) for n in lengths]
+    z = [rng.integers(0, n_topics, n).tolist() for n in lengths]
+    target = make_target(
+        rng.integers(0, 2, (n_docs, n_columns)).astype(float), rng.choice([0.0, 1.0, 2.0], (n_docs, n_columns)),
+        rng.normal(size=(n_docs, n_columns)), rng.normal(size=(n_docs, 1)),
+    )  # fmt: skip
+    priors, response = Priors(rng.uniform(0.05, 0.5, n_topics), 0.1, 1.0), Logistic(2.0)
+    eta = rng.normal(size=(n_columns, n_topics + 1))
+    drawn = response.draw(target, rng.normal(size=(n_docs, n_columns)), make_key(3), 0)
+    plan, source = plan_of(docs, n_words, response, target, priors, "delayed", 2, device="cuda")
+    flat_z = [k for topics in z for k in topics]
+    engine = engine_of(plan, source, flat_z, response, drawn, eta)
+    assert all(shard.rows.n_cut > 0 for shard in engine.shards)
+    exact = engine_of(plan._replace(sampler="drawn"), source, flat_z, response, drawn, eta)
+    assert all(shard.rows.n_cut == 0 for shard in exact.shards)
+    known, summed = target.covariates @ eta[:, n_topics:].T, 0.0
+    for i in range(2):
+        key, count = make_key(1, i), engine.counts.word_topic.copy()
+        expected = naive.sweep(
+            docs, z, count, None, eta[:, :n_topics], drawn.kappa - drawn.lam * known, drawn.lam, priors.alpha, 0.1,
+            document_streams(make_key(key, SWEEP), 0, n_docs), False, device_order(1), most,
+        )  # fmt: skip
+        engine.sweep(eta, priors, key, True)
+        found = np.split(z_of(engine), np.cumsum(lengths)[:-1])
+        same = [a.tolist() == b for a, b in zip(found, expected, strict=True)]
+        assert np.mean(same) > 0.9
+        z = [part.tolist() for part in found]
+        zbar = naive.zbars(z, n_topics)
+        summed = summed + zbar * lengths[:, None]
+        np.testing.assert_allclose(engine.topic_counts(), summed, atol=1e-4)
+        x = np.hstack([zbar, target.covariates])
+        omega = np.concatenate([shard.rows.get(shard.omega) for shard in engine.shards])
+        np.testing.assert_allclose(omega, x @ eta.T + target.offset, atol=1e-9)
+        statistics = engine.statistics()
+        np.testing.assert_allclose(statistics.shift, x.T @ drawn.kappa, atol=1e-9)
+        precision = np.einsum("dr,dj,dk->jkr", drawn.lam, x, x)[np.tril_indices(n_topics + 1)]
+        np.testing.assert_allclose(statistics.precision, precision, atol=1e-9)
+    assert engine.log_documents(priors.alpha) == pytest.approx(naive.log_documents(z, priors.alpha))
+    flat_z = [k for own in z for k in own]
+    pair = [
+        engine_of(plan._replace(sampler=name), source, flat_z, response, drawn, eta) for name in ("delayed", "drawn")
+    ]
+    np.testing.assert_allclose(*(other.alpha_sums(priors.alpha) for other in pair))
+    np.testing.assert_allclose(*(other.residuals() for other in pair))
+    for other in pair:
+        other.counts.keep()
+        other.leave_out(priors, 4, make_key(5))
+    np.testing.assert_array_equal(*(other.left_out_omega(np.eye(n_topics)) for other in pair))
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+def test_new_long_documents_are_cut(monkeypatch):
+    """Shares of a long document are those of its words, alone or beside others, and the draws are as many."""
+    from supertopic.sampling import cuda_documents
+    from supertopic.sampling.new_documents import draw_omegas, freeze, infer_shares
+
+    most = 40 if DEVICE == "GPU" else 5
+    monkeypatch.setattr(cuda_documents, "PART", most)
+    phi = np.array([[0.97, 0.02, 0.01], [0.02, 0.96, 0.02], [0.01, 0.02, 0.97]])  # words say it nearly
+    topics = freeze(fixed_topics(phi, np.full(3, 0.1)), "cuda")
+    docs = [[0] * 3 * most + [1] * most, [2], [], [0] * most + [1] * most + [2] * 2 * most, [1] * 3]
+    tokens = flat(docs, [[]])[0]
+    shares = infer_shares(tokens, topics, 8, make_key(2), 1)
+    np.testing.assert_allclose(shares, naive.zbars(docs, 3), atol=0.12)
+    np.testing.assert_allclose(shares.sum(axis=1), [1, 1, 0, 1, 1], atol=1e-6)
+    alone = infer_shares(flat(docs[3:4], [[]])[0], topics, 8, make_key(2), 1)
+    np.testing.assert_array_equal(alone[0], shares[3])
+    eta = np.array([[[1.0, 2.0, 4.0]]])
+    omega = draw_omegas(tokens, topics, 8, eta, make_key(2))
+    assert omega.shape == (4, 5, 1)
+    np.testing.assert_allclose(omega.mean(axis=0)[:, 0], shares @ eta[0, 0], atol=1e-5)
 
 
 SPARSE = [(37, 60), (330, 30), (2100, 8)] if DEVICE == "GPU" else [(6, 5), (9, 5)]

@@ -73,10 +73,14 @@ class Tally(NamedTuple):
 class CudaShard:
     """Documents on the device, with their z, kappa and lam."""
 
-    def __init__(self, tokens: Tokens, target: Target, first_doc: int, n_words: int, n_topics: int, response: Response):
+    def __init__(
+        self, tokens: Tokens, target: Target, first_doc: int, n_words: int, n_topics: int, response: Response,
+        whole: bool = False,
+    ):  # fmt: skip
+        """`whole` documents are not cut into parts, so that the sampler is exact."""
         self.target, self.first_doc, self.n_docs = target, first_doc, len(target.weight)
         self.n_words, self.n_topics, self.n_columns = n_words, n_topics, target.weight.shape[1]
-        self.rows = DocumentRows(tokens, make_shape(n_topics, self.n_columns))
+        self.rows = DocumentRows(tokens, make_shape(n_topics, self.n_columns), whole)
         self.rows.number(first_doc)
         shape = (self.n_docs, self.n_columns)
         y = np.zeros(shape) if response.scalar_form is None else target.y  # else the processor reads it
@@ -296,7 +300,7 @@ class CudaShard:
 
     def leave_out(self, summed: SummedCounts, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """Infer the shares of each document as if it were new, under topics without its own tokens."""
-        rows = self.rows
+        rows = self.rows.uncut()  # all parts would need the same private topics at a time
         docs, width, group = rows.docs, rows.shape.width, rows.shape.group
         mass = put(summed.tokens / summed.n_draws + self.n_words * priors.beta)
         word_topic, moving = put(wide(summed.word_topic.astype(np.int64), width)), put_key(make_key(key, MOVING))
@@ -318,12 +322,12 @@ class CudaShard:
             tables = fixed_tables(like, priors.alpha)
             new.sweep(tables, self.no_response, moving, n_sweeps, n_sweeps // 2, counted, 0, (first, last))
             first = last
-        self.set_shares(counted, n_sweeps - n_sweeps // 2)
+        self.set_shares(self.rows.counts_of(new, counted), n_sweeps - n_sweeps // 2)
 
     def infer_shares(self, topics: DeviceTopics, n_sweeps: int, key: np.uint64) -> None:
         """Infer the shares of each document under fixed topics that were learned without it."""
-        _, counted = count_new(self.rows.tokens(), topics, n_sweeps, 1, key)
-        self.set_shares(counted, n_sweeps - n_sweeps // 2)
+        rows, counted = count_new(self.rows.tokens(), topics, n_sweeps, 1, key)
+        self.set_shares(self.rows.counts_of(rows, counted), n_sweeps - n_sweeps // 2)
 
     def regress(self, eta: np.ndarray) -> None:
         """Compute omega of every document given eta (R, K + P); after `leave_out`, from the left-out shares."""

@@ -1,6 +1,10 @@
 """Documents on a GPU, and new documents under fixed topics there.
 
 A row is a document, longest first, filled up to whole warps; arrays that go in or out are in the order of the corpus.
+The tokens of a document are drawn one after the other. So that nobody waits for a long one, it is cut into parts, which
+are rows of their own. During a sweep, a part sees the other parts as they were before it; they exchange their counts
+after it. (Posterior means of shares are then the same, and standard deviations 2 % smaller, in documents of over 1,000
+tokens.) The first part has what is known of the document; in the others this is 0, so that sums count it once.
 """
 
 from copy import copy
@@ -11,6 +15,7 @@ import numpy as np
 from supertopic.corpus.tokens import Tokens, cut, take
 from supertopic.kernels.cuda import counts as kernels
 from supertopic.kernels.cuda.device import (
+    BLOCK,
     LINE,
     SIMULATED,
     WARP,
@@ -35,14 +40,13 @@ from supertopic.kernels.cuda.layout import (
     make_shape,
     row_width,
 )
-from supertopic.kernels.cuda.long import make_long_sweep
 from supertopic.kernels.cuda.sparse import add_blocks, add_smooth, list_topics, make_sparse_sweep
 from supertopic.kernels.cuda.sweep import check_places, make_sweep
-from supertopic.kernels.cuda.warp import LANES
 from supertopic.kernels.draws import make_key
 from supertopic.model.state import Topics
 
 LONG = 8 if SIMULATED else 1000  # tokens of a document that is started first
+PART = 1000  # tokens of a part, at most
 NUMBERS = 2**28  # of shares or private topics on the device at a time: a gigabyte
 STARTING, MOVING = range(2)  # random numbers of a new document
 
@@ -50,21 +54,39 @@ STARTING, MOVING = range(2)  # random numbers of a new document
 class DocumentRows:
     """Documents on the device."""
 
-    def __init__(self, tokens: Tokens, shape: Shape):
+    def __init__(self, tokens: Tokens, shape: Shape, whole: bool = False):
+        """`whole` documents are not cut, nor are those of the sparse sampler."""
         lengths = np.diff(tokens.doc_start)
         self.shape, self.n_docs = shape, len(lengths)
-        self.order = np.argsort(-lengths, kind="stable")
-        self.n_rows = max(-(-self.n_docs // WARP), 1) * WARP
-        length, start = np.zeros(self.n_rows, np.int32), np.zeros(self.n_rows, np.int64)
-        length[: self.n_docs], start[: self.n_docs] = lengths[self.order], tokens.doc_start[:-1][self.order]
-        base = np.concatenate([[0], np.cumsum(length[:: shape.group].astype(np.int64) * shape.group)])
+        parts = np.ones(self.n_docs, np.int64) if whole or shape.sparse else np.maximum(-(-lengths // PART), 1)
+        cut, uncut = np.flatnonzero(parts > 1), np.flatnonzero(parts == 1)
+        uncut = uncut[np.argsort(-lengths[uncut], kind="stable")]
+        ends = np.cumsum(parts[cut])
+        self.n_cut = -(-int(parts[cut].sum()) // WARP) * WARP
+        self.n_rows = self.n_cut + max(-(-len(uncut) // WARP), 1) * WARP
+        self.row = np.empty(self.n_docs, np.int64)  # the first row of each document
+        self.row[cut], self.row[uncut] = ends - parts[cut], self.n_cut + np.arange(len(uncut))
+        leader, first, length, start, of_doc = (np.zeros(self.n_rows, np.int64) for _ in range(5))
+        leader[:] = np.arange(self.n_rows)
+        length[self.row], start[self.row], of_doc[self.row] = lengths, tokens.doc_start[:-1], lengths
+        rows, doc = np.arange(ends[-1] if len(cut) else 0), np.repeat(cut, parts[cut])
+        leader[rows] = self.row[doc]
+        place = rows - leader[rows]
+        first[rows] = place * lengths[doc] // parts[doc]
+        length[rows] = (place + 1) * lengths[doc] // parts[doc] - first[rows]
+        start[rows] = tokens.doc_start[doc] + first[rows]
+        self.cut = put(self.row[cut]), put(parts[cut])  # the first rows of documents in parts, and how many they have
+        longest = length.reshape(-1, shape.group).max(axis=1)
+        base = np.concatenate([[0], np.cumsum(longest * shape.group)])
         self.n_places = int(base[-1]) + WARP
         self.n_long, self.side = int((length > LONG).sum()), new_stream()
         self.place = base[:-1][np.arange(self.n_rows) // shape.group] + np.arange(self.n_rows) % shape.group
-        self.length, self.start, self.flat, self.doc_start = length, put(start), put(tokens.word), tokens.doc_start
+        self.length, self.start, self.flat, self.doc_start = of_doc, put(start), put(tokens.word), tokens.doc_start
+        there = [put(array.astype(np.int32)) for array in (length, of_doc, first, leader)]
         self.docs = Documents(
-            zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), put(length),
-            empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32), *self.lists(),
+            zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), there[0], there[1],
+            there[2], there[3], empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32),
+            *self.lists(),
         )  # fmt: skip
         launch(kernels.interleave, self.n_rows, self.flat, self.start, self.docs, shape.group, self.docs.word)
 
@@ -88,21 +110,32 @@ class DocumentRows:
     def put(self, array: np.ndarray) -> DeviceArray:
         """An array with a line for each document, (n_docs, C), as rows on the device."""
         wide = np.zeros((self.n_rows, *array.shape[1:]), array.dtype)
-        wide[: self.n_docs] = array[self.order]
+        wide[self.row] = array
         return put(wide)
 
     def put_into(self, rows: DeviceArray, array: np.ndarray) -> None:
         """Copy an array with a line for each document into rows on the device."""
         wide = np.zeros(rows.shape, rows.dtype)
-        wide[: self.n_docs] = array[self.order]
+        wide[self.row] = array
         put_into(rows, wide)
 
     def get(self, rows: DeviceArray) -> np.ndarray:
         """The lines of the documents from rows on the device."""
-        rows = get(rows)
-        lines = np.empty((self.n_docs, *rows.shape[1:]), rows.dtype)
-        lines[self.order] = rows[: self.n_docs]
-        return lines
+        return get(rows)[self.row]
+
+    def counts_of(self, other: "DocumentRows", n: DeviceArray) -> DeviceArray:
+        """Counts of the same documents in other rows, as rows of these, flat."""
+        if other.n_rows == self.n_rows and np.array_equal(other.row, self.row):
+            return n
+        return self.put(other.get(n.reshape(other.n_rows, -1))).reshape(-1)
+
+    def uncut(self) -> "DocumentRows":
+        """The same documents and z, each in one row."""
+        if not self.n_cut:
+            return self
+        rows = DocumentRows(self.tokens(), self.shape, whole=True)
+        rows.set_z(self.z())
+        return rows
 
     def number(self, first_doc: int) -> None:
         """Let random numbers depend on a document's number in the corpus."""
@@ -110,7 +143,7 @@ class DocumentRows:
 
     def hash(self, key: np.uint64) -> None:
         """Let random numbers depend on a document's words alone."""
-        launch(kernels.content_numbers, self.n_rows, self.flat, self.start, self.docs.length, key, self.docs.number)
+        launch(kernels.content_numbers, self.n_rows, self.flat, self.start, self.docs.whole, key, self.docs.number)
 
     def begin(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution."""
@@ -122,38 +155,52 @@ class DocumentRows:
         kernel = list_topics if self.shape.sparse else kernels.count_rows
         clear(self.docs.n)
         launch(kernel, self.n_rows, self.docs, self.shape.group, self.shape.width)
+        if self.n_cut:
+            self.join(no_response(), stream())
+
+    def join(self, response: ResponseTables, where: object, summed: DeviceArray | None = None, begin: int = 0) -> None:
+        """Let all parts of a document have its counts, which are added to `summed` from a place on."""
+        leader, parts = self.cut
+        summed = empty(0, np.float32) if summed is None else summed
+        about = self.docs, self.shape.group, self.shape.width, leader, parts, response, begin, summed
+        kernels.join_parts[len(leader), BLOCK, where](*about)
 
     def sweep(
         self, tables: TopicTables, response: ResponseTables, key: DeviceArray, n_sweeps: int = 1, burn_in: int = 1,
         summed: DeviceArray | None = None, apart: int = 0, rows: tuple[int, int] | None = None,
         tally: DeviceArray | None = None,
     ) -> None:  # fmt: skip
-        """Draw every z anew, of all documents or of some rows that fill whole warps.
+        """Draw every z anew, of all documents or, where none is cut, of some rows that fill whole warps.
 
         The sampler is the sparse one if the tables are for it; `tally` counts its proposals and those accepted.
 
-        The device waits for the longest document. So long ones start first, beside the others. They have a kernel of
-        their own; those of the sparse sampler have multiprocessors of their own instead: their blocks take all
-        registers, though most of their threads do nothing.
+        The device waits for the longest document. So long ones that are not cut start first, beside the others, on
+        multiprocessors of their own: their blocks take all registers, though most of their threads do nothing.
         """
-        group, block = self.shape.group, self.shape.block
-        first, last = (row // group for row in rows or (0, self.n_rows))
-        long = min(max(-(-self.n_long // group), first), last)
         summed = empty(0, np.float32) if summed is None else summed
-        known: tuple[DeviceArray, ...] = (self.docs, tables, response, key, n_sweeps, burn_in, apart, summed)
-        sparse = len(tables.smooth) > 0
-        if sparse:
-            known = *known, zeros(2, np.int64) if tally is None else tally
-        kernel = make_sparse_sweep(self.shape) if sparse else make_sweep(self.shape)
+        known: tuple[DeviceArray, ...] = (self.docs, tables, response, key)
+        more: tuple[DeviceArray, ...] = (apart, summed)
+        if len(tables.smooth):
+            kernel, alone = make_sparse_sweep(self.shape), self.shape.alone(SPARSE_REGISTERS)
+            more = *more, zeros(2, np.int64) if tally is None else tally
+        else:
+            kernel, alone = make_sweep(self.shape), self.shape.alone(self.shape.registers)
+        n_cut, first, last = (row // self.shape.group for row in (self.n_cut, *(rows or (self.n_cut, self.n_rows))))
+        long = min(max(-(-self.n_long // self.shape.group), first), last) if not n_cut else first
 
-        with beside(self.side, long > first):
-            if long > first and sparse:
-                blocks = -(-(long - first) * WARP // block)
-                kernel[blocks, self.shape.alone(SPARSE_REGISTERS), self.side](*known, first, long - first)
-            elif long > first:
-                make_long_sweep(self.shape)[(long - first) * group, LANES, self.side](*known, first * group)
+        def run(start: int, stop: int, threads: int, where: object, *sweeps: int) -> None:
+            blocks = -(-(stop - start) * WARP // self.shape.block)
+            kernel[blocks, threads, where](*known, *sweeps, *more, start, stop - start)
+
+        with beside(self.side, n_cut > 0 or long > first):
+            for i in range(n_sweeps if n_cut else 0):
+                run(0, n_cut, self.shape.block, self.side, i, i + 1, n_sweeps)
+                begin = (i - burn_in) * apart
+                self.join(response, self.side, summed if i >= burn_in else None, begin)
+            if long > first:
+                run(first, long, alone, self.side, 0, n_sweeps, burn_in)
             if last > long:
-                kernel[-(-(last - long) * WARP // block), block, stream()](*known, long, last - long)
+                run(long, last, self.shape.block, stream(), 0, n_sweeps, burn_in)
 
     def tokens(self) -> Tokens:
         """The documents in the order of the corpus."""
@@ -276,7 +323,5 @@ def draw_omegas(tokens: Tokens, topics: DeviceTopics, n_sweeps: int, eta: np.nda
         found = empty((n_pairs, rows.n_rows, eta.shape[1]), np.float64)
         size, inverse = rows.n_rows * width, put(inverses(rows, 1))
         launch(kernels.drawn_omegas, found.size, summed, size, n_draws, width, inverse, on_device, found)
-        lines = np.empty((n_pairs, rows.n_docs, eta.shape[1]))
-        lines[:, rows.order] = get(found)[:, : rows.n_docs]
-        omega[:, docs] = lines
+        omega[:, docs] = get(found)[:, rows.row]
     return omega

@@ -76,7 +76,9 @@ class ListSums:
         sent = self.problem.on_device
         product, size = empty(shape, np.float64), empty(lam.shape[1], np.float64)
         self.columns = put(np.arange(shape[1]))
-        self.gradients = kernels.Gradients(*(sent[name] for name in names), product, size)
+        self.gradients = kernels.Gradients(
+            sent["prior"], sent["diagonal"], sent["x"], sent["rest"], sent["direction"], product, size
+        )
         self.sort()
 
     def sort(self) -> None:

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -31,14 +32,15 @@ Sums = tuple[np.ndarray, ...]  # such as Statistics
 PartialSums = dict[tuple[int, int], Sums]  # by level and place, as in `PairwiseSum`
 
 
-def shard_kinds(device: str) -> tuple[type[Shard], type[Counts]]:
-    """The classes of shards and counts for a device; nothing of CUDA is imported unless it is used."""
-    if device == "cpu":
+def shard_kinds(plan: Plan) -> tuple[Callable[..., Shard], type[Counts]]:
+    """What makes shards and counts for a plan's device; nothing of CUDA is imported unless it is used."""
+    if plan.device == "cpu":
         return Shard, Counts
     from supertopic.sampling.cuda import CudaShard
     from supertopic.sampling.cuda_counts import CudaCounts
 
-    return cast(type[Shard], CudaShard), cast(type[Counts], CudaCounts)  # they have the same methods
+    make_shard = partial(CudaShard, whole=plan.sampler == "drawn")
+    return cast(Callable[..., Shard], make_shard), cast(type[Counts], CudaCounts)  # they have the same methods
 
 
 class PairwiseSum:
@@ -90,7 +92,7 @@ class LocalShards:
         self.first = plan.groups[self.groups[0]].start  # of its shards
         slices = plan.slices[self.first : plan.groups[self.groups[-1]].stop]
         self.pool = Pool(min(n_threads, len(slices)))
-        make_shard, self.make_counts = shard_kinds(plan.device)
+        make_shard, self.make_counts = shard_kinds(plan)
         self.shards = [
             make_shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in slices
         ]

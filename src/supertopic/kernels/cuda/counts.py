@@ -6,16 +6,18 @@ of documents and topics are `width` numbers long.
 
 import math
 
-from numba import uint64
+from numba import int32, int64, uint64
 
 from supertopic.kernels import draws, responses
-from supertopic.kernels.cuda.device import SUMS, cuda, here
+from supertopic.kernels.cuda.device import BLOCK, SUMS, cuda, here
+from supertopic.kernels.cuda.layout import SPARSE_FROM, row_width
 
 derive, log_gamma, mix, uniform = map(here, (draws.derive, draws.log_gamma, draws.mix, draws.uniform))
 draw_lam, log_density = map(here, (responses.draw_lam, responses.log_density))
 kappa_constant, kappa_slope = map(here, (responses.kappa_constant, responses.kappa_slope))
 
 WORDS = 256  # words that are summed as one
+WIDEST = row_width(SPARSE_FROM)  # numbers of a row where documents are cut
 
 
 @cuda.jit
@@ -43,9 +45,9 @@ def start_z(docs, group, n_topics, key):
     """Every z from the uniform distribution."""
     d = cuda.grid(1)
     if d < len(docs.length):
-        stream, place = derive(key, docs.number[d]), docs.base[d // group] + d % group
+        stream, place = derive(key, docs.number[docs.leader[d]]), docs.base[d // group] + d % group
         for i in range(docs.length[d]):
-            docs.z[place + i * group] = int(uniform(stream, i) * n_topics)
+            docs.z[place + i * group] = int(uniform(stream, docs.first[d] + i) * n_topics)
 
 
 @cuda.jit
@@ -56,6 +58,38 @@ def count_rows(docs, group, width):
         place = docs.base[d // group] + d % group
         for i in range(docs.length[d]):
             docs.n[d * width + docs.z[place + i * group]] += 1.0
+
+
+@cuda.jit
+def join_parts(docs, group, width, leader, parts, response, begin, summed):
+    """Count the tokens of documents that are cut into parts, and compute their omega; a block has a document.
+
+    The counts are added to `summed`, from a place on, if it is not empty.
+    """
+    first, n_parts, t = leader[cuda.blockIdx.x], parts[cuda.blockIdx.x], cuda.threadIdx.x
+    count = cuda.shared.array(WIDEST, int32)
+    for k in range(t, width, BLOCK):
+        count[k] = 0
+    cuda.syncthreads()
+    for d in range(first, first + n_parts):
+        place = docs.base[d // group] + d % group
+        for i in range(t, docs.length[d], BLOCK):
+            cuda.atomic.add(count, int64(docs.z[place + i * group]), 1)
+    cuda.syncthreads()
+    for k in range(t, width, BLOCK):
+        for d in range(first, first + n_parts):
+            docs.n[d * width + k] = count[k]
+        if len(summed) > 0:
+            summed[begin + first * width + k] += count[k]
+    n_topics = response.exact.shape[1] - response.covariates.shape[1]
+    for r in range(t, len(response.exact), BLOCK):
+        value = 0.0
+        for k in range(n_topics):
+            value += response.exact[r, k] * count[k]
+        value /= docs.whole[first]
+        for p in range(response.covariates.shape[1]):
+            value += response.exact[r, n_topics + p] * response.covariates[first, p]
+        response.omega[first, r] = value + response.offset[first, r]
 
 
 @cuda.jit
@@ -270,8 +304,8 @@ def log_documents(docs, width, alpha, concentration, out):
     d = cuda.grid(1)
     if d < len(docs.length):
         value = 0.0
-        if docs.length[d] > 0:
-            value = math.lgamma(concentration) - math.lgamma(concentration + docs.length[d])
+        if docs.whole[d] > 0:
+            value = math.lgamma(concentration) - math.lgamma(concentration + docs.whole[d])
             for k in range(len(alpha)):
                 if docs.n[d * width + k] > 0.0:
                     value += math.lgamma(alpha[k] + docs.n[d * width + k]) - math.lgamma(alpha[k])
@@ -284,9 +318,9 @@ def alpha_sums(docs, width, alpha, concentration, out):
     i = cuda.grid(1)
     d, k = i // (len(alpha) + 1), i % (len(alpha) + 1)
     if d < len(docs.length):
-        n, a = docs.length[d], concentration
+        n, a = docs.whole[d], concentration
         if k < len(alpha):
-            n, a = int(docs.n[d * width + k]), alpha[k]
+            n, a = (int(docs.n[d * width + k]) if docs.whole[d] > 0 else 0), alpha[k]
         value = 0.0
         for j in range(n):
             value += 1.0 / (a + j)

@@ -23,8 +23,11 @@ class Documents(NamedTuple):
     z: Any  # uint16
     base: Any  # (rows / G,) int64
     length: Any  # (rows,) int32
+    whole: Any  # (rows,) int32: the tokens of the document, in its first row; a long document has some rows
+    first: Any  # (rows,) int32: which of the document's tokens is the first one here
+    leader: Any  # (rows,) int32: the first row of the document, which has what is known of it
     number: Any  # (rows,) uint64: what its random numbers are made from
-    n: Any  # (rows, width) float32, flat: the tokens of each topic
+    n: Any  # (rows, width) float32, flat: the document's tokens of each topic
     topic: Any  # uint16: the topics that a document has, in places of its tokens, as the sparse sampler leaves them
     tokens: Any  # float32: their tokens
     size: Any  # (rows,) int32: how many they are; all three are empty where there is no sparse sampler

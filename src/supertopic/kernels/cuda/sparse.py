@@ -110,8 +110,8 @@ def make_sparse_sweep(shape: Shape):
         return found
 
     @jit_within(SPARSE_REGISTERS)
-    def sweep(docs, tables, response, key, n_sweeps, burn_in, apart, summed, tally, first_group, n_groups):
-        """Draw every z anew, n_sweeps times; counts after burn_in are added to `summed`, each `apart` numbers on.
+    def sweep(docs, tables, response, key, begin, end, burn_in, apart, summed, tally, first_group, n_groups):
+        """Draw every z anew in some sweeps; counts after burn_in are added to `summed`, each `apart` numbers on.
 
         tally[0] counts the proposals, tally[1] those that were accepted.
         """
@@ -178,7 +178,7 @@ def make_sparse_sweep(shape: Shape):
         stream = derive(key[0], docs.number[row])
         proposed = accepted = 0
         word_t, u_t, own_t, alpha_t, rare_t = int32(0), zero, zero, zero, zero
-        for sweep_number in range(n_sweeps):
+        for sweep_number in range(begin, end):
             for i in range(length):
                 now = i & (T - 1)
                 if now == 0:  # each lane looks at one of the next T tokens

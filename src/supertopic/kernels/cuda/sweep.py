@@ -60,8 +60,8 @@ def make_sweep(shape: Shape):
     half, one, zero, log2e = float32(0.5), float32(1.0), float32(0.0), float32(LOG2E)
 
     @jit_within(shape.registers)
-    def sweep(docs, tables, response, key, n_sweeps, burn_in, apart, summed, first_group, n_groups):
-        """Draw every z anew, n_sweeps times; counts after burn_in are added to `summed`, each `apart` numbers on."""
+    def sweep(docs, tables, response, key, begin, end, burn_in, apart, summed, first_group, n_groups):
+        """Draw every z anew in some sweeps; counts after burn_in are added to `summed`, each `apart` numbers on."""
         tid = cuda.threadIdx.x
         t, slot = tid & (T - 1), (tid & (WARP - 1)) // T
         group = (cuda.blockIdx.x * B + tid) // WARP
@@ -73,9 +73,12 @@ def make_sweep(shape: Shape):
         weight = cuda.local.array(M, float32)
         like = cuda.local.array(M, float32)
         fixed = cuda.local.array(M, float32)
-        length, longest = docs.length[row], docs.length[group * G]
+        length, longest, leader, place_in = docs.length[row], int32(0), docs.leader[row], docs.first[row]
+        for other in range(G):
+            longest = max(longest, docs.length[group * G + other])
+        whole = docs.whole[leader]
         start, mine = uint32(docs.base[group] + slot), tid - t
-        inverse = one / max(float32(length), one)
+        inverse = one / max(float32(whole), one)
         place = uint64(row) * uint64(W)  # of the document's counts
         slopes = STATE + (tid // T) * C
         curves = slopes + C * (B // T)
@@ -98,9 +101,9 @@ def make_sweep(shape: Shape):
         if R == 1:
             known = zero
             for p in range(response.covariates.shape[1]):
-                known += float32(response.exact[0, K + p] * response.covariates[row, p])
-            square = float32(response.lam[row, 0]) * inverse * inverse * log2e
-            slope = (float32(response.kappa[row, 0]) - float32(response.lam[row, 0]) * known) * inverse * log2e
+                known += float32(response.exact[0, K + p] * response.covariates[leader, p])
+            square = float32(response.lam[leader, 0]) * inverse * inverse * log2e
+            slope = (float32(response.kappa[leader, 0]) - float32(response.lam[leader, 0]) * known) * inverse * log2e
             omega = zero
             for m in range(M):
                 e = response.lanes[uint32(((m // 4) * T + t) * 4 + m % 4)]
@@ -116,9 +119,10 @@ def make_sweep(shape: Shape):
                 if r < R:
                     known = zero
                     for p in range(response.covariates.shape[1]):
-                        known += float32(response.exact[r, K + p] * response.covariates[row, p])
-                    b = float32(response.lam[row, r]) * inverse * inverse * log2e
-                    a = (float32(response.kappa[row, r]) - float32(response.lam[row, r]) * known) * inverse * log2e
+                        known += float32(response.exact[r, K + p] * response.covariates[leader, p])
+                    lam = float32(response.lam[leader, r])
+                    b, a = lam * inverse * inverse * log2e, float32(response.kappa[leader, r]) - lam * known
+                    a *= inverse * log2e
                 omega = zero
                 for k in range(K):
                     at_k = ((k >> (2 + LOG)) * B + mine + ((k >> 2) & (T - 1))) * 4 + (k & 3)
@@ -135,9 +139,9 @@ def make_sweep(shape: Shape):
                     fixed[m] -= half * (b0 * e0 * e0 + b1 * e1 * e1 + b2 * e2 * e2 + b3 * e3 * e3)
         shift = zero
 
-        stream = derive(key[0], docs.number[row])
+        stream = derive(key[0], docs.number[leader])
         u = zero
-        for sweep_number in range(n_sweeps):
+        for sweep_number in range(begin, end):
             # words and topics are asked for three tokens ahead, rows of the table one
             p = start
             word, j = uint32(uint32(docs.word[p]) * uint32(W)), int32(docs.z[p])
@@ -156,7 +160,7 @@ def make_sweep(shape: Shape):
                 ahead = uint32(p + uint32(3 * G)) if i + 3 < longest else start
                 word_3, j_3 = docs.word[ahead], int32(docs.z[ahead])
                 if i & (T - 1) == 0:  # each lane makes one, for one of the next T tokens
-                    u = uniform32(stream, sweep_number * length + i + t)
+                    u = uniform32(stream, sweep_number * whole + place_in + i + t)
                 chance = u
                 if T > 1:
                     chance = cuda.shfl_sync(EVERYONE, u, slot * T + (i & (T - 1)))
@@ -326,7 +330,7 @@ def make_sweep(shape: Shape):
             for s in range(LOG):
                 value += cuda.shfl_xor_sync(EVERYONE, value, 1 << s)
             if t == 0:
-                value /= float64(max(length, 1))
+                value /= float64(max(whole, 1))
                 for p in range(response.covariates.shape[1]):
                     value += response.exact[r, K + p] * response.covariates[row, p]
                 response.omega[row, r] = value + response.offset[row, r]
