@@ -22,8 +22,8 @@ for new, old in (("vstack", "row_stack"), ("isin", "in1d"), ("trapezoid", "trapz
 from benchmarks.corpora import newsgroups, newsgroups_pair  # noqa: E402
 from supertopic import SLDAClassifier  # noqa: E402
 from supertopic.corpus.source import Arrays, make_target  # noqa: E402
-from supertopic.corpus.tokens import check_counts, make_tokens  # noqa: E402
-from supertopic.kernels.cuda.device import find_device  # noqa: E402
+from supertopic.corpus.tokens import Tokens, check_counts, make_tokens  # noqa: E402
+from supertopic.kernels.cuda.device import find_device, free_bytes  # noqa: E402
 from supertopic.kernels.cuda.layout import SPARSE_FROM  # noqa: E402
 from supertopic.kernels.draws import make_key  # noqa: E402
 from supertopic.model.responses import Logistic  # noqa: E402
@@ -62,29 +62,50 @@ def make(news, times, longest, n_topics, n_columns, c=25.0, device="cuda"):
     return make_plan(source, X.shape[1], Logistic(c), priors, False, "delayed", 0, 10**9, device), source
 
 
-def iterations(plan, source, n_threads=1):
-    """Seconds for eta, z and lambda, and of whole iterations: medians."""
+def iterations(plan, source, n_threads=1, asked=lambda: 0):
+    """Seconds for eta, z and lambda, and of whole iterations: medians; and what is asked at the end."""
     with Chain(plan, 0, ThreadEngine(plan, source, n_threads), None) as chain:
         settle = SETTLE_MANY if plan.n_topics >= SPARSE_FROM else SETTLE
         parts, whole = [], []
         for i in range(settle + MEASURED):
             before, began = chain.engine.timings(), time.perf_counter()
-            key = make_key(plan.seed, 0, i + 1)
-            _, chain.statistics, _ = iterate(chain.engine, chain.statistics, None, plan.response, plan.priors, key)
+            key, about = make_key(plan.seed, 0, i + 1), (None, plan.response, plan.priors)
+            chain.last_eta, chain.statistics, _ = iterate(
+                chain.engine, chain.statistics, *about, key, last=chain.last_eta
+            )
             parts.append(chain.engine.timings() - before)  # waits for the GPU
             whole.append(time.perf_counter() - began)
-        return (*np.median(parts[settle:], axis=0).tolist(), float(np.median(whole[settle:])))
+        return (*np.median(parts[settle:], axis=0).tolist(), float(np.median(whole[settle:])), asked())
 
 
 def sweeps(news):
     for name, (times, longest, n_topics, n_columns, least, aim) in SWEEPS.items():
         plan, source = make(news, times, longest, n_topics, n_columns)
         n_tokens = len(source.tokens.word)
-        eta, alone, lam, whole = iterations(plan, source)
+        eta, alone, lam, whole, _ = iterations(plan, source)
         yield name, {
             "tokens": n_tokens, "G tokens/s": n_tokens / alone / 1e9, "at least": least, "aim": aim,
             "ms": 1e3 * alone, "eta": 1e3 * eta, "lambda": 1e3 * lam, "whole iteration": whole / alone,
         }  # fmt: skip
+
+
+def billion(news, n_topics=1000):
+    """A billion tokens, the documents of up to 400 tokens about a thousand times: seconds an iteration, and memory."""
+    plan, source = make(news, 1, 400, n_topics, 1)
+    word, start, target = source.tokens.word, source.tokens.doc_start, source.target
+    times = -(-(10**9) // len(word))
+    starts = (start[:-1] + len(word) * np.arange(times)[:, None]).reshape(-1)
+    tokens = Tokens(np.tile(word, times), np.append(starts, times * len(word)))
+    target = target._replace(**{name: np.tile(array, (times, 1)) for name, array in target._asdict().items()})
+    source, before = Arrays(tokens, target), free_bytes()
+    plan = make_plan(
+        source, plan.n_words, plan.response, plan.priors, False, "delayed", 0, 10**9, "cuda"
+    )  # fmt: skip
+    eta, alone, lam, whole, used = iterations(plan, source, asked=lambda: before - free_bytes())
+    yield f"a billion tokens, K = {n_topics:,}", {
+        "tokens": len(tokens.word), "documents": len(starts), "iteration": whole, "sweep": alone, "eta": eta,
+        "G tokens/s": len(tokens.word) / alone / 1e9, "GB": used / 1e9,
+    }  # fmt: skip
 
 
 def against_threads(news, n_threads=16):
@@ -147,6 +168,7 @@ def accuracy(news):
 
 WORK = {
     "sweeps": sweeps,
+    "billion": billion,
     "threads": against_threads,
     "predictions": predictions,
     "separate": separate,

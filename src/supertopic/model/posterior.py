@@ -215,6 +215,8 @@ class Posterior:
     @cached_property
     def consensus(self) -> Consensus:
         """Which chains have each topic."""
+        if self.n_chains == 1:
+            return Consensus(np.ones((1, self.n_topics), bool))
         roots = [np.sqrt(self.phi(chain), dtype=np.float32) for chain in range(self.n_chains)]
         same_order = np.tile(np.arange(self.n_topics), (self.n_chains, 1))
         return Consensus(have_topics(roots, self.best_chain, same_order))
@@ -325,6 +327,8 @@ class Posterior:
 
 def match_topics(topics: tuple[TopicSet, ...], reference: int, n_seeded: int = 0) -> np.ndarray:
     """For each chain its topics in the order of the reference chain's, (chain, K). A class has topics of its own."""
+    if len(topics[0].word_topic) == 1:
+        return np.arange(sum(part.n_topics for part in topics))[None]
     found, first = [], 0
     for part in topics:
         phis = map(part.phi, range(len(part.word_topic)))  # one at a time: they are large

@@ -42,6 +42,7 @@ from supertopic.kernels.cuda.layout import (
 )
 from supertopic.kernels.cuda.sparse import add_blocks, add_smooth, list_topics, make_sparse_sweep
 from supertopic.kernels.cuda.sweep import check_places, make_sweep
+from supertopic.kernels.cuda.warp import LANES
 from supertopic.kernels.draws import make_key
 from supertopic.model.state import Topics
 
@@ -271,8 +272,8 @@ def smooth_tables(n_words: int, width: int) -> tuple[DeviceArray, DeviceArray]:
 def fill_smooth(tables: TopicTables) -> None:
     """Compute them from the other tables."""
     table, prior, inverse, _, alpha, _, smooth, blocks = tables
-    launch(add_blocks, blocks.size, table, prior, inverse, alpha, blocks)
-    launch(add_smooth, smooth.size, blocks, smooth)
+    launch(add_blocks, blocks.size * LANES, table, prior, inverse, alpha, blocks)
+    launch(add_smooth, smooth.size * LANES, blocks, smooth)
 
 
 def count_new(

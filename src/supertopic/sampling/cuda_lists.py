@@ -20,9 +20,9 @@ from supertopic.kernels.cuda.device import (
     stream,
 )
 from supertopic.kernels.cuda.lists import (
+    MANY,
     SPAN,
     TEAM,
-    TOGETHER,
     ByTopic,
     Lists,
     Values,
@@ -86,10 +86,10 @@ class ListSums:
 
         def launch_all() -> None:
             clear(self.counted)
-            n = len(self.lists.size) * TOGETHER
-            launch(count_topics, n, self.lists, self.counted)
+            blocks = -(-len(self.lists.size) // MANY)
+            count_topics[blocks, TEAM, stream()](self.lists, self.counted)
             find_starts[1, TEAM, stream()](self.counted, self.by_topic.start, self.free)
-            launch(sort_lists, n, self.lists, self.free, self.by_topic)
+            sort_lists[blocks, TEAM, stream()](self.lists, self.free, self.by_topic)
 
         self.graph.run("sort", launch_all)
 

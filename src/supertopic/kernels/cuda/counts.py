@@ -16,7 +16,7 @@ derive, log_gamma, mix, uniform = map(here, (draws.derive, draws.log_gamma, draw
 draw_lam, log_density = map(here, (responses.draw_lam, responses.log_density))
 kappa_constant, kappa_slope = map(here, (responses.kappa_constant, responses.kappa_slope))
 
-WORDS = 256  # words that are summed as one
+WORDS = 64  # words that are summed as one
 WIDEST = row_width(SPARSE_FROM)  # numbers of a row where documents are cut
 
 

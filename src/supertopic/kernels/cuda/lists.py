@@ -8,7 +8,7 @@ from the largest number that is added.
 import math
 from typing import Any, NamedTuple
 
-from numba import float64, int64, uint64
+from numba import float64, int32, int64, uint64
 
 from supertopic.kernels import draws
 from supertopic.kernels.cuda.device import SIMULATED, SUMS, cuda, here
@@ -20,6 +20,7 @@ TOGETHER = 8  # threads that read a document's list
 BITS = 60  # bits of a sum
 SPAN = 4 if SIMULATED else 256  # numbers that a warp adds up
 TEAM = 4 if SIMULATED else 512  # threads of a block that works on all topics
+RANGE, MANY = (4, 3) if SIMULATED else (4096, 512)  # topics in a block's memory, and documents of a block
 
 
 class Lists(NamedTuple):
@@ -95,14 +96,32 @@ def list_omegas(lists, covariates, offset, eta, n_topics, omega):
         omega[d, r] = predictor(lists, covariates, d, eta, r, n_topics) + offset[d, r]
 
 
+@cuda.jit(device=True)
+def count_block(lists, low, count):
+    """How many of a block's documents have topics low, low + 1 ...: count (RANGE,) is in the block's memory."""
+    t, first = cuda.threadIdx.x, cuda.blockIdx.x * MANY
+    for k in range(t, RANGE, TEAM):
+        count[k] = 0
+    cuda.syncthreads()
+    for i in range(t, (min(first + MANY, len(lists.size)) - first) * TOGETHER, TEAM):
+        d = first + i // TOGETHER
+        for m in range(i % TOGETHER, lists.size[d], TOGETHER):
+            k = int64(lists.topic[lists.start[d] + m * lists.step]) - low
+            if 0 <= k < RANGE:
+                cuda.atomic.add(count, k, 1)
+    cuda.syncthreads()
+
+
 @cuda.jit
 def count_topics(lists, counted):
-    """How many documents have each topic; 0 before."""
-    i = cuda.grid(1)
-    d, first = i // TOGETHER, i % TOGETHER
-    if d < len(lists.size):
-        for m in range(first, lists.size[d], TOGETHER):
-            cuda.atomic.add(counted, lists.topic[lists.start[d] + m * lists.step], 1)
+    """How many documents have each topic; 0 before. A block of TEAM threads has MANY documents."""
+    count = cuda.shared.array(RANGE, int32)
+    for low in range(0, len(counted), RANGE):
+        count_block(lists, low, count)
+        for k in range(cuda.threadIdx.x, min(RANGE, len(counted) - low), TEAM):
+            if count[k] > 0:
+                cuda.atomic.add(counted, low + k, count[k])
+        cuda.syncthreads()
 
 
 @cuda.jit
@@ -129,14 +148,26 @@ def find_starts(counted, start, free):
 
 @cuda.jit
 def sort_lists(lists, free, by_topic):
-    """Copy the lists to places of their topics; free[k] is the next place of topic k."""
-    i = cuda.grid(1)
-    d, first = i // TOGETHER, i % TOGETHER
-    if d < len(lists.size):
-        for m in range(first, lists.size[d], TOGETHER):
-            place = lists.start[d] + m * lists.step
-            to = cuda.atomic.add(free, lists.topic[place], 1)
-            by_topic.row[to], by_topic.tokens[to] = d, lists.tokens[place]
+    """Copy the lists to places of their topics, where free[k] is the next place of topic k; blocks as above."""
+    count = cuda.shared.array(RANGE, int32)  # a line each: the simulator knows them by their lines
+    place = cuda.shared.array(RANGE, int64)
+    t, first = cuda.threadIdx.x, cuda.blockIdx.x * MANY
+    for low in range(0, len(free), RANGE):
+        count_block(lists, low, count)
+        for k in range(t, min(RANGE, len(free) - low), TEAM):  # the block's places
+            if count[k] > 0:
+                place[k] = cuda.atomic.add(free, low + k, int64(count[k]))
+            count[k] = 0
+        cuda.syncthreads()
+        for i in range(t, (min(first + MANY, len(lists.size)) - first) * TOGETHER, TEAM):
+            d = first + i // TOGETHER
+            for m in range(i % TOGETHER, lists.size[d], TOGETHER):
+                at = lists.start[d] + m * lists.step
+                k = int64(lists.topic[at]) - low
+                if 0 <= k < RANGE:
+                    to = place[k] + cuda.atomic.add(count, k, 1)
+                    by_topic.row[to], by_topic.tokens[to] = d, lists.tokens[at]
+        cuda.syncthreads()
 
 
 @cuda.jit(device=True)

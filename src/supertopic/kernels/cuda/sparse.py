@@ -47,25 +47,28 @@ def list_topics(docs, group, width):
 
 @cuda.jit
 def add_blocks(table, prior, inverse, alpha, blocks):
-    """sum alpha_k phi_wk over each LINE topics of each word, (V, width / LINE), flat."""
-    i = cuda.grid(1)
+    """sum alpha_k phi_wk over each LINE topics of each word, (V, width / LINE), flat; a warp has a block."""
+    i, t = cuda.grid(1) // LANES, cuda.threadIdx.x % LANES
     if i < len(blocks):
-        n_blocks = len(alpha) // LINE
-        first, topic, total = uint64(i) * uint64(LINE), i % n_blocks * LINE, float32(0.0)
-        for m in range(LINE):
+        first, topic, total = uint64(i) * uint64(LINE), i % (len(alpha) // LINE) * LINE, float32(0.0)
+        for m in range(t, LINE, LANES):
             total += alpha[topic + m] * inverse[topic + m] * (table[first + uint64(m)] + prior[0])
-        blocks[i] = total
+        total = all_lanes(total)
+        if t == 0:
+            blocks[i] = total
 
 
 @cuda.jit
 def add_smooth(blocks, smooth):
-    """sum alpha_k phi_wk over all topics, (V,)."""
-    w = cuda.grid(1)
+    """sum alpha_k phi_wk over all topics, (V,); a warp has a word."""
+    w, t = cuda.grid(1) // LANES, cuda.threadIdx.x % LANES
     if w < len(smooth):
         n_blocks, total = len(blocks) // len(smooth), float32(0.0)
-        for b in range(n_blocks):
+        for b in range(t, n_blocks, LANES):
             total += blocks[uint64(w) * uint64(n_blocks) + uint64(b)]
-        smooth[w] = total
+        total = all_lanes(total)
+        if t == 0:
+            smooth[w] = total
 
 
 @functools.cache
