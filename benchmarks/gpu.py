@@ -101,7 +101,7 @@ def billion(news, n_topics=1000):
     plan = make_plan(
         source, plan.n_words, plan.response, plan.priors, False, "delayed", 0, 10**9, "cuda"
     )  # fmt: skip
-    eta, alone, lam, whole, used = iterations(plan, source, asked=lambda: before - free_bytes())
+    eta, alone, _, whole, used = iterations(plan, source, asked=lambda: before - free_bytes())
     yield f"a billion tokens, K = {n_topics:,}", {
         "tokens": len(tokens.word), "documents": len(starts), "iteration": whole, "sweep": alone, "eta": eta,
         "G tokens/s": len(tokens.word) / alone / 1e9, "GB": used / 1e9,

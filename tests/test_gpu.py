@@ -384,7 +384,7 @@ def test_a_chain_draws_weights_without_a_matrix(monkeypatch):
 
     monkeypatch.setattr(layout, "SPARSE_FROM", 1)
     monkeypatch.setattr(cuda_counts, "DENSE", 2)
-    rng, n_topics = np.random.default_rng(0), 6
+    rng, n_topics = np.random.default_rng(0), 260 if DEVICE == "GPU" else 6  # a row of 32 lanes
     docs = [sorted(rng.integers(0, 9, n).tolist()) for n in rng.integers(0, 12, 10)]
     y = rng.integers(0, 2, (10, 2)).astype(float)
     target = make_target(y, np.ones_like(y), covariates=rng.normal(size=(10, 1)))
