@@ -778,7 +778,7 @@ CARD = [  # noticed in Numba's simulator
     m("kernels/cuda/sparse", "the token stays in its document", "(n_j - one + of_lane(alpha_t, now))", "(n_j + of_lane(alpha_t, now))", "gpu:sparse_sampler"),
     m("kernels/cuda/sparse", "the token stays in its word", "own_t = (mine - taken + beta)", "own_t = (mine + beta)", "gpu:sparse_sampler"),
     m("kernels/cuda/sparse", "the token's own topic is proposed twice", "x = max(x - own, zero)", "x = max(x, zero)", "gpu:sparse_sampler"),
-    m("kernels/cuda/sparse", "blocks without beta", "(table[first + uint64(m)] + prior[0])", "table[first + uint64(m)]", "gpu:sparse_sampler"),
+    m("kernels/cuda/sparse", "blocks without beta", "(table[row + uint64(m)] + beta)", "table[row + uint64(m)]", "gpu:sparse_sampler"),
     m("kernels/cuda/sparse", "accepted as if the change were at the start", "delta * (slope[0] - half * curve[0] * delta)", "delta * slope[0]", "gpu:sparse_sampler"),
     m("kernels/cuda/sparse", "a move leaves the slopes of many columns", "slope[c] -= curve[c] * (", "slope[c] -= zero * (", "gpu:sparse_sampler"),
     m("kernels/cuda/sparse", "one uniform for proposal and acceptance", "uniform32(stream, number + 2) >", "uniform32(stream, number) >", "gpu:sparse_sampler"),

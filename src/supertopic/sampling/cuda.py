@@ -393,5 +393,5 @@ def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_colu
     if is_matrix_free(n_topics, n_covariates, "cuda"):
         moments = 40 * n_columns * (n_topics + n_docs)
     private = 4 * min(NUMBERS, n_tokens * width)
-    tokens = n_tokens * (22 if n_topics >= SPARSE_FROM else 16)
+    tokens = n_tokens * (30 if n_topics >= SPARSE_FROM else 16)
     return tokens + 32 * n_words * width + documents + moments + private

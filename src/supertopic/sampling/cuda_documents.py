@@ -40,7 +40,7 @@ from supertopic.kernels.cuda.layout import (
     make_shape,
     row_width,
 )
-from supertopic.kernels.cuda.sparse import add_blocks, add_smooth, list_topics, make_sparse_sweep
+from supertopic.kernels.cuda.sparse import add_smooth, list_topics, make_sparse_sweep
 from supertopic.kernels.cuda.sweep import check_places, make_sweep
 from supertopic.kernels.cuda.warp import LANES
 from supertopic.kernels.draws import make_key
@@ -272,8 +272,7 @@ def smooth_tables(n_words: int, width: int) -> tuple[DeviceArray, DeviceArray]:
 def fill_smooth(tables: TopicTables) -> None:
     """Compute them from the other tables."""
     table, prior, inverse, _, alpha, _, smooth, blocks = tables
-    launch(add_blocks, blocks.size * LANES, table, prior, inverse, alpha, blocks)
-    launch(add_smooth, smooth.size * LANES, blocks, smooth)
+    launch(add_smooth, smooth.size * LANES, table, prior, inverse, alpha, smooth, blocks)
 
 
 def count_new(

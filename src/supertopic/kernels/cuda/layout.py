@@ -9,7 +9,7 @@ from supertopic.kernels.cuda.device import BLOCK, LINE, SIMULATED, WARP
 LANE_TOPICS, MANY_COLUMNS = 20, 12  # topics that a lane has at most if the warp is wide enough; with many columns
 QUICK = 8  # the same for new documents, whose time is that of the longest document
 REGISTERS, MOST_REGISTERS = 128, 255  # registers of a thread; with more than the first number, fewer warps run at once
-SPARSE_REGISTERS = 64  # the same for the sparse sampler
+SPARSE_REGISTERS = 56  # the same for the sparse sampler
 ALL_REGISTERS, MOST_THREADS = 2**16, 1024  # registers of a multiprocessor; largest number of threads of a block
 SHARED = 40_000  # bytes of a block's own memory
 SPARSE_FROM = 321  # topics: from here on a document has a warp, and the sparse sampler is the faster one

@@ -46,29 +46,22 @@ def list_topics(docs, group, width):
 
 
 @cuda.jit
-def add_blocks(table, prior, inverse, alpha, blocks):
-    """sum alpha_k phi_wk over each LINE topics of each word, (V, width / LINE), flat; a warp has a block."""
-    i, t = cuda.grid(1) // LANES, cuda.threadIdx.x % LANES
-    if i < len(blocks):
-        first, topic, total = uint64(i) * uint64(LINE), i % (len(alpha) // LINE) * LINE, float32(0.0)
-        for m in range(t, LINE, LANES):
-            total += alpha[topic + m] * inverse[topic + m] * (table[first + uint64(m)] + prior[0])
-        total = all_lanes(total)
-        if t == 0:
-            blocks[i] = total
-
-
-@cuda.jit
-def add_smooth(blocks, smooth):
-    """sum alpha_k phi_wk over all topics, (V,); a warp has a word."""
+def add_smooth(table, prior, inverse, alpha, smooth, blocks):
+    """sum alpha_k phi_wk of each word, (V,), and over each LINE topics, (V, width / LINE), flat; a warp has a word."""
     w, t = cuda.grid(1) // LANES, cuda.threadIdx.x % LANES
     if w < len(smooth):
-        n_blocks, total = len(blocks) // len(smooth), float32(0.0)
-        for b in range(t, n_blocks, LANES):
-            total += blocks[uint64(w) * uint64(n_blocks) + uint64(b)]
-        total = all_lanes(total)
+        n_blocks, whole, beta = len(alpha) // LINE, float32(0.0), prior[0]
+        row, block = uint64(w) * uint64(len(alpha)), uint64(w) * uint64(n_blocks)
+        for b in range(n_blocks):
+            total = float32(0.0)
+            for m in range(b * LINE + t, (b + 1) * LINE, LANES):
+                total += alpha[uint64(m)] * inverse[uint64(m)] * (table[row + uint64(m)] + beta)
+            total = all_lanes(total)
+            whole += total
+            if t == 0:
+                blocks[block + uint64(b)] = total
         if t == 0:
-            smooth[w] = total
+            smooth[w] = whole
 
 
 @functools.cache
