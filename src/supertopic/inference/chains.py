@@ -29,6 +29,7 @@ from supertopic.sampling.pool import each, interruptible, one_blas_thread
 from supertopic.sampling.threads import ThreadEnginePool
 
 INITS = ("nmf", "random")
+ON_DEVICE = 6  # largest number of chains at a time on a GPU: more wait for each other's turn of the interpreter
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 
 
@@ -152,7 +153,7 @@ def open_pool(config: Config, corpus: Corpus, n_sets: int, tables: int) -> Engin
     n_threads = config.n_threads
     at_once = min(n_threads, n_chains)
     if config.device == "cuda":  # a thread for each chain only waits
-        at_once = min(n_chains, chains_on_device(corpus, config.n_words, config.n_topics))
+        at_once = min(n_chains, ON_DEVICE, chains_on_device(corpus, config.n_words, config.n_topics))
     drawn = at_once if config.sampler == "drawn" else 0
     check_memory(
         corpus, config.n_words, config.n_topics, config.n_draws, config.n_chains, n_sets, at_once, tables + drawn,
