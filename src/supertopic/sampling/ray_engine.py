@@ -133,7 +133,7 @@ class RayEngine(ShardSums):
         n_parts = -(-n_parts // n_owners) * n_owners  # equally many of each owner
         if pseudo_counts is not None and None not in sent:
             sent[None] = ray.put(pseudo_counts)
-        calls, all_workers, parts = [], ray.put(self.workers), divide(plan, [place for place, _ in workers])
+        calls, all_workers, parts = [], ray.put(self.workers), divide(plan, [place for place, _ in workers], self.grid)
         for number, ((place, worker), groups) in enumerate(zip(workers, parts, strict=True)):
             slices = plan.slices[plan.groups[groups.start].start : plan.groups[groups.stop - 1].stop]
             ends = slices[0].start, slices[-1].stop
@@ -252,12 +252,31 @@ class RayEngine(ShardSums):
             worker.end.remote(self.name)
 
 
-def divide(plan: Plan, places: list[Place]) -> list[slice]:
+def divide(plan: Plan, places: list[Place], grid: Grid) -> list[slice]:
     """The groups of each worker: in proportion to its threads, and at least one."""
-    n_groups, first = len(plan.groups), np.arange(len(places) + 1)
-    threads = np.cumsum([0, *(place.n_threads for place in places)])
-    edges = np.rint(threads / threads[-1] * n_groups).astype(int)
-    edges = np.minimum(np.maximum(edges, first), n_groups - len(places) + first).tolist()
+    threads = [place.n_threads for place in places]
+    rows = cut(
+        slice(0, len(plan.groups)), [sum(threads[i] for i in row) for row in grid.rows], list(map(len, grid.rows))
+    )
+    return [
+        part
+        for row, groups in zip(grid.rows, rows, strict=True)
+        for part in cut(groups, [threads[i] for i in row], [1] * len(row))
+    ]
+
+
+def cut(groups: slice, shares: list[int], least: list[int]) -> list[slice]:
+    """Groups in proportion to some shares, so many at least.
+
+    Where there are many, parts begin at multiples of a power of two: groups are added up in pairs, and fewer sums are
+    left that wait for a neighbour of another part. The power is a sixteenth of the mean part at most.
+    """
+    first, last = groups.start, groups.stop
+    step = 1 << max((last - first) // (16 * len(shares)), 1).bit_length() - 1
+    parts, needed = np.cumsum([0, *shares]), np.cumsum([0, *least])
+    edges = np.rint((first + parts / parts[-1] * (last - first)) / step).astype(int) * step
+    edges[0], edges[-1] = first, last
+    edges = np.minimum(np.maximum(edges, first + needed), last - needed[-1] + needed).tolist()
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
