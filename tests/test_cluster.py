@@ -375,25 +375,6 @@ def test_many_workers(n_workers, ray_cluster):
         ray.kill(worker)
 
 
-@pytest.mark.parametrize(
-    ("n_groups", "threads"), [(16, [1, 1]), (7, [2, 1, 4, 1, 1]), (9536, [16] * 512), (5, [3] * 5)]
-)
-def test_groups_of_workers(n_groups, threads):
-    """In proportion to threads, none without a group; rows of many groups begin where few sums wait for neighbours."""
-    from supertopic.sampling import ray_engine as cluster
-    from supertopic.sampling.exchange import Grid
-
-    plan = small_plan(LDA(**RUN))[0]._replace(groups=(slice(0, 1),) * n_groups)
-    grid, places = Grid(len(threads)), [cluster.Place("", n, 0) for n in threads]
-    found = cluster.divide(plan, places, grid)
-    assert [i for part in found for i in range(part.start, part.stop)] == list(range(n_groups))
-    sizes = np.array([part.stop - part.start for part in found])
-    shares = n_groups * np.array(threads) / sum(threads)
-    assert (sizes > 0).all() and (np.abs(sizes - shares) <= 1.5 + 0.05 * shares).all()
-    if n_groups > 1000:
-        assert all(found[row[0]].start % 16 == 0 for row in grid.rows)
-
-
 LISTENING = """
 import os
 from pathlib import Path

@@ -646,6 +646,26 @@ def test_rows_as_bytes():
     assert sizes == [1, 1, 2, 2, 2, 3]
 
 
+CLUSTERS = [(16, [1, 1]), (7, [2, 1, 4, 1, 1]), (9536, [16] * 512), (5, [3] * 5)]  # groups, threads of each worker
+
+
+@pytest.mark.parametrize(("n_groups", "threads"), CLUSTERS)
+def test_groups_of_workers(n_groups, threads):
+    """In proportion to threads, none without a group; rows of many groups begin where few sums wait for neighbours."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from supertopic.sampling import ray_engine as cluster
+
+    plan = Problem().plan._replace(groups=(slice(0, 1),) * n_groups)
+    grid, places = net.Grid(len(threads)), [cluster.Place("", n, 0) for n in threads]
+    found = cluster.divide(plan, places, grid)
+    assert [i for part in found for i in range(part.start, part.stop)] == list(range(n_groups))
+    sizes = np.array([part.stop - part.start for part in found])
+    shares = n_groups * np.array(threads) / sum(threads)
+    assert (sizes > 0).all() and (np.abs(sizes - shares) <= 1.5 + 0.05 * shares).all()
+    if n_groups > 1000:
+        assert all(found[row[0]].start % 16 == 0 for row in grid.rows)
+
+
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 7, 8, 13])
 def test_pairs(n_groups):
     """Whoever adds which groups, in whatever order: the same bits."""
