@@ -592,6 +592,8 @@ def test_machines_in_a_grid(n_machines):
     assert max(map(len, grid.rows)) - min(map(len, grid.rows)) <= 1 and side - 2 < grid.n_shares <= side + 1
     for _, sender, to in machines.sent:
         assert to in grid.row(sender) or to in grid.column(sender)
+    senders = [sender for tag, sender, _ in machines.sent if tag[0] == ("counts", 2)]
+    assert max(map(senders.count, range(n_machines))) <= grid.n_shares + 2 * len(grid.rows) + len(grid.rows[0])
     machines.close()
 
 
