@@ -146,7 +146,6 @@ SAMPLING = [
     m("sampling/exchange", "proposals counted by every owner", "Parcel(self.taken * (i == 0), self", "Parcel(self.taken, self", "contract:replicas"),
     m("sampling/exchange", "a row without its last machine", 'return add(post.take((tag, "row"), row))', 'return add(post.take((tag, "row"), row[: grid.n_shares]))', "contract:grid"),
     m("sampling/exchange", "the first row's share for all", 'whole = join(post.take((tag, "total"), column))', 'whole = join(post.take((tag, "total"), column)[:1] * len(column))', "contract:grid"),
-    m("sampling/exchange", "the end is not announced", "            self.closed = True\n            self.news.notify_all()", "            self.closed = True", "contract:waits"),
     m("sampling/ray_engine", "rows of equal groups, whatever their threads", "[sum(threads[i] for i in row) for row in grid.rows]", "[1 for row in grid.rows]", "contract:groups_of"),
     m("kernels/changes", "a gap that begins at 0", "gap, k = np.int64(delta[cell]), np.int64(topic[cell]) - k - 1", "gap, k = np.int64(delta[cell]), np.int64(topic[cell]) - k", "contract:rows_bytes"),
     m("kernels/changes", "large losses one too small", "-2 * change - 1, data", "-2 * change - 3, data", "contract:rows_bytes"),

@@ -160,12 +160,30 @@ class Machines:
             replica.n_parts = n_parts
         self.grid, self.pool = grid, ThreadPoolExecutor(len(parts))
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop_waiting()
+        for replica in self.replicas:
+            replica.close()
+        self.pool.shutdown()
+
+    def stop_waiting(self):
+        """Else a test that fails waits for ever."""
+        for replica in self.replicas:
+            replica.post.close()
+
     def call(self, method, *arguments):
         """The results of all, which run at the same time."""
 
         def work(replica):
-            replica.wait()
-            return getattr(replica, method)(*arguments)
+            try:
+                replica.wait()
+                return getattr(replica, method)(*arguments)
+            except BaseException:
+                self.stop_waiting()
+                raise
 
         return [future.result() for future in [self.pool.submit(work, replica) for replica in self.replicas]]
 
@@ -178,9 +196,7 @@ class Machines:
         for replica in self.replicas:
             getattr(replica, method)(*arguments)
         for replica in self.replicas:
-            replica.wait()
-
-    def close(self):
+            if replica.changing:
+                replica.changing[0].add_done_callback(lambda future: future.exception() and self.stop_waiting())
         for replica in self.replicas:
-            replica.close()
-        self.pool.shutdown()
+            replica.wait()

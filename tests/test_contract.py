@@ -543,26 +543,25 @@ def test_replicas_exchange_their_changes(device, sampler, n_machines, monkeypatc
     plan, source = plan_of(docs, n_words, Logistic(1.0), target, PRIORS, sampler, n_machines, device=device)
     pseudo = rng.integers(0, 2, (n_words, N_TOPICS)).astype(np.int32)
     whole = ThreadEngine(plan, source, 2, pseudo_counts=pseudo)
-    machines = Machines(plan, source, [slice(i, i + 1) for i in range(n_machines)], 2, pseudo)
-    whole.start(KEY)
-    machines.in_turn("start", KEY)
-    eta = rng.normal(size=(1, N_TOPICS))
-    for i in range(1 if DEVICE == "simulator" else topics.DENSE + 3):
-        key = make_key(KEY, i)
-        whole.sweep(eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
-        machines.in_turn("sweep_shards", eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
-        assert all((one.counts.word_topic == whole.counts.word_topic).all() for one in machines.replicas)
-        assert all((one.counts.tokens == whole.counts.tokens).all() for one in machines.replicas)
-        seen = [engine.counts.topics(PRIORS, key) for engine in (whole, *machines.replicas)]
-        for other in seen[1:] if device == "cpu" else []:
-            for one, two in zip(seen[0], other, strict=True):
-                np.testing.assert_array_equal(one, two)
-        kept = [engine.counts.summed_counts() for engine in (whole, *machines.replicas)]
-        assert all((kept[0].word_topic == other.word_topic).all() for other in kept)
-    np.testing.assert_array_equal(z_of(whole), np.concatenate([z_of(one) for one in machines.replicas]))
-    assert sum(one.traffic()[1] for one in machines.replicas) > 0
-    assert device == "cuda" or len(seen[0].smooth)
-    machines.close()
+    with Machines(plan, source, [slice(i, i + 1) for i in range(n_machines)], 2, pseudo) as machines:
+        whole.start(KEY)
+        machines.in_turn("start", KEY)
+        eta = rng.normal(size=(1, N_TOPICS))
+        for i in range(1 if DEVICE == "simulator" else topics.DENSE + 3):
+            key = make_key(KEY, i)
+            whole.sweep(eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
+            machines.in_turn("sweep_shards", eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
+            assert all((one.counts.word_topic == whole.counts.word_topic).all() for one in machines.replicas)
+            assert all((one.counts.tokens == whole.counts.tokens).all() for one in machines.replicas)
+            seen = [engine.counts.topics(PRIORS, key) for engine in (whole, *machines.replicas)]
+            for other in seen[1:] if device == "cpu" else []:
+                for one, two in zip(seen[0], other, strict=True):
+                    np.testing.assert_array_equal(one, two)
+            kept = [engine.counts.summed_counts() for engine in (whole, *machines.replicas)]
+            assert all((kept[0].word_topic == other.word_topic).all() for other in kept)
+        np.testing.assert_array_equal(z_of(whole), np.concatenate([z_of(one) for one in machines.replicas]))
+        assert sum(one.traffic()[1] for one in machines.replicas) > 0
+        assert device == "cuda" or len(seen[0].smooth)
 
 
 @pytest.mark.parametrize("n_machines", [1, 2, 3, 4, 5, 7, 11, 12])
@@ -573,41 +572,39 @@ def test_machines_in_a_grid(n_machines):
     target = make_target(rng.integers(0, 2, (n_machines, 1)).astype(float), np.ones((n_machines, 1)))
     plan, source = plan_of(docs, n_words, Logistic(1.0), target, PRIORS, "delayed", n_machines)
     whole = ThreadEngine(plan, source, 1)
-    machines = Machines(plan, source, [slice(i, i + 1) for i in range(n_machines)])
-    whole.start(KEY)
-    machines.in_turn("start", KEY)
-    about = rng.normal(size=(1, N_TOPICS)), PRIORS, KEY, True, Logistic(1.0)
-    for one, other in zip(whole.sweep(*about), machines.sum_up("sweep", *about), strict=True):
-        np.testing.assert_array_equal(one, other)
-    for name, *arguments in (("augment", Logistic(1.0), KEY), ("statistics",)):
-        for one, other in zip(getattr(whole, name)(*arguments), machines.sum_up(name, *arguments), strict=True):
+    with Machines(plan, source, [slice(i, i + 1) for i in range(n_machines)]) as machines:
+        whole.start(KEY)
+        machines.in_turn("start", KEY)
+        about = rng.normal(size=(1, N_TOPICS)), PRIORS, KEY, True, Logistic(1.0)
+        for one, other in zip(whole.sweep(*about), machines.sum_up("sweep", *about), strict=True):
             np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(whole.noise(KEY), machines.sum_up("noise", KEY)[0])
-    for one in machines.replicas:
-        one.wait()
-        np.testing.assert_array_equal(one.counts.word_topic, whole.counts.word_topic)
-        np.testing.assert_array_equal(one.counts.summed, whole.counts.summed)
-    grid, side = machines.grid, np.sqrt(n_machines)
-    assert sorted(i for row in grid.rows for i in row) == list(range(n_machines))
-    assert max(map(len, grid.rows)) - min(map(len, grid.rows)) <= 1 and side - 2 < grid.n_shares <= side + 1
-    for _, sender, to in machines.sent:
-        assert to in grid.row(sender) or to in grid.column(sender)
-    senders = [sender for tag, sender, _ in machines.sent if tag[0] == ("counts", 2)]
-    assert max(map(senders.count, range(n_machines))) <= grid.n_shares + 2 * len(grid.rows) + len(grid.rows[0])
-    machines.close()
+        for name, *arguments in (("augment", Logistic(1.0), KEY), ("statistics",)):
+            for one, other in zip(getattr(whole, name)(*arguments), machines.sum_up(name, *arguments), strict=True):
+                np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(whole.noise(KEY), machines.sum_up("noise", KEY)[0])
+        for one in machines.replicas:
+            one.wait()
+            np.testing.assert_array_equal(one.counts.word_topic, whole.counts.word_topic)
+            np.testing.assert_array_equal(one.counts.summed, whole.counts.summed)
+        grid, side = machines.grid, np.sqrt(n_machines)
+        assert sorted(i for row in grid.rows for i in row) == list(range(n_machines))
+        assert max(map(len, grid.rows)) - min(map(len, grid.rows)) <= 1 and side - 2 < grid.n_shares <= side + 1
+        for _, sender, to in machines.sent:
+            assert to in grid.row(sender) or to in grid.column(sender)
+        senders = [sender for tag, sender, _ in machines.sent if tag[0] == ("counts", 2)]
+        assert max(map(senders.count, range(n_machines))) <= grid.n_shares + 2 * len(grid.rows) + len(grid.rows[0])
 
 
 def test_a_machine_that_waits_is_told_of_the_end():
     """Else it would wait for a lost one for ever."""
     plan, source = plan_of([[1, 2], [3]], N_WORDS, Logistic(1.0), make_target(np.ones((2, 1)), np.ones((2, 1))), PRIORS,
                            "delayed", 2)  # fmt: skip
-    machines = Machines(plan, source, [slice(0, 1), slice(1, 2)])
-    one = machines.replicas[0]
-    one.start(KEY)
-    one.post.close()
-    with pytest.raises(net.Closed, match="ended"):
-        one.wait()
-    machines.close()
+    with Machines(plan, source, [slice(0, 1), slice(1, 2)]) as machines:
+        one = machines.replicas[0]
+        one.start(KEY)
+        one.post.close()
+        with pytest.raises(net.Closed, match="ended"):
+            one.wait()
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 3])

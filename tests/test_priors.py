@@ -110,20 +110,19 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
     monkeypatch.setattr(topics, "DENSE", 0)
     plan, source = problem(name, 2)
     one = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS)
-    machines = Machines(plan, source, [slice(i, i + 1) for i in range(2)], 1, PSEUDO_COUNTS)
-    eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
-    one.start(make_key(1))
-    machines.in_turn("start", make_key(1))
-    for i in range(3):
-        one.sweep(eta, PRIORS, make_key(4, i), True)
-        machines.in_turn("sweep", eta, PRIORS, make_key(4, i), True)
-        for replica in machines.replicas:
-            np.testing.assert_array_equal(replica.counts.word_topic, one.counts.word_topic)
-            np.testing.assert_array_equal(replica.counts.tokens, one.counts.tokens)
-            assert replica.counts.log_words(0.4) == one.counts.log_words(0.4)
-    np.testing.assert_array_equal(one.counts.tokens, one.counts.word_topic.sum(axis=0)[:3])
-    np.testing.assert_array_equal(one.counts.summed, machines.replicas[1].counts.summed)
-    machines.close()
+    with Machines(plan, source, [slice(i, i + 1) for i in range(2)], 1, PSEUDO_COUNTS) as machines:
+        eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
+        one.start(make_key(1))
+        machines.in_turn("start", make_key(1))
+        for i in range(3):
+            one.sweep(eta, PRIORS, make_key(4, i), True)
+            machines.in_turn("sweep", eta, PRIORS, make_key(4, i), True)
+            for replica in machines.replicas:
+                np.testing.assert_array_equal(replica.counts.word_topic, one.counts.word_topic)
+                np.testing.assert_array_equal(replica.counts.tokens, one.counts.tokens)
+                assert replica.counts.log_words(0.4) == one.counts.log_words(0.4)
+        np.testing.assert_array_equal(one.counts.tokens, one.counts.word_topic.sum(axis=0)[:3])
+        np.testing.assert_array_equal(one.counts.summed, machines.replicas[1].counts.summed)
 
 
 def test_smooth_topics_know_pseudo_counts(monkeypatch):
