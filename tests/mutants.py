@@ -139,7 +139,7 @@ SAMPLING = [
     m("sampling/counts", "tokens of others forgotten", "np.sum([self.tokens, *tokens], axis=0)", "self.tokens", "contract:replicas"),
     m("sampling/counts", "a change that nobody adds", "n_topics), range(n_parts)\n        )", "n_topics), range(n_parts - 1)\n        )", "contract:replicas"),
     m("sampling/replica", "taken by the first shard alone", "np.sum([move.taken for move in moves], axis=0)", "moves[0].taken", "contract:replicas"),
-    m("sampling/replica", "the proposals of one machine", "return Parcel(np.sum([parcel.taken for parcel in parcels], axis=0), parts)", "return Parcel(parcels[-1].taken, parts)", "contract:replicas"),
+    m("sampling/replica", "the proposals of one machine", "return Parcel(np.sum([parcel.taken for parcel in parcels], axis=0), parts)", "return Parcel(parcels[-1].taken, parts)", "contract:grid"),
     m("sampling/replica", "draws that are not kept", "self.begin_exchange(own, keep)", "self.begin_exchange(own, False)", "contract:replicas"),
     m("sampling/replica", "pieces of the sums in another order", "whole = [sums for piece in pieces", "whole = [sums for piece in pieces[::-1]", "contract:grid"),
     m("sampling/exchange", "words numbered across parts", "return word // (BLOCK * n_parts) * BLOCK + word % BLOCK", "return word // n_parts", "contract:narrow contract:replicas"),
