@@ -143,7 +143,7 @@ SAMPLING = [
     m("sampling/replica", "draws that are not kept", "self.begin_exchange(own, keep)", "self.begin_exchange(own, False)", "contract:replicas"),
     m("sampling/replica", "pieces of the sums in another order", "whole = [sums for piece in pieces", "whole = [sums for piece in pieces[::-1]", "contract:grid"),
     m("sampling/exchange", "words numbered across parts", "return word // (BLOCK * n_parts) * BLOCK + word % BLOCK", "return word // n_parts", "contract:narrow contract:replicas"),
-    m("sampling/exchange", "proposals counted by every owner", "Parcel(self.taken * (i == 0), self", "Parcel(self.taken, self", "contract:replicas"),
+    m("sampling/exchange", "proposals counted by every owner", "Parcel(self.taken * (i == 0), self", "Parcel(self.taken, self", "contract:grid"),
     m("sampling/exchange", "a row without its last machine", 'return add(post.take((tag, "row"), row))', 'return add(post.take((tag, "row"), row[: grid.n_shares]))', "contract:grid"),
     m("sampling/exchange", "the first row's share for all", 'whole = join(post.take((tag, "total"), column))', 'whole = join(post.take((tag, "total"), column)[:1] * len(column))', "contract:grid"),
     m("sampling/ray_engine", "rows of equal groups, whatever their threads", "[sum(threads[i] for i in row) for row in grid.rows]", "[1 for row in grid.rows]", "contract:groups_of"),

@@ -589,6 +589,7 @@ def test_machines_in_a_grid(n_machines):
         nothing = [np.zeros(0, np.uint8)] * machines.replicas[0].n_parts
         both = machines.replicas[0].merge([net.Parcel(np.array(taken), nothing) for taken in ((3, 1), (2, 2))])
         assert both.taken.tolist() == [5, 3] and not any(map(len, both.parts))
+        assert net.join(both.cut(machines.grid.n_shares)).taken.tolist() == [5, 3]  # of one share alone
         grid, side = machines.grid, np.sqrt(n_machines)
         assert sorted(i for row in grid.rows for i in row) == list(range(n_machines))
         assert max(map(len, grid.rows)) - min(map(len, grid.rows)) <= 1 and side - 2 < grid.n_shares <= side + 1
