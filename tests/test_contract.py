@@ -649,7 +649,13 @@ def test_rows_as_bytes():
     assert sizes == [1, 1, 2, 2, 2, 3]
 
 
-CLUSTERS = [(16, [1, 1]), (7, [2, 1, 4, 1, 1]), (9536, [16] * 512), (5, [3] * 5)]  # groups, threads of each worker
+CLUSTERS = [
+    (16, [1, 1]),
+    (7, [2, 1, 4, 1, 1]),
+    (90, [2, 1, 4, 1, 1]),
+    (9536, [16] * 512),
+    (5, [3] * 5),
+]  # groups, threads of each worker
 
 
 @pytest.mark.parametrize(("n_groups", "threads"), CLUSTERS)
