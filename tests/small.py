@@ -1,7 +1,9 @@
 """Small corpora given as lists, as engines and plans: what tests of the sampler start from."""
 
 import itertools
+import pickle
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,9 @@ from supertopic.corpus.source import Arrays
 from supertopic.corpus.tokens import Tokens
 from supertopic.model.state import Priors, Quadratic
 from supertopic.sampling.engine import ShardFiles
+from supertopic.sampling.exchange import Grid, Post
 from supertopic.sampling.plan import make_plan
+from supertopic.sampling.replica import Replica, join_sums
 from supertopic.sampling.threads import LocalShards, ThreadEngine
 from supertopic.storage.container import read_file, write_file
 
@@ -122,3 +126,77 @@ def z_of(engine):
         [shard.state() for shard in engine.shards] if isinstance(engine, LocalShards) else states_of(engine).values()
     )
     return np.concatenate([state["z"] for state in states])
+
+
+def seal(value):
+    """The same as it comes from another process: pickled, and read-only."""
+    value = pickle.loads(pickle.dumps(value))
+    for array in value if isinstance(value, tuple) else [value]:
+        if isinstance(array, np.ndarray):
+            array.flags.writeable = False
+    return value
+
+
+class Machines:
+    """Replicas of one process, each with some groups of the plan; what they send is sealed on its way."""
+
+    def __init__(self, plan, source, parts, n_threads=1, pseudo_counts=None):
+        grid, posts, self.sent = Grid(len(parts)), [], []
+        n_parts = 2 * n_threads * grid.n_owners
+
+        def carry_from(sender):
+            def carry(to, tag, message):
+                self.sent.append((tag, sender, to))
+                posts[to].put(tag, sender, seal(message))
+
+            return carry
+
+        posts += [Post(i, carry_from(i)) for i in range(len(parts))]
+        self.replicas = [
+            Replica(plan, source, n_threads, part, pseudo_counts, grid, post)
+            for part, post in zip(parts, posts, strict=True)
+        ]
+        for replica in self.replicas:
+            replica.n_parts = n_parts
+        self.grid, self.pool = grid, ThreadPoolExecutor(len(parts))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.stop_waiting()
+        for replica in self.replicas:
+            replica.close()
+        self.pool.shutdown()
+
+    def stop_waiting(self):
+        """Else a test that fails waits for ever."""
+        for replica in self.replicas:
+            replica.post.close()
+
+    def call(self, method, *arguments):
+        """The results of all, which run at the same time."""
+
+        def work(replica):
+            try:
+                replica.wait()
+                return getattr(replica, method)(*arguments)
+            except BaseException:
+                self.stop_waiting()
+                raise
+
+        return [future.result() for future in [self.pool.submit(work, replica) for replica in self.replicas]]
+
+    def sum_up(self, method, *arguments):
+        """A sum over all of them."""
+        return join_sums(self.call(method, *arguments)[: self.grid.n_shares])
+
+    def in_turn(self, method, *arguments):
+        """Call a method that collects no sums, one after the other: a simulated device bears no threads."""
+        for replica in self.replicas:
+            getattr(replica, method)(*arguments)
+        for replica in self.replicas:
+            if replica.changing:
+                replica.changing[0].add_done_callback(lambda future: future.exception() and self.stop_waiting())
+        for replica in self.replicas:
+            replica.wait()

@@ -344,21 +344,22 @@ def test_documents_and_pseudo_counts_are_sent_once(ray_cluster):
             engine.close()
 
 
-def test_many_workers(ray_cluster, monkeypatch):
-    """Words have some of the workers as owners, and some workers add up the sums of the others."""
+@pytest.mark.parametrize("n_workers", [2, 3, 5])
+def test_many_workers(n_workers, ray_cluster):
+    """Words have some of the workers as owners, and workers add up each other's sums."""
     import ray
 
     from supertopic.kernels.draws import make_key
     from supertopic.sampling import ray_engine as cluster
     from supertopic.sampling.threads import ThreadEngine
 
-    monkeypatch.setattr(cluster, "OWNERS", 3)
-    monkeypatch.setattr(cluster, "FAN", 2)
     plan, source = small_plan(LDA(**RUN), (CORPUS.doc_topic[:, :1] > 0.5).astype(float))
+    pseudo = np.random.default_rng(0).integers(0, 2, (plan.n_words, plan.n_topics)).astype(np.int32)
     place = cluster.Place("", 1, 0)
-    groups = {"concurrency_groups": {"beside": 1}}
-    workers = [(place, ray.remote(**groups)(cluster.Worker).options(num_cpus=0).remote()) for _ in range(5)]
-    engines = [ThreadEngine(plan, source, 1), cluster.RayEngine(plan, source, workers)]
+    workers = [
+        (place, ray.remote(**cluster.GROUPS)(cluster.Worker).options(num_cpus=0).remote()) for _ in range(n_workers)
+    ]
+    engines = [ThreadEngine(plan, source, 1, pseudo_counts=pseudo), cluster.RayEngine(plan, source, workers, pseudo)]
     for engine in engines:
         engine.start(make_key(0))
     for i in range(3):
@@ -367,7 +368,9 @@ def test_many_workers(ray_cluster, monkeypatch):
         for one, other in zip(*sums, strict=True):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(*(engine.counts.word_topic for engine in engines))
+    np.testing.assert_array_equal(*(engine.noise(make_key(9)) for engine in engines))
     np.testing.assert_array_equal(*(engine.topic_counts() for engine in engines))
+    np.testing.assert_array_equal(*(engine.residuals() for engine in engines))
     for _, worker in workers:
         ray.kill(worker)
 

@@ -12,9 +12,10 @@ import pytest
 from scipy.special import digamma
 
 import naive
-from small import DEVICE, ERRORS, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
+from small import DEVICE, ERRORS, Machines, engine_of, flat, lam_of, plan_of, restore, seal, states_of, z_of
 from supertopic.corpus.source import make_target
 from supertopic.inference.checkpoint import plain
+from supertopic.kernels.changes import decode, encode
 from supertopic.kernels.counts import private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import (
@@ -36,7 +37,7 @@ from supertopic.sampling.engine import Engine
 from supertopic.sampling.gibbs import iterate, log_joint
 from supertopic.sampling.new_documents import draw_omegas, freeze, infer_shares
 from supertopic.sampling.plan import LAMBDA, SWEEP, TOPICS
-from supertopic.sampling.threads import LocalShards, PairwiseSum, Replica, ThreadEngine
+from supertopic.sampling.threads import LocalShards, PairwiseSum, ThreadEngine
 
 
 class Sealed(ThreadEngine):
@@ -57,14 +58,6 @@ class Probe(Logistic):
 
     def log_likelihood(self, target, omega):
         return omega
-
-
-def seal(value):
-    value = pickle.loads(pickle.dumps(value))
-    for array in value if isinstance(value, tuple) else [value]:
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
-    return value
 
 
 def on_ray(plan, source, n_threads, pseudo_counts=None):
@@ -539,68 +532,147 @@ def test_private_topics_on_a_device():
 
 @pytest.mark.parametrize("device", ["cpu", *(["cuda"] if DEVICE else [])])
 @pytest.mark.parametrize("sampler", ["delayed", "drawn"])
-@pytest.mark.parametrize("n_owners", [1, 2, 3])
-def test_replicas_exchange_their_changes(device, sampler, n_owners, monkeypatch):
-    """Three parts with counts of their own see what one engine sees, sweep after sweep."""
+@pytest.mark.parametrize("n_machines", [2, 3, 5])
+def test_replicas_exchange_their_changes(device, sampler, n_machines, monkeypatch):
+    """Parts with counts of their own see what one engine sees, sweep after sweep; one part alone has some words."""
     monkeypatch.setattr(plans, "SPARSE_FROM", 1)
-    rng = np.random.default_rng(n_owners)
-    docs = [sorted(rng.integers(0, N_WORDS, rng.integers(2, 9)).tolist()) for _ in range(6)]
-    target = make_target(rng.integers(0, 2, (6, 1)).astype(float), np.ones((6, 1)))
-    plan, source = plan_of(docs, N_WORDS, Logistic(1.0), target, PRIORS, sampler, 3, device=device)
-    pseudo = rng.integers(0, 2, (N_WORDS, N_TOPICS)).astype(np.int32)
+    rng, n_words = np.random.default_rng(n_machines), 400  # several blocks of words
+    docs = [sorted(rng.integers(0, 300, rng.integers(2, 9)).tolist()) for _ in range(2 * n_machines)]
+    docs[0] += [310, 310, 399]
+    target = make_target(rng.integers(0, 2, (len(docs), 1)).astype(float), np.ones((len(docs), 1)))
+    plan, source = plan_of(docs, n_words, Logistic(1.0), target, PRIORS, sampler, n_machines, device=device)
+    pseudo = rng.integers(0, 2, (n_words, N_TOPICS)).astype(np.int32)
     whole = ThreadEngine(plan, source, 2, pseudo_counts=pseudo)
-    replicas = [Replica(plan, source, 2, slice(i, i + 1), pseudo) for i in range(3)]
-    for replica in replicas:
-        replica.n_parts = 2 * n_owners  # the same for all
-
-    def exchange():
-        parcels = [replica.changes(n_owners) for replica in replicas]
-        owned = list(zip(*parcels, strict=True))
-        merged = [
-            replica.merge(pickle.loads(pickle.dumps(mine))) for replica, mine in zip(replicas, owned, strict=False)
-        ]
-        for replica in replicas:
-            replica.receive(pickle.loads(pickle.dumps(merged)))
-            assert replica.changes(n_owners) == [None] * n_owners  # until the next sweep
-
-    for engine in (whole, *replicas):
-        engine.start(KEY)
-    exchange()
-    eta = rng.normal(size=(1, N_TOPICS))
-    for i in range(1 if DEVICE == "simulator" else topics.DENSE + 3):
-        key = make_key(KEY, i)
-        for engine in (whole, *replicas):
-            engine.sweep(eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
-        exchange()
-        assert all((engine.counts.word_topic == whole.counts.word_topic).all() for engine in replicas)
-        seen = [engine.counts.topics(PRIORS, key) for engine in (whole, *replicas)]
-        for other in seen[1:] if device == "cpu" else []:
-            for one, two in zip(seen[0], other, strict=True):
-                np.testing.assert_array_equal(one, two)
-        kept = [engine.counts.summed_counts() for engine in (whole, *replicas)]
-        assert all((kept[0].word_topic == other.word_topic).all() for other in kept)
-    np.testing.assert_array_equal(z_of(whole), np.concatenate([z_of(replica) for replica in replicas]))
-    assert sum(replica.traffic()[1] for replica in replicas) > 0
-    assert device == "cuda" or len(seen[0].smooth)
+    with Machines(plan, source, [slice(i, i + 1) for i in range(n_machines)], 2, pseudo) as machines:
+        whole.start(KEY)
+        machines.in_turn("start", KEY)
+        eta = rng.normal(size=(1, N_TOPICS))
+        for i in range(1 if DEVICE == "simulator" else topics.DENSE + 3):
+            key = make_key(KEY, i)
+            whole.sweep(eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
+            machines.in_turn("sweep_shards", eta, PRIORS, key, i > topics.DENSE, Logistic(1.0))
+            assert all((one.counts.word_topic == whole.counts.word_topic).all() for one in machines.replicas)
+            assert all((one.counts.tokens == whole.counts.tokens).all() for one in machines.replicas)
+            seen = [engine.counts.topics(PRIORS, key) for engine in (whole, *machines.replicas)]
+            for other in seen[1:] if device == "cpu" else []:
+                for one, two in zip(seen[0], other, strict=True):
+                    np.testing.assert_array_equal(one, two)
+            kept = [engine.counts.summed_counts() for engine in (whole, *machines.replicas)]
+            assert all((kept[0].word_topic == other.word_topic).all() for other in kept)
+        np.testing.assert_array_equal(z_of(whole), np.concatenate([z_of(one) for one in machines.replicas]))
+        assert sum(one.traffic()[1] for one in machines.replicas) > 0
+        assert device == "cuda" or len(seen[0].smooth)
 
 
-def test_changes_are_net_and_narrow():
+@pytest.mark.parametrize("n_machines", [1, 2, 3, 4, 5, 7, 11, 12])
+def test_machines_in_a_grid(n_machines):
+    """Every machine gets the changes of all, and the first row the sums, with messages to its row and column only."""
+    rng, n_words = np.random.default_rng(n_machines), 1000
+    docs = [sorted(rng.integers(0, n_words, 20).tolist()) for _ in range(n_machines)]
+    target = make_target(rng.integers(0, 2, (n_machines, 1)).astype(float), np.ones((n_machines, 1)))
+    plan, source = plan_of(docs, n_words, Logistic(1.0), target, PRIORS, "delayed", n_machines)
+    whole = ThreadEngine(plan, source, 1)
+    with Machines(plan, source, [slice(i, i + 1) for i in range(n_machines)]) as machines:
+        whole.start(KEY)
+        machines.in_turn("start", KEY)
+        about = rng.normal(size=(1, N_TOPICS)), PRIORS, KEY, True, Logistic(1.0)
+        for one, other in zip(whole.sweep(*about), machines.sum_up("sweep", *about), strict=True):
+            np.testing.assert_array_equal(one, other)
+        for name, *arguments in (("augment", Logistic(1.0), KEY), ("statistics",)):
+            for one, other in zip(getattr(whole, name)(*arguments), machines.sum_up(name, *arguments), strict=True):
+                np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(whole.noise(KEY), machines.sum_up("noise", KEY)[0])
+        for one in machines.replicas:
+            one.wait()
+            np.testing.assert_array_equal(one.counts.word_topic, whole.counts.word_topic)
+            np.testing.assert_array_equal(one.counts.summed, whole.counts.summed)
+        nothing = [np.zeros(0, np.uint8)] * machines.replicas[0].n_parts
+        both = machines.replicas[0].merge([net.Parcel(np.array(taken), nothing) for taken in ((3, 1), (2, 2))])
+        assert both.taken.tolist() == [5, 3] and not any(map(len, both.parts))
+        assert net.join(both.cut(machines.grid.n_shares)).taken.tolist() == [5, 3]  # of one share alone
+        grid, side = machines.grid, np.sqrt(n_machines)
+        assert sorted(i for row in grid.rows for i in row) == list(range(n_machines))
+        assert max(map(len, grid.rows)) - min(map(len, grid.rows)) <= 1 and side - 2 < grid.n_shares <= side + 1
+        for _, sender, to in machines.sent:
+            assert to in grid.row(sender) or to in grid.column(sender)
+        senders = [sender for tag, sender, _ in machines.sent if tag[0] == ("counts", 2)]
+        assert max(map(senders.count, range(n_machines))) <= grid.n_shares + 2 * len(grid.rows) + len(grid.rows[0])
+
+
+def test_a_machine_that_waits_is_told_of_the_end():
+    """Else it would wait for a lost one for ever."""
+    plan, source = plan_of([[1, 2], [3]], N_WORDS, Logistic(1.0), make_target(np.ones((2, 1)), np.ones((2, 1))), PRIORS,
+                           "delayed", 2)  # fmt: skip
+    with Machines(plan, source, [slice(0, 1), slice(1, 2)]) as machines:
+        one = machines.replicas[0]
+        one.start(KEY)
+        one.post.close()
+        with pytest.raises(net.Closed, match="ended"):
+            one.wait()
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3])
+def test_changes_are_net_and_narrow(n_parts):
     """Rows of several machines are added up; what cancels is left out, and large changes keep their size."""
-    rng = np.random.default_rng(0)
-    parts = [rng.integers(-1, 2, (40, 6)) * rng.choice([1, 50_000], (40, 6)) for _ in range(3)]
+    rng, n_words = np.random.default_rng(0), 100
+    parts = [rng.integers(-1, 2, (n_words, 6)) * rng.choice([1, 50_000], (n_words, 6)) for _ in range(3)]
+    parts[0][50:90] = 0
     parts.append(-parts[0])
-    for n_parts in (1, 2):
-        found = np.zeros((40, 8), np.int32)
-        for part in range(n_parts):
-            rows = [net.of_counts(array.astype(np.int32), part, n_parts) for array in parts]
-            total = net.add_up(rows, 40, 6)
-            assert (np.diff(total.word) > 0).all() and (total.delta != 0).all() and len(total.topic) == len(total.delta)
-            before = found.sum(axis=0)[:6]
-            np.testing.assert_array_equal(net.apply(total, found, 6), found.sum(axis=0)[:6] - before)
-        np.testing.assert_array_equal(found[:, :6], np.sum(parts, axis=0))
-    none = net.add_up([net.of_counts(np.zeros((4, 2), np.int32), 0, 1)] * 2, 4, 2)
-    assert none.nbytes == 0 and (net.apply(none, np.zeros((4, 8), np.int32), 2) == 0).all()
-    assert net.of_counts(np.full((2, 2), -100, np.int32), 0, 1).delta.dtype == np.int8
+    found = np.zeros((n_words, 8), np.int32)
+    for part in range(n_parts):
+        rows = [net.of_counts(array.astype(np.int32), part, n_parts) for array in parts]
+        total = net.add_up(rows, n_parts, n_words, 6)
+        _, n_cells, _, delta = decode(total)
+        assert (n_cells > 0).all() and (delta != 0).all() and n_cells.sum() == len(delta)
+        before = found.sum(axis=0)[:6]
+        np.testing.assert_array_equal(net.apply(total, part, n_parts, found, 6), found.sum(axis=0)[:6] - before)
+    np.testing.assert_array_equal(found[:, :6], np.sum(parts, axis=0))
+    none = net.add_up([net.of_counts(np.zeros((4, 2), np.int32), 0, 1)] * 2, 1, 4, 2)
+    assert none.nbytes == 0 and (net.apply(none, 0, 1, np.zeros((4, 8), np.int32), 2) == 0).all()
+
+
+def test_rows_as_bytes():
+    """What is read is what was written; a usual change needs a byte, or two among many topics."""
+    rng = np.random.default_rng(0)
+    for n_rows, n_topics, most in ((0, 1, 1), (1, 1, 2**31 - 1), (30, 5, 2), (200, 3000, 1000)):
+        word = np.sort(rng.choice(10**6, n_rows, replace=False)).astype(np.int32)
+        n_cells = rng.integers(1, n_topics + 1, n_rows).astype(np.int32)
+        topic = [np.sort(rng.choice(n_topics, n, replace=False)) for n in n_cells]
+        topic = np.concatenate([*topic, []]).astype(np.uint16)
+        delta = rng.integers(1, most + 1, len(topic)).astype(np.int32) * rng.choice([-1, 1], len(topic))
+        rows = word, n_cells, topic, delta.astype(np.int32)
+        for one, other in zip(rows, decode(encode(*rows)), strict=True):
+            np.testing.assert_array_equal(one, other)
+    one = np.array([1], np.int32)
+    sizes = [len(encode(one, one, np.array([k], np.uint16), np.array([d], np.int32))) - 2
+             for k, d in ((0, 1), (41, -1), (43, 1), (0, 2), (41, -64), (0, 64))]  # fmt: skip
+    assert sizes == [1, 1, 2, 2, 2, 3]
+
+
+CLUSTERS = [
+    (16, [1, 1]),
+    (7, [2, 1, 4, 1, 1]),
+    (90, [2, 1, 4, 1, 1]),
+    (9536, [16] * 512),
+    (5, [3] * 5),
+]  # groups, threads of each worker
+
+
+@pytest.mark.parametrize(("n_groups", "threads"), CLUSTERS)
+def test_groups_of_workers(n_groups, threads):
+    """In proportion to threads, none without a group; rows of many groups begin where few sums wait for neighbours."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from supertopic.sampling import ray_engine as cluster
+
+    plan = Problem().plan._replace(groups=(slice(0, 1),) * n_groups)
+    grid, places = net.Grid(len(threads)), [cluster.Place("", n, 0) for n in threads]
+    found = cluster.divide(plan, places, grid)
+    assert [i for part in found for i in range(part.start, part.stop)] == list(range(n_groups))
+    sizes = np.array([part.stop - part.start for part in found])
+    shares = n_groups * np.array(threads) / sum(threads)
+    assert (sizes > 0).all() and (np.abs(sizes - shares) <= 1.5 + 0.05 * shares).all()
+    if n_groups > 1000:
+        assert all(found[row[0]].start % 16 == 0 for row in grid.rows)
 
 
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 7, 8, 13])

@@ -1,7 +1,6 @@
 """Priors with content: seed words, another model, earlier batches; and how many topics there should be."""
 
 import warnings
-from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 import naive
-from small import plan_of, z_of
+from small import Machines, plan_of, z_of
 from supertopic import (
     LDA,
     MedLDAClassifier,
@@ -42,7 +41,7 @@ from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import draw_eta, iterate, learn_priors, log_joint, log_weights
 from supertopic.sampling.pool import Pool
-from supertopic.sampling.threads import Replica, ThreadEngine
+from supertopic.sampling.threads import ThreadEngine
 from supertopic.storage.model_file import write_carryover
 
 QUICK = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0}
@@ -111,28 +110,19 @@ def test_two_machines_count_pseudo_counts_once(sampler, monkeypatch):
     monkeypatch.setattr(topics, "DENSE", 0)
     plan, source = problem(name, 2)
     one = ThreadEngine(plan, source, 1, pseudo_counts=PSEUDO_COUNTS)
-    replicas = [Replica(plan, source, 1, slice(i, i + 1), PSEUDO_COUNTS) for i in range(2)]
-    eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
-
-    def exchange():
-        parcels = [deepcopy(replica.changes(2)) for replica in replicas]  # as if they were sent
-        merged = [replica.merge(owned) for replica, owned in zip(replicas, zip(*parcels, strict=True), strict=True)]
-        for replica in replicas:
-            replica.receive(merged)
-
-    for engine in (one, *replicas):
-        engine.start(make_key(1))
-    exchange()
-    for i in range(3):
-        for engine in (one, *replicas):
-            engine.sweep(eta, PRIORS, make_key(4, i), True)
-        exchange()
-        for replica in replicas:
-            np.testing.assert_array_equal(replica.counts.word_topic, one.counts.word_topic)
-            np.testing.assert_array_equal(replica.counts.tokens, one.counts.tokens)
-            assert replica.counts.log_words(0.4) == one.counts.log_words(0.4)
-    np.testing.assert_array_equal(one.counts.tokens, one.counts.word_topic.sum(axis=0)[:3])
-    np.testing.assert_array_equal(one.counts.summed_counts().word_topic, replicas[1].counts.summed_counts().word_topic)
+    with Machines(plan, source, [slice(i, i + 1) for i in range(2)], 1, PSEUDO_COUNTS) as machines:
+        eta = draw_eta(no_statistics(3, 1), 1.0, make_key(3))
+        one.start(make_key(1))
+        machines.in_turn("start", make_key(1))
+        for i in range(3):
+            one.sweep(eta, PRIORS, make_key(4, i), True)
+            machines.in_turn("sweep", eta, PRIORS, make_key(4, i), True)
+            for replica in machines.replicas:
+                np.testing.assert_array_equal(replica.counts.word_topic, one.counts.word_topic)
+                np.testing.assert_array_equal(replica.counts.tokens, one.counts.tokens)
+                assert replica.counts.log_words(0.4) == one.counts.log_words(0.4)
+        np.testing.assert_array_equal(one.counts.tokens, one.counts.word_topic.sum(axis=0)[:3])
+        np.testing.assert_array_equal(one.counts.summed, machines.replicas[1].counts.summed)
 
 
 def test_smooth_topics_know_pseudo_counts(monkeypatch):

@@ -83,7 +83,7 @@ class Counts:
     def changes(self, moves: list[Moves], n_parts: int) -> list[Changes]:
         """The net changes of a sweep for other machines, by parts of the vocabulary."""
         n_words, n_topics = self.plan.n_words, self.plan.n_topics
-        return self.pool.map(lambda part: of_moves(moves, part, n_words, n_topics), range(n_parts))
+        return self.pool.map(lambda part: of_moves(moves, part, n_parts, n_words, n_topics), range(n_parts))
 
     def all_changes(self, n_parts: int) -> list[Changes]:
         """The counts of the tokens of these shards for other machines, by parts; they are taken out here."""
@@ -98,9 +98,11 @@ class Counts:
         return changes
 
     def receive(self, changes: list[Changes]) -> None:
-        """Add the changes of all machines, which have different words."""
-        n_topics = self.plan.n_topics
-        tokens = self.pool.map(lambda change: apply(change, self.word_topic, n_topics), changes)
+        """Add the changes of all machines, by parts of the vocabulary."""
+        n_topics, n_parts = self.plan.n_topics, len(changes)
+        tokens = self.pool.map(
+            lambda part: apply(changes[part], part, n_parts, self.word_topic, n_topics), range(n_parts)
+        )
         self.tokens = np.sum([self.tokens, *tokens], axis=0)
 
     def keep(self) -> None:

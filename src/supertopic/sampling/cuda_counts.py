@@ -149,10 +149,10 @@ class CudaCounts:
         return self.changes([], n_parts)
 
     def receive(self, changes: list[Changes]) -> None:
-        """Add the changes of all machines to the counts on which they agreed before."""
+        """Add the changes of all machines, by parts of the vocabulary, to the counts on which they agreed before."""
         assert self.shared is not None
-        for change in changes:
-            apply(change, self.shared, self.plan.n_topics)
+        for part, change in enumerate(changes):
+            apply(change, part, len(changes), self.shared, self.plan.n_topics)
         put_into(self.count, self.shared.reshape(-1))
         self.add_columns()
         self.n_tokens = int(self.tokens.sum())

@@ -22,7 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from supertopic.corpus.source import Corpus
 from supertopic.sampling.engine import Engine, WorkerLost
 from supertopic.sampling.plan import Plan
-from supertopic.sampling.ray_engine import FIRST, LEAST, Ends, Handle, Place, RayEngine, Ref, Worker
+from supertopic.sampling.ray_engine import FIRST, GROUPS, LEAST, Ends, Handle, Place, RayEngine, Ref, Worker
 
 logger = logging.getLogger("supertopic")
 
@@ -232,5 +232,4 @@ class RayEnginePool:
         """Start a worker at a place."""
         where = NodeAffinitySchedulingStrategy(place.node, soft=False)
         options = {"num_cpus": place.n_threads, "num_gpus": place.n_gpus, "scheduling_strategy": where}
-        groups: dict[str, Any] = {"concurrency_groups": {"beside": 1}}
-        return ray.remote(**groups)(Worker).options(**options).remote()
+        return ray.remote(**GROUPS)(Worker).options(**options).remote()

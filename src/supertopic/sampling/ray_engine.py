@@ -1,15 +1,16 @@
 """An engine on several machines: the shards are held by workers of a Ray cluster. `sampling.ray` starts the workers.
 
 A worker is a process with threads, one for each machine. It holds its documents and the counts of all documents. After
-a sweep the workers exchange how the counts changed (see `sampling.exchange`), and the driver gets sums only. The draws
-are those of threads in one process, bit for bit.
+a sweep the workers exchange among themselves how the counts changed, and add up their statistics: see
+`sampling.exchange`. The driver gets the sums. It calls the first worker of each row of the grid, and this one calls the
+others of its row. The draws are those of threads in one process, bit for bit.
 """
 
 import itertools
 import os
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -21,15 +22,16 @@ from supertopic.corpus.source import Corpus, Source
 from supertopic.model.responses import Response
 from supertopic.model.state import Priors, Statistics
 from supertopic.sampling.engine import CountsLike, ShardFiles, ShardSum, ShardSums, WorkerLost
-from supertopic.sampling.exchange import Parcel
+from supertopic.sampling.exchange import Grid, Post
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import Plan
 from supertopic.sampling.pool import one_blas_thread
-from supertopic.sampling.threads import PARTS, PairwiseSum, PartialSums, Replica, Sums
+from supertopic.sampling.replica import Replica, join_sums
+from supertopic.sampling.threads import PARTS, Sums
 
 FIRST, LEAST, TIMES = 600.0, 60.0, 30.0  # seconds for a first answer, for others, and times what the longest took
-OWNERS = 8  # largest number of owners of words: each costs the driver a message of every worker, 0.1 ms
-FAN = 8  # workers whose sums are added up in one place
+# of a worker: methods that run beside the one that works, each kind in a thread of its own
+GROUPS: dict[str, Any] = {"concurrency_groups": {"beside": 1, "post": 1, "lead": 1}}
 READ = {name for name, member in vars(CountsLike).items() if isinstance(member, property)}
 CHANGE = {"keep", "restore"}  # methods of the counts that every worker has to run
 Ends = tuple[int, int]  # the first document of a part, and the one after its last
@@ -56,35 +58,53 @@ class Worker:
     def __init__(self) -> None:
         one_blas_thread.__enter__()  # for as long as the process lives
         self.replicas: dict[str, Replica] = {}
+        self.workers: dict[str, Sequence[Handle]] = {}  # of each chain, by their numbers
 
     def begin(
-        self, name: str, plan: Plan, source: Source, part: slice, n_threads: int, n_parts: int,
-        pseudo_counts: np.ndarray | None,
+        self, name: str, plan: Plan, source: Source, part: slice, n_threads: int, n_parts: int, number: int,
+        workers: Sequence[Handle], pseudo_counts: np.ndarray | None,
     ) -> None:  # fmt: skip
-        """Read the documents of some groups of a chain."""
-        replica = Replica(plan, source, n_threads, part, pseudo_counts)
+        """Read the documents of some groups of a chain, as one of its workers, which has this number."""
+
+        def carry(to: int, tag: Hashable, message: Any) -> None:
+            workers[to].put.remote(name, tag, number, message)
+
+        grid = Grid(len(workers))
+        replica = Replica(plan, source, n_threads, part, pseudo_counts, grid, Post(number, carry))
         replica.n_parts = n_parts  # the same for all
-        self.replicas[name] = replica
+        self.replicas[name], self.workers[name] = replica, workers
 
-    def call(self, name: str, n_owners: int, method: Method, arguments: tuple[Any, ...], *merged: Parcel) -> Any:
-        """Receive the last changes, then call a method. Returns its result and, for owners, the own changes."""
+    def call(self, name: str, method: Method, arguments: tuple[Any, ...]) -> Any:
+        """The result of a method, once the counts are up to date."""
         replica = self.replicas[name]
-        if replica.waiting:
-            replica.receive(merged)
-        result = getattr(replica, method)(*arguments)
-        return (result, *replica.changes(n_owners)) if n_owners else result
+        replica.wait()
+        return getattr(replica, method)(*arguments)
 
-    def merge(self, name: str, *parcels: Parcel) -> Parcel:
-        """Add up the changes of all workers of the words that this one owns."""
-        return self.replicas[name].merge(parcels)
+    @ray.method(concurrency_group="lead")
+    def lead(self, name: str, row: Sequence[int], method: Method, arguments: tuple[Any, ...]) -> list[Any]:
+        """The results of a row of workers, of which this is the first."""
+        try:
+            results: list[Any] = ray.get([self.workers[name][i].call.remote(name, method, arguments) for i in row])
+        except RayTaskError as error:
+            raise error.cause from None
+        return results
 
-    def add(self, n_groups: int, *parts: PartialSums) -> PartialSums:
-        """The sum of the partial sums of some workers."""
-        return add_parts(n_groups, parts).partial
+    @ray.method(concurrency_group="post")
+    def put(self, name: str, tag: Hashable, sender: int, message: Any) -> None:
+        """A message of another worker has arrived."""
+        if name in self.replicas:  # else the chain has ended
+            self.replicas[name].post.put(tag, sender, message)
+
+    @ray.method(concurrency_group="beside")
+    def stop_waiting(self, name: str) -> None:
+        """Let a call fail that waits for messages, since one that should have sent them is lost."""
+        if name in self.replicas:
+            self.replicas[name].post.close()
 
     def end(self, name: str) -> None:
         """Release the documents of a chain."""
         if name in self.replicas:
+            self.workers.pop(name)
             self.replicas.pop(name).close()
 
     @ray.method(concurrency_group="beside")
@@ -108,19 +128,18 @@ class RayEngine(ShardSums):
         self.longest: dict[str, float] = {}  # seconds of each method, except for the first call, which compiles
         workers, sent = workers[: len(plan.groups)], {} if sent is None else sent
         self.workers = [worker for _, worker in workers]
-        self.n_owners = min(len(workers), OWNERS) if len(workers) > 1 else 0
-        self.merged: list[list[Ref]] = [[] for _ in workers]  # the changes that each worker has not received yet
-        n_owners, n_parts = max(self.n_owners, 1), PARTS * max(place.n_threads for place, _ in workers)
+        self.grid = Grid(len(workers))
+        n_owners, n_parts = self.grid.n_owners, PARTS * max(place.n_threads for place, _ in workers)
         n_parts = -(-n_parts // n_owners) * n_owners  # equally many of each owner
         if pseudo_counts is not None and None not in sent:
             sent[None] = ray.put(pseudo_counts)
-        calls = []
-        for (place, worker), groups in zip(workers, divide(plan, [place for place, _ in workers]), strict=True):
+        calls, all_workers, parts = [], ray.put(self.workers), divide(plan, [place for place, _ in workers], self.grid)
+        for number, ((place, worker), groups) in enumerate(zip(workers, parts, strict=True)):
             slices = plan.slices[plan.groups[groups.start].start : plan.groups[groups.stop - 1].stop]
             ends = slices[0].start, slices[-1].stop
             if ends not in sent:
                 sent[ends] = ray.put(source.part(slice(*ends)))
-            about = plan, sent[ends], groups, place.n_threads, n_parts, sent.get(None)
+            about = plan, sent[ends], groups, place.n_threads, n_parts, number, all_workers, sent.get(None)
             calls.append(worker.begin.remote(self.name, *about))
         try:
             self.wait("begin", calls)
@@ -147,49 +166,35 @@ class RayEngine(ShardSums):
         self.longest[method] = max(self.longest[method], seconds) if method in self.longest else 0.0
         return results
 
-    def call(self, method: Method, *arguments: Any, exchange: bool = False) -> list[Any]:
-        """The results of all workers. With `exchange`, all receive each other's changes before their next call."""
-        return self.wait(method, self.send_all(method, arguments, exchange))
+    def call(self, method: Method, *arguments: Any) -> list[Any]:
+        """The results of all workers, through the first of each row: for small arguments and results."""
+        rows = self.grid.rows
+        calls = [self.workers[row[0]].lead.remote(self.name, row, method, arguments) for row in rows]
+        return [result for results in self.wait(method, calls) for result in results]
+
+    def call_each(self, method: Method, *arguments: Any) -> list[Any]:
+        """The results of all workers, which get the arguments from the object store: for large ones, sent once."""
+        sent = ray.put(arguments)
+        return self.wait(method, [worker.call.remote(self.name, method, sent) for worker in self.workers])
 
     def call_first(self, method: Method, *arguments: Any) -> Any:
         """The result of the first worker alone."""
-        return self.wait(method, [self.send(0, method, arguments)[0]])[0]
+        return self.wait(method, [self.workers[0].call.remote(self.name, method, arguments)])[0]
 
-    def send_all(self, method: Method, arguments: tuple[Any, ...], exchange: bool = False) -> list[Ref]:
-        """Call a method of all workers: references to their results."""
-        n_owners = self.n_owners if exchange else 0
-        calls = [self.send(i, method, arguments, n_owners) for i in range(len(self.workers))]
-        if n_owners:
-            owners = [self.workers[j * len(self.workers) // n_owners] for j in range(n_owners)]
-            merged = [owner.merge.remote(self.name, *(call[1 + j] for call in calls)) for j, owner in enumerate(owners)]
-            self.merged = [merged for _ in calls]
-        return [call[0] for call in calls]
-
-    def send(self, i: int, method: Method, arguments: tuple[Any, ...], n_owners: int = 0) -> list[Ref]:
-        """Call a method of a worker: references to its result and to its changes for each owner."""
-        merged, self.merged[i] = self.merged[i], []
-        call = self.workers[i].call.options(num_returns=1 + n_owners)
-        found = call.remote(self.name, n_owners, method, arguments, *merged)
-        return found if n_owners else [found]
-
-    def sum_up(self, method: Method, *arguments: Any, exchange: bool = False) -> Sums:
-        """The sum of statistics, or of other arrays, of all workers. If there are many, some add up those of others."""
-        parts, n_groups = self.send_all(method, arguments, exchange), len(self.plan.groups)
-        while len(parts) > FAN:
-            each = range(0, len(parts), FAN)
-            parts = [self.workers[i].add.remote(n_groups, *parts[i : i + FAN]) for i in each]
-        return add_parts(n_groups, self.wait(method, parts)).total()
+    def sum_up(self, method: Method, *arguments: Any) -> Sums:
+        """The sum of statistics, or of other arrays, of all workers; the first ones return a piece each."""
+        return join_sums(self.call(method, *arguments)[: self.grid.n_shares])
 
     def start(self, key: np.uint64, phi: np.ndarray | None = None) -> None:
-        self.call("start", key, phi, exchange=True)
+        self.call_each("start", key, phi)
 
     def sweep(
         self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
     ) -> Statistics | None:
         if response is None:
-            self.call("sweep", eta, priors, key, keep, response, exchange=True)
+            self.call("sweep", eta, priors, key, keep, response)
             return None
-        return Statistics(*self.sum_up("sweep", eta, priors, key, keep, response, exchange=True))
+        return Statistics(*self.sum_up("sweep", eta, priors, key, keep, response))
 
     def augment(self, response: Response, key: np.uint64) -> Statistics:
         return Statistics(*self.sum_up("augment", response, key))
@@ -214,7 +219,7 @@ class RayEngine(ShardSums):
         self.call("regress", eta)
 
     def reweigh(self, weight: np.ndarray) -> None:
-        self.call("reweigh", weight)
+        self.call_each("reweigh", weight)
 
     def linearise(self, response: Response) -> None:
         self.call("linearise", response)
@@ -223,19 +228,19 @@ class RayEngine(ShardSums):
         self.call("leave_out", priors, n_sweeps, key)
 
     def infer_shares(self, topics: FrozenTopics, n_sweeps: int, key: np.uint64) -> None:
-        self.call("infer_shares", topics, n_sweeps, key)
+        self.call_each("infer_shares", topics, n_sweeps, key)
 
     def left_out_omega(self, eta: np.ndarray) -> np.ndarray:
-        return np.concatenate(self.call("left_out_omega", eta))
+        return np.concatenate(self.call_each("left_out_omega", eta))
 
     def topic_counts(self) -> np.ndarray:
-        return np.concatenate(self.call("topic_counts"))
+        return np.concatenate(self.call_each("topic_counts"))
 
     def save_shards(self, files: ShardFiles) -> None:
         self.call("save_shards", files)
 
     def restore_shards(self, files: ShardFiles, eta: np.ndarray) -> None:
-        self.call("restore_shards", files, eta, exchange=True)
+        self.call("restore_shards", files, eta)
 
     def shard_sums(self, name: ShardSum, *arguments: object) -> list[np.ndarray]:
         return [value for values in self.call("shard_sums", name, *arguments) for value in values]
@@ -247,24 +252,35 @@ class RayEngine(ShardSums):
 
     def close(self) -> None:
         for worker in self.workers:
+            worker.stop_waiting.remote(self.name)
             worker.end.remote(self.name)
 
 
-def add_parts(n_groups: int, parts: Iterable[PartialSums]) -> PairwiseSum:
-    """The sum of partial sums."""
-    total = PairwiseSum(n_groups)
-    for part in parts:
-        for place, sums in part.items():
-            total.add(*place, tuple(array.copy() for array in sums))  # arrays from Ray are read-only
-    return total
-
-
-def divide(plan: Plan, places: list[Place]) -> list[slice]:
+def divide(plan: Plan, places: list[Place], grid: Grid) -> list[slice]:
     """The groups of each worker: in proportion to its threads, and at least one."""
-    n_groups, first = len(plan.groups), np.arange(len(places) + 1)
-    threads = np.cumsum([0, *(place.n_threads for place in places)])
-    edges = np.rint(threads / threads[-1] * n_groups).astype(int)
-    edges = np.minimum(np.maximum(edges, first), n_groups - len(places) + first).tolist()
+    threads = [place.n_threads for place in places]
+    rows = cut(
+        slice(0, len(plan.groups)), [sum(threads[i] for i in row) for row in grid.rows], list(map(len, grid.rows))
+    )
+    return [
+        part
+        for row, groups in zip(grid.rows, rows, strict=True)
+        for part in cut(groups, [threads[i] for i in row], [1] * len(row))
+    ]
+
+
+def cut(groups: slice, shares: list[int], least: list[int]) -> list[slice]:
+    """Groups in proportion to some shares, so many at least.
+
+    Where there are many, parts begin at multiples of a power of two: groups are added up in pairs, and fewer sums are
+    left that wait for a neighbour of another part. The power is a sixteenth of the mean part at most.
+    """
+    first, last = groups.start, groups.stop
+    step = 1 << max((last - first) // (16 * len(shares)), 1).bit_length() - 1
+    parts, needed = np.cumsum([0, *shares]), np.cumsum([0, *least])
+    edges = np.rint((first + parts / parts[-1] * (last - first)) / step).astype(int) * step
+    edges[0], edges[-1] = first, last
+    edges = np.minimum(np.maximum(edges, first + needed), last - needed[-1] + needed).tolist()
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
@@ -282,5 +298,5 @@ class RemoteCounts:
     def ask(self, name: str, *arguments: Any) -> Any:
         """An attribute of the counts, or the result of a method."""
         if name in CHANGE:
-            return self.engine.call("use_counts", name, *arguments)[0]
+            return self.engine.call_each("use_counts", name, *arguments)[0]
         return self.engine.call_first("use_counts", name, *arguments)

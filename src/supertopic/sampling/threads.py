@@ -1,11 +1,10 @@
-"""Shards in one address space, run by threads: a whole engine, or one replica of an engine on several machines."""
+"""Shards in one address space, run by threads: the base of an engine, and of a replica on one of several machines."""
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from supertopic.model.responses import Response
 from supertopic.model.state import Moves, Priors, Statistics, Topics, fixed_topics, mean_topics
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.engine import Engine, ShardFiles, ShardSum, ShardSums
-from supertopic.sampling.exchange import Parcel, add_up
 from supertopic.sampling.new_documents import FrozenTopics
 from supertopic.sampling.plan import LAMBDA, START, SWEEP, TOPICS, Plan
 from supertopic.sampling.pool import Pool
@@ -75,6 +73,15 @@ class PairwiseSum:
         """The sum of all groups."""
         (sums,) = self.partial.values()
         return sums
+
+
+def add_parts(n_groups: int, parts: Iterable[PartialSums]) -> PartialSums:
+    """The sum of partial sums."""
+    total = PairwiseSum(n_groups)
+    for part in parts:
+        for place, sums in part.items():
+            total.add(*place, tuple(array.copy() for array in sums))  # arrays from Ray are read-only
+    return total.partial
 
 
 class LocalShards:
@@ -300,99 +307,6 @@ class ThreadEngine(LocalShards, ShardSums):
 
     def traffic(self) -> np.ndarray:
         return np.zeros(2)  # there is no other machine
-
-
-class Replica(LocalShards):
-    """The shards of one machine of several. It has the counts of all documents, and receives the changes of all.
-
-    Its statistics are partial sums, which the driver adds to those of the others.
-    """
-
-    moves: list[Moves] | None = None  # moves of the last sweep; None where all tokens were counted
-    keep = waiting = False  # whether the counts lack the last changes
-    exchange_seconds, sent_bytes = 0.0, 0
-
-    @property
-    def alone(self) -> bool:
-        """Whether there is no other replica."""
-        return len(self.groups) == len(self.plan.groups)
-
-    @property
-    def sends_moves(self) -> bool:  # type: ignore[override]
-        return not self.alone
-
-    def count(self) -> None:
-        super().count()
-        self.moves, self.waiting = None, not self.alone
-
-    def follow(self, moves: list[Moves], keep: bool) -> None:
-        """Wait for the changes of the others."""
-        if self.alone:
-            super().follow(moves, keep)
-            return
-        self.moves, self.keep, self.waiting = moves, keep, True
-
-    def sweep(
-        self, eta: np.ndarray, priors: Priors, key: np.uint64, keep: bool, response: Response | None = None
-    ) -> PartialSums | None:
-        sums = self.sweep_shards(eta, priors, key, keep, response)
-        return None if sums is None else sums.partial
-
-    def augment(self, response: Response, key: np.uint64) -> PartialSums:
-        return self.augment_shards(response, key).partial
-
-    def statistics(self) -> PartialSums:
-        return self.sum_statistics().partial
-
-    def products(self, v: np.ndarray, columns: np.ndarray) -> PartialSums:
-        return self.sum_products(v, columns).partial
-
-    def noise(self, key: np.uint64) -> PartialSums:
-        return self.sum_noise(key).partial
-
-    def changes(self, n_owners: int) -> Sequence[Parcel | None]:
-        """The changes of the counts for the owners of the words, if there are any."""
-        if not self.waiting:
-            return [None] * n_owners
-        began, each = time.perf_counter(), self.n_parts // n_owners
-        counts, taken = self.counts, np.zeros(2, np.int64)
-        if self.moves is None:
-            changes = counts.all_changes(self.n_parts)
-        else:
-            changes = counts.changes(self.moves, self.n_parts)
-            taken = np.sum([move.taken for move in self.moves], axis=0)
-        parcels = [Parcel(taken * (i == 0), changes[i * each : (i + 1) * each]) for i in range(n_owners)]
-        self.sent_bytes += sum(parcel.nbytes for parcel in parcels)
-        self.exchange_seconds += time.perf_counter() - began
-        return parcels
-
-    def merge(self, parcels: Sequence[Parcel]) -> Parcel:
-        """Add up the changes of all machines of the words that this one owns."""
-        began, n_words, n_topics = time.perf_counter(), self.plan.n_words, self.plan.n_topics
-        same = list(zip(*(parcel.parts for parcel in parcels), strict=True))
-        parts = self.pool.map(lambda changes: add_up(changes, n_words, n_topics), same)
-        merged = Parcel(np.sum([parcel.taken for parcel in parcels], axis=0), parts)
-        self.sent_bytes += merged.nbytes * (len(parcels) - 1)
-        self.exchange_seconds += time.perf_counter() - began
-        return merged
-
-    def receive(self, merged: Sequence[Parcel]) -> None:
-        """Bring the counts up to date with the changes of all machines, one parcel from each owner."""
-        began = time.perf_counter()
-        self.counts.receive([part for parcel in merged for part in parcel.parts])
-        if self.moves is not None:
-            self.counts.settle(np.sum([parcel.taken for parcel in merged], axis=0), self.keep)
-        self.waiting = False
-        self.exchange_seconds += time.perf_counter() - began
-
-    def traffic(self) -> np.ndarray:
-        """Seconds of the exchange, waiting not included, and bytes that were sent."""
-        return np.array([self.exchange_seconds, self.sent_bytes])
-
-    def use_counts(self, name: str, *arguments: Any) -> Any:
-        """An attribute of the counts, or the result of one of their methods."""
-        value = getattr(self.counts, name)
-        return value(*arguments) if callable(value) else value
 
 
 class ThreadEnginePool:
