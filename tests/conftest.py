@@ -7,11 +7,13 @@ import warnings
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from benchmarks import corpora
 from supertopic.inference import beside, contributions, reported
 from supertopic.model.responses import Response
 from supertopic.model.responses.thresholds import ThresholdResponse
+from supertopic.sampling.pool import one_blas_thread
 
 
 def corpus(name):
@@ -19,6 +21,23 @@ def corpus(name):
     if not (corpora.DATA / name).exists():
         pytest.skip(f"the corpus {name} is not in {corpora.DATA}; set SUPERTOPIC_DATA to the folder that has it")
     return corpora.DATA / name
+
+
+def pytest_configure(config):
+    """Workers of xdist share the cores: threads of BLAS and OpenMP would wait in loops for cores that others use.
+
+    What tests start inherits it. A run without workers has as many as its users have.
+    """
+    if getattr(config.option, "numprocesses", 0):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def two_blas_threads(monkeypatch):
+    """As on a machine of two cores, where the library takes one thread itself and gives the other one back."""
+    monkeypatch.setattr(one_blas_thread, "first", None)
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
