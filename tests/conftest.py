@@ -4,6 +4,7 @@ import os
 import signal
 import tempfile
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,9 +51,9 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture
-def short_regressions():
-    """Fits with few draws of weights, few penalties and few resamples: for tests that do not depend on how many."""
+@contextmanager
+def few_draws():
+    """Fits with few draws of weights, few penalties and few resamples."""
     with pytest.MonkeyPatch.context() as patch:  # its own: some tests undo theirs
         patch.setattr(reported, "LEAST_DRAWS", 6)
         patch.setattr(contributions, "RESAMPLES", 5)
@@ -60,6 +61,20 @@ def short_regressions():
         patch.setattr(beside, "FIRST", 2)
         for kind in (Response, ThresholdResponse):
             patch.setattr(kind, "burn_in", 2)
+        yield
+
+
+@pytest.fixture
+def short_regressions():
+    """For a test that does not depend on how many draws, penalties and resamples regressions have."""
+    with few_draws():
+        yield
+
+
+@pytest.fixture(scope="module")
+def short_fits():
+    """The same for all tests of a file, and for the models that its fixtures fit."""
+    with few_draws():
         yield
 
 
@@ -106,7 +121,7 @@ def models(tmp_path_factory):
 
     def path_of(name):
         if name not in made:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), few_draws():
                 warnings.simplefilter("ignore")
                 save(FITS[name](), folder / f"{name}.model")
             made[name] = folder / f"{name}.model"
