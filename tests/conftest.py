@@ -4,14 +4,17 @@ import os
 import signal
 import tempfile
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from benchmarks import corpora
 from supertopic.inference import beside, contributions, reported
 from supertopic.model.responses import Response
 from supertopic.model.responses.thresholds import ThresholdResponse
+from supertopic.sampling.pool import one_blas_thread
 
 
 def corpus(name):
@@ -19,6 +22,23 @@ def corpus(name):
     if not (corpora.DATA / name).exists():
         pytest.skip(f"the corpus {name} is not in {corpora.DATA}; set SUPERTOPIC_DATA to the folder that has it")
     return corpora.DATA / name
+
+
+def pytest_configure(config):
+    """Workers of xdist share the cores: threads of BLAS and OpenMP would wait in loops for cores that others use.
+
+    What tests start inherits it. A run without workers has as many as its users have.
+    """
+    if getattr(config.option, "numprocesses", 0):
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def two_blas_threads(monkeypatch):
+    """As on a machine of two cores, where the library takes one thread itself and gives the other one back."""
+    monkeypatch.setattr(one_blas_thread, "first", None)
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,9 +51,9 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture
-def short_regressions():
-    """Fits with few draws of weights, few penalties and few resamples: for tests that do not depend on how many."""
+@contextmanager
+def few_draws():
+    """Fits with few draws of weights, few penalties and few resamples."""
     with pytest.MonkeyPatch.context() as patch:  # its own: some tests undo theirs
         patch.setattr(reported, "LEAST_DRAWS", 6)
         patch.setattr(contributions, "RESAMPLES", 5)
@@ -41,6 +61,20 @@ def short_regressions():
         patch.setattr(beside, "FIRST", 2)
         for kind in (Response, ThresholdResponse):
             patch.setattr(kind, "burn_in", 2)
+        yield
+
+
+@pytest.fixture
+def short_regressions():
+    """For a test that does not depend on how many draws, penalties and resamples regressions have."""
+    with few_draws():
+        yield
+
+
+@pytest.fixture(scope="module")
+def short_fits():
+    """The same for all tests of a file, and for the models that its fixtures fit."""
+    with few_draws():
         yield
 
 
@@ -87,7 +121,7 @@ def models(tmp_path_factory):
 
     def path_of(name):
         if name not in made:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), few_draws():
                 warnings.simplefilter("ignore")
                 save(FITS[name](), folder / f"{name}.model")
             made[name] = folder / f"{name}.model"

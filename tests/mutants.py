@@ -1250,7 +1250,8 @@ def try_out(mutant: Mutant) -> tuple[str, float]:
         if text.count(mutant.old) != 1:
             return f"the text is there {text.count(mutant.old)} times", 0.0
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        environment = os.environ | ({"NUMBA_ENABLE_CUDASIM": "1"} if mutant in CARD else {})
+        environment = os.environ | {"PYTHONPATH": str(folder / "src")}  # also of processes that tests start
+        environment |= {"NUMBA_ENABLE_CUDASIM": "1"} if mutant in CARD else {}
         for argument in arguments(mutant.tests):
             code = "import sys; sys.path[:0] = ['src', 'tests']; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
             command = [sys.executable, "-c", code, "-q", "-x", "-n0", "-p", "no:cacheprovider", *argument]

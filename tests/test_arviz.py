@@ -29,7 +29,10 @@ from supertopic.model.responses import Gaussian
 
 RUN = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "random_state": 0, "words": False}
 GROUPS = ["posterior", "log_likelihood", "posterior_predictive", "observed_data"]
-pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter", "ignore:.*highly influential")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Estimated shape parameter", "ignore:.*highly influential"),
+    pytest.mark.usefixtures("short_fits"),
+]
 
 
 @pytest.fixture(scope="module")

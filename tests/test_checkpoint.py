@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from processes import Running
 from supertopic import LDA, SLDAClassifier, SLDARegressor
 from supertopic.corpus.source import Arrays, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
@@ -46,7 +46,17 @@ from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor
 from supertopic.datasets import make_corpus
 from supertopic.sampling import plan
 from supertopic.inference import reported
+from supertopic.sampling.chain import Chain
 reported.LEAST_DRAWS = 6  # what comes after the chains is not asked here
+step, steps = Chain.step, {}
+
+def count_steps(chain):
+    step(chain)
+    steps[id(chain)] = steps.get(id(chain), 0) + 1
+    if len(steps) == model.n_chains and min(steps.values()) == 5:
+        print("all chains run", file=sys.stderr, flush=True)
+
+Chain.step = count_steps
 plan.SHARD_TOKENS = 2000  # so that this small corpus has many shards
 b = make_corpus(n_docs=300, n_topics=3, random_state=0)
 print("ready", flush=True)
@@ -71,12 +81,7 @@ def word_topic(model):
 
 def run(model, path, every=0.0, kill=0):
     """A process that fits a model; `kill` ends it at a step on the checkpoint's files, by its number from 1."""
-    return subprocess.Popen(
-        [sys.executable, "-c", CODE, model, str(path), str(every), str(kill)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Running(CODE, model, path, every, kill)
 
 
 @pytest.mark.parametrize(
@@ -85,14 +90,13 @@ def run(model, path, every=0.0, kill=0):
 def test_killed_at_random_steps(tmp_path, model):
     """Between any two things that a fit does to the checkpoint's files, whatever the speed of the machine."""
     rng, n_kills = np.random.default_rng(len(model)), 0
-    undisturbed, _ = run(model, "").communicate()
+    _, undisturbed, _ = run(model, "").end()
     while n_kills < N_KILLS:
         for step in [*rng.integers(1, 500, N_KILLS - n_kills), 0]:
-            process = run(model, tmp_path / "c", kill=step)
-            out, err = process.communicate()
-            assert process.returncode == (9 if step and out == "ready\n" else 0), err
-            n_kills += process.returncode == 9
-            if process.returncode == 0:
+            status, out, err = run(model, tmp_path / "c", kill=step).end()
+            assert status == (9 if step and out == "ready\n" else 0), err
+            n_kills += status == 9
+            if status == 0:
                 break
         assert out == undisturbed
         assert os.listdir(tmp_path) == ["c"]
@@ -103,11 +107,10 @@ def test_killed_at_random_steps(tmp_path, model):
 def test_control_c_writes_the_checkpoint(tmp_path):
     model = MODELS[0].replace("burn_in=8", "burn_in=300000")
     process = run(model, tmp_path / "c", every=1e9)
-    process.stdout.readline()
-    time.sleep(3)
+    process.await_line("all chains run")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode != 0 and "resumes from the checkpoint" in err
+    status, _, err = process.end()
+    assert status != 0 and "resumes from the checkpoint" in err
     for name in ("chain-0", "chain-1"):
         assert read_file(tmp_path / "c" / name, "checkpoint")[1]["iteration"] > 1
 
@@ -219,12 +222,11 @@ def test_a_tick_writes_its_own_chain_only(corpus, tmp_path, monkeypatch):
 def test_control_c_without_a_checkpoint(tmp_path):
     """Chains in threads stop between two iterations: within seconds, not at the end of the fit."""
     process = run(MODELS[0].replace("burn_in=8", "burn_in=300000"), "")
-    process.stdout.readline()
-    time.sleep(3)
+    process.await_line("all chains run")
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode != 0 and "KeyboardInterrupt: stopped" in err and time.monotonic() - began < 10
+    status, _, err = process.end()
+    assert status != 0 and "KeyboardInterrupt: stopped" in err and time.monotonic() - began < 10
 
 
 def test_control_c_while_weights_are_calibrated(corpus, monkeypatch):
@@ -292,12 +294,12 @@ def test_a_lock_goes_with_its_process(tmp_path):
     endless = MODELS[0].replace("burn_in=8", "burn_in=300000")
     process = run(endless, tmp_path / "c")
     while not (tmp_path / "c" / "chain-0").exists():
-        assert process.poll() is None
+        assert process.process.is_alive()
         time.sleep(0.05)
-    _, err = run(endless, tmp_path / "c").communicate(timeout=60)
+    _, _, err = run(endless, tmp_path / "c").end()
     assert "Another fit is using the checkpoint" in err
-    process.kill()
-    process.wait()
+    process.send_signal(signal.SIGKILL)
+    process.end()
     os.close(checkpoints.lock_folder(tmp_path / "c"))
 
 

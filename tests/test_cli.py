@@ -1,13 +1,13 @@
 """The command, as a person would use it."""
 
 import csv
+import io
 import json
 import re
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import supertopic
+from processes import Running
 from supertopic import SLDAClassifier
 from supertopic.command.cells import guess
 from supertopic.command.cli import main
@@ -264,19 +265,35 @@ def test_demo_beats_lda(command):
     assert len(found["topics"]) == 30
 
 
+SAYS_WHEN_IT_SAMPLES = """
+import sys
+from supertopic.command.cli import main
+from supertopic.sampling.chain import Chain
+
+step, n_steps = Chain.step, 0
+
+def count_steps(chain):
+    global n_steps
+    step(chain)
+    n_steps += 1
+    if n_steps == 50:
+        Chain.step = step
+        print("a chain runs", file=sys.stderr, flush=True)
+
+Chain.step = count_steps
+main()
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
 def test_control_c(tmp_path):
     data, checkpoint = write(tmp_path, "csv"), tmp_path / "run.ckpt"
-    code = "from supertopic.command.cli import main; main()"
     arguments = ["fit", data, "--text", "text", "--label", "label", "-o", tmp_path / "m", "--burn-in", "1000000"]
-    command = [sys.executable, "-c", code, *map(str, arguments), "--checkpoint", str(checkpoint)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not checkpoint.exists():
-        time.sleep(0.1)
-    time.sleep(2)
+    process = Running(SAYS_WHEN_IT_SAMPLES, *arguments, "--checkpoint", checkpoint)
+    process.await_line("a chain runs")
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130 and "Traceback" not in stderr
+    status, _, stderr = process.end()
+    assert status == 130 and "Traceback" not in stderr
     assert "resumes from" in stderr.replace("\n", " ") and not (tmp_path / "m").exists()
 
 
@@ -367,13 +384,9 @@ def test_a_warning_says_that_a_coin_has_no_relation_to_topics(command, long_comm
     fit = ["fit", tickets, "--text", "text", "--label", "coin", "-o", tmp_path / "m", "--topics", "10"]
     topics = json.loads(long_command(*fit, "--json", "--held-out", "0.25"))["topics"]
     assert sum(topic["class"] is not None for topic in topics) <= 2
-    run = subprocess.run(
-        [sys.executable, "-c", "from supertopic.command.cli import main; main()", *map(str, fit)],
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0 and "Warning: Found no relation" in run.stderr and "better" in run.stderr
-    assert ".py" not in run.stderr
+    status, _, stderr = Running("from supertopic.command.cli import main; main()", *fit).end()
+    assert status == 0 and "Warning: Found no relation" in stderr and "better" in stderr
+    assert ".py" not in stderr
     assert "held_out must be 'auto' or a share" in command(*fit, "--held-out", "2", code=1)
     assert "No document was held out" in command(*fit, "--held-out", "0", "--chains", "1", "--burn-in", "10")
 
@@ -413,13 +426,13 @@ def test_columns_are_kept_and_shares_added(command, fitted):
     assert "has no column 'name'" in command("predict", model, path, "--text", "text", "--keep", "name", code=1)
 
 
-def test_a_table_from_the_standard_input(fitted):
+def test_a_table_from_the_standard_input(command, fitted, monkeypatch):
     path, model = fitted
-    command = [sys.executable, "-m", "supertopic", "predict", str(model), "-", "--text", "text"]
-    found = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True)
+    process = [sys.executable, "-m", "supertopic", "predict", str(model), "-", "--text", "text"]
+    found = subprocess.run(process, input=path.read_bytes(), capture_output=True, check=True)
     assert found.stdout.decode().splitlines()[0] == "prediction,p(politics),p(sport)"
-    found = subprocess.run(command, input=b"", capture_output=True, check=False)
-    assert found.returncode == 1 and b"is empty" in found.stderr
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    assert "is empty" in command("predict", model, "-", "--text", "text", code=1)
 
 
 def test_all_weights_as_csv(command, fitted):
@@ -605,17 +618,18 @@ def test_labels_and_numbers_of_an_update(command, tmp_path):
     assert "without an order" in command("update", model, more, *columns, "--add-classes", code=1)
 
 
-def test_texts_of_which_no_word_is_known(command, fitted, tmp_path, capsys):
+def test_texts_of_which_no_word_is_known(command, fitted, tmp_path, capsys, monkeypatch):
     found = command("explain", fitted[1], "--text", "asdf qwer")
     assert "no word of the vocabulary" in found
     numbers = [float(x) for x in re.findall(r"\(([\d.]+) \.\. ([\d.]+)\)", found)[0]]
     assert numbers[1] - numbers[0] > 0.2  # the model has seen no such text
     path = write(tmp_path, "csv", [("asdf qwer", ""), ("goal match", ""), ("", "")])
-    result = subprocess.run(
-        [sys.executable, "-m", "supertopic", "predict", str(fitted[1]), str(path), "--text", "text"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "2 of 3 texts" in result.stderr and len(result.stdout.splitlines()) == 4
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["supertopic", "predict", str(fitted[1]), str(path), "--text", "text"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    shown = capsys.readouterr()
+    assert not stop.value.code and "2 of 3 texts" in shown.err and len(shown.out.splitlines()) == 4
 
 
 def test_options_are_named_as_they_are(command, tmp_path):

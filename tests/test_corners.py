@@ -278,7 +278,7 @@ def test_an_explanation_of_sticks_is_about_the_class_that_is_predicted():
 
 
 @pytest.mark.parametrize("kind", [SLDAClassifier, SLDARegressor])
-def test_threads_see_the_old_model_or_the_new_one(corpus, kind):
+def test_threads_see_the_old_model_or_the_new_one(corpus, kind, short_regressions):
     """While a model is updated, what others predict is what it was before or what it is after, never a mixture."""
     y = corpus.y if kind is SLDAClassifier else corpus.doc_topic[:, 0]
     model = kind(3, **RUN).fit(corpus.X[:100], y[:100])

@@ -12,6 +12,8 @@ from test_drift import QUICK, make_texts
 import supertopic
 from supertopic import LDA, SLDAClassifier, SLDARegressor
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 
 def write(path, columns):
     with open(path, "w", newline="", encoding="utf-8") as file:

@@ -33,6 +33,8 @@ from supertopic.model.held_out import (
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, Ordinal
 from supertopic.storage.model_file import read_posterior, write_posterior
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 QUICK = {"n_topics": 4, "n_chains": 2, "burn_in": 10, "n_draws": 5, "words": False}
 
 

@@ -30,6 +30,8 @@ from supertopic import (
 from supertopic.report.maps import diagonal_order
 from supertopic.report.style import BLUE, COLUMN, GREY, ORANGE, PAGE, shorten
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 matplotlib.use("Agg")
 N, V = 150, 40
 WORDS = np.array([f"{a}{b}{a}z" for a in "bdfghklm" for b in "aeiou"], dtype=object)

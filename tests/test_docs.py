@@ -64,7 +64,7 @@ def make_texts(n, seed):
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def quick(monkeypatch, short_regressions):
     """Estimators that are fast unless a page says otherwise, and a small corpus in place of the embedded one."""
     for kind in (
         "SLDAClassifier",

@@ -3,8 +3,6 @@
 import inspect
 import pickle
 import re
-import subprocess
-import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,6 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from processes import printed
 from supertopic import (
     LDA,
     MedLDAClassifier,
@@ -246,8 +245,7 @@ def test_same_seed_same_model_also_in_another_process(corpus, fitted):
         "m = SLDAClassifier(4, n_chains=2, burn_in=60, n_draws=20, random_state=3, n_jobs=2).fit(b.X, b.y);"
         "print(m.coef_draws_.tobytes().hex())"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert bytes.fromhex(run.stdout.strip()) == fitted.coef_draws_.tobytes()
+    assert bytes.fromhex(printed(code).strip()) == fitted.coef_draws_.tobytes()
 
 
 def test_random_state(corpus):

@@ -16,7 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments import binary, runner, tasks, time_split
-from experiments.__main__ import NAMES
+from experiments.__main__ import NAMES, main
 
 
 class NoBar:
@@ -178,12 +178,18 @@ def test_the_binary_task_must_come_out(better):
     [
         (["nonsense"], "invalid choice: 'nonsense'"),
         (["binary", "--jobs", "0"], "--jobs must be 1 or more, got 0"),
-        (["binary"], "set SUPERTOPIC_DATA to the folder with it"),
         ([], "required: NAME"),
     ],
 )
-def test_what_the_command_refuses(given, said, tmp_path, monkeypatch):
+def test_what_the_command_refuses(given, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["experiments", *given])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_without_the_corpus_the_command_says_where_it_looks(tmp_path, monkeypatch):
     monkeypatch.setenv("SUPERTOPIC_DATA", str(tmp_path))
-    command = [sys.executable, "-m", "experiments", *given]
+    command = [sys.executable, "-m", "experiments", "binary"]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
-    assert answer.returncode == 2 and said in answer.stderr
+    assert answer.returncode == 2 and "set SUPERTOPIC_DATA to the folder with it" in answer.stderr

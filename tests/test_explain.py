@@ -14,6 +14,8 @@ from supertopic.kernels.draws import content_streams, make_key
 from supertopic.report.summary import effect_frame
 from supertopic.sampling.new_documents import draw_topics, run_sweeps
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 20, "n_draws": 6, "predict_sweeps": 10, "random_state": 0}
 
 

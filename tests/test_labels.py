@@ -126,6 +126,7 @@ def test_what_the_model_is_sure_of_is_not_asked_for(fitted):
     assert set(fitted.next_to_label(make_texts(30, 3)[0] + both, 3)["row"]) <= set(range(30, 35))
 
 
+@pytest.mark.usefixtures("short_regressions")
 @pytest.mark.parametrize("kind", [
     "hinge", "labels", "ordinal", "rating", "two ratings", "count", "raters", "rated", "time", "sticks", "separate",
 ])  # fmt: skip
@@ -155,7 +156,7 @@ def test_every_response_says_what_to_label(kind, tmp_path):
         model.next_to_label(X[:3], -1)
 
 
-def test_covariates_and_features_are_needed_as_for_predictions():
+def test_covariates_and_features_are_needed_as_for_predictions(short_regressions):
     rng = np.random.default_rng(0)
     X, Z, F = rng.poisson(1.0, (120, 12)), rng.normal(size=(120, 1)), rng.normal(size=(120, 3))
     with warnings.catch_warnings():
@@ -300,6 +301,7 @@ def test_what_cannot_be_judged_is_left_out():
     assert found.estimates["documents"].tolist() == [139] and len(found.frame) == 139
 
 
+@pytest.mark.usefixtures("short_regressions")
 @pytest.mark.parametrize("make", [
     SLDAOrdinalClassifier, lambda **k: SLDAClassifier(multiclass="stick_breaking", **k),
     lambda **k: SLDAClassifier(multiclass="separate", class_weight="balanced", **k),
@@ -316,7 +318,7 @@ def test_other_models_of_classes_and_columns_beside_the_texts(make):
     assert np.isfinite(found.p_wrong).all() and "text" not in found.frame
 
 
-def test_grades_whose_names_are_not_sorted_keep_their_probabilities():
+def test_grades_whose_names_are_not_sorted_keep_their_probabilities(short_regressions):
     texts, y = make_texts(90, 6, THREE)
     options = QUICK | {"random_state": 0}
     number = np.argsort(np.argsort(THREE))[[THREE.index(name) for name in y]]

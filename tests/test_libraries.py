@@ -20,6 +20,8 @@ from supertopic.corpus.made_frames import make_frame
 from supertopic.datasets import load_docstrings, make_corpus
 from supertopic.estimators import drift
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 RUN = {"burn_in": 4, "n_draws": 4, "n_chains": 2, "random_state": 0, "words": False}
 ODD = [f"doc {i % 7}.{i}" for i in range(100)][::-1]  # not sorted, no numbers
 

@@ -25,7 +25,7 @@ from supertopic.model.state import MappedTopics, fixed_topics
 from supertopic.sampling.new_documents import PREDICT, draw_omegas, run_sweeps
 from supertopic.storage.container import read_file
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.usefixtures("short_fits")]
 ASKED = [*TEXTS[:6], "", "unknown words only", "goal " * 70, "GOAL! not the team; vote"]
 
 

@@ -1,5 +1,6 @@
 """Load and limits: odd shapes of corpora, many at once, and random valid input through everything."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -66,8 +67,8 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
         LDA(3, **QUICK).fit(ODD["documents of one word"])
 
 
-def test_many_fits_at_once_are_the_same_as_one_by_one():
-    """In threads, in processes, and with one fitted model used by many threads."""
+def test_many_fits_at_once_are_the_same_as_one_by_one(two_blas_threads):
+    """In threads, in processes with one BLAS thread or two, and with one fitted model used by many threads."""
     corpus = make_corpus(n_docs=80, random_state=0)
     limits = [pool["num_threads"] for pool in threadpool_info()]
 
@@ -90,16 +91,21 @@ def test_many_fits_at_once_are_the_same_as_one_by_one():
         "m = SLDAClassifier(4, burn_in=10, n_draws=5, n_chains=2, n_jobs=2, random_state=0).fit(b.X, b.y);"
         "print(m.prediction_draws_.tobytes().hex())"
     )
-    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    command = [sys.executable, "-c", code]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": n})
+        for n in "12"
+    ]
     for process in processes:
         assert bytes.fromhex(process.communicate()[0].strip()) == alone[0].prediction_draws_.tobytes()
 
 
-def test_blas_has_one_thread_as_long_as_anyone_is_inside():
+def test_blas_has_one_thread_as_long_as_anyone_is_inside(two_blas_threads):
     def blas():
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
     before = blas()
+    assert before == {2}
     entered, leave = threading.Event(), threading.Event()
 
     def inside():

@@ -40,18 +40,6 @@ def place(tmp_path_factory):
     return folder
 
 
-def run(*arguments, **options):
-    command = [sys.executable, "-W", "ignore", "-m", "supertopic", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
-
-
-def fails(*arguments, **options):
-    """The command ends in one line, which is returned."""
-    done = run(*arguments, **options)
-    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
-    return " ".join(done.stderr.split())
-
-
 @pytest.fixture
 def shown(monkeypatch, capsys):
     """The command in this process: what it shows."""
@@ -160,7 +148,7 @@ def test_csv_of_the_command(place, tmp_path, shown):
     assert not any(cell[:1] in "=+@" for row in csv.reader(io.StringIO(weights)) for cell in row if cell)
 
 
-def test_the_terminal_obeys_no_name(place):
+def test_the_terminal_obeys_no_name(place, shown, command):
     file = io.StringIO()
     console = PlainConsole(file=file, force_terminal=True, width=100)
     table = Table("class", title=EVIL)
@@ -171,9 +159,9 @@ def test_the_terminal_obeys_no_name(place):
         assert piece not in found
     assert "\x1b[1m" in found and "abc" in found  # its own bold
     assert plain("a\tb\nc") == "a\tb\nc"
-    shown = run("topics", place / "m")
-    assert "\x1b" not in shown.stdout and "politics" in shown.stdout
-    assert "\x1b" not in fails("topics", "/tmp/\x1b[2J")
+    found = shown("topics", place / "m")
+    assert "\x1b" not in found and "politics" in found
+    assert "\x1b" not in command("topics", "/tmp/\x1b[2J")
 
 
 def test_no_columns(place, shown, monkeypatch):

@@ -45,6 +45,7 @@ from supertopic.serve.reload import ModelFile
 from supertopic.serve.server import LOOPBACK_NAMES, Settings, host_names, is_loopback, read_token
 
 pytestmark = [
+    pytest.mark.usefixtures("short_fits"),
     pytest.mark.filterwarnings("ignore:Found no relation"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]

@@ -12,6 +12,8 @@ from supertopic.corpus import spreadsheets
 from supertopic.corpus.spreadsheets import as_text, column_number, split_sheet
 from supertopic.corpus.tables import read_table
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 openpyxl = pytest.importorskip("openpyxl")
 SHEET = "xl/worksheets/sheet1.xml"
 ODS = """<?xml version="1.0" encoding="UTF-8"?><office:document-content

@@ -91,9 +91,10 @@ def test_shares_are_the_same_if_they_are_computed_in_parts(corpus, short_regress
     np.testing.assert_array_equal(slda.fit(corpus.X, corpus.y).doc_topic_, whole)
 
 
-def test_blas_threads_are_given_back(corpus):
+def test_blas_threads_are_given_back(corpus, two_blas_threads):
     from threadpoolctl import threadpool_info
 
     before = [pool["num_threads"] for pool in threadpool_info()]
+    assert 2 in before
     LDA(3, burn_in=1, n_draws=1).fit(corpus.X)
     assert [pool["num_threads"] for pool in threadpool_info()] == before

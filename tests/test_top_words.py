@@ -23,6 +23,8 @@ from supertopic.report.words import (
     word_scores,
 )
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 
 def show(names, n, phrases=None):
     """The n words that are shown of a ranking."""

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
 
+from processes import Running
 from supertopic.corpus.writing import whole_file, whole_text
 from supertopic.storage.container import read_file, write_file
 
@@ -36,7 +36,7 @@ def test_many_writers_and_readers_of_one_path(tmp_path):
         "import sys, numpy as np; from supertopic.storage.container import write_file\n"
         "for i in range(100): write_file(sys.argv[1], {}, {'a': np.zeros(2000)})"
     )
-    processes = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
+    processes = [Running(code, path) for _ in range(2)]
     save = [lambda: [write_file(path, {}, arrays) for _ in range(75)]]
     writers = [threading.Thread(target=work, args=save) for _ in range(8)]
     reader = threading.Thread(target=work, args=[read])
@@ -44,7 +44,7 @@ def test_many_writers_and_readers_of_one_path(tmp_path):
         thread.start()
     for thread in writers:
         thread.join()
-    assert [process.wait() for process in processes] == [0, 0]
+    assert [process.end()[0] for process in processes] == [0, 0]
     stop.set()
     reader.join()
     assert not errors and os.listdir(tmp_path) == ["m"]
@@ -56,13 +56,13 @@ def test_what_a_killed_process_has_left_is_removed(tmp_path):
         "import sys, time; from supertopic.corpus.writing import whole_file\n"
         "with whole_file(sys.argv[1]) as file: print('writing', flush=True); time.sleep(60)"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "m")], stdout=subprocess.PIPE)
-    process.stdout.readline()
+    process = Running(code, tmp_path / "m")
+    process.await_line("writing")
     with whole_file(tmp_path / "m") as file:
         file.write(b"1")
     assert len(os.listdir(tmp_path)) == 2, "a file that a living process writes stays"
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.end()
     with whole_file(tmp_path / "m") as file:
         file.write(b"2")
     assert os.listdir(tmp_path) == ["m"] and (tmp_path / "m").read_bytes() == b"2"
