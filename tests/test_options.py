@@ -89,12 +89,13 @@ def test_every_option_of_a_fit_is_a_parameter(command, table, tmp_path, monkeypa
     (tmp_path / "stop.txt").write_text("the\nA\n")
     command(
         "fit", table, "--text", "body", "--label", "team", "-o", tmp_path / "m", "--topics", 7, "--c", 3,
-        "--multiclass", "separate", "--balanced", "--weight", "w", "--covariate", "jahr", "--covariate", "wer", "--groups", "who",
-        "--held-out-by", "group", "--checkpoint", tmp_path / "c", "--burn-in", 11, "--max-seconds", 9, "--draws", 4,
-        "--chains", 3, "--stop-words", tmp_path / "stop.txt", "--min-df", 3, "--max-df", 0.9, "--ngrams", 2,
-        "--word-ngrams", 4, "--priority", "topics", "--token-pattern", r"\w\w+", "--seeds", tmp_path / "seeds.csv",
-        "--seed-strength", 0.7, "--prior", path, "--prior-weights", "--discount", 0.4, "--held-out", 0.3,
-        "--seed", 5, "--jobs", 1, "--formula", "jahr * wer",
+        "--multiclass", "separate", "--balanced", "--weight", "w", "--covariate", "jahr", "--covariate", "wer",
+        "--groups", "who", "--held-out-by", "group", "--checkpoint", tmp_path / "c", "--burn-in", 11,
+        "--max-seconds", 9, "--draws", 4, "--chains", 3, "--stop-words", tmp_path / "stop.txt",
+        "--min-df", 3, "--max-df", 0.9, "--ngrams", 2, "--word-ngrams", 4, "--priority", "topics",
+        "--token-pattern", r"\w\w+", "--seeds", tmp_path / "seeds.csv", "--seed-strength", 0.7,
+        "--prior", path, "--prior-weights", "--discount", 0.4, "--held-out", 0.3, "--seed", 5, "--jobs", 1,
+        "--formula", "jahr * wer",
     )  # fmt: skip
     found = seen.model.get_params(deep=False)
     expected = {
