@@ -1,6 +1,7 @@
 """What methods are asked for reaches what they compute: columns beside texts, levels, weights, unknown responses."""
 
 import inspect
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,15 @@ from supertopic import (
     ExplanationDisplay,
     HeatmapDisplay,
     PrevalenceDisplay,
+    SLDAClassifier,
     SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDARegressor,
 )
 from supertopic.estimators import check_labels as check_labels_method
+from supertopic.estimators import choose as choose_room
 from supertopic.estimators import placebo as placebo_method
+from supertopic.estimators.splitting import split_known
 from supertopic.estimators.supervised import Supervised
 from supertopic.inference.teaching import uncertainties
 from supertopic.report.interactions import Effects
@@ -355,3 +361,77 @@ def test_numbers_of_raters_that_are_far_away(loaded):
     np.testing.assert_allclose(found["expected"], mean[at] + model.bias_[rater])
     spread = np.sqrt(sd[at] ** 2 + model.rater_sd_[rater] ** 2)
     np.testing.assert_allclose(found["away"], (found["rating"] - found["expected"]) / spread)
+
+
+# numbers of topics
+
+
+def test_the_smallest_number_within_an_error_of_the_best_is_chosen():
+    """The error is that of the difference, over the same documents."""
+    noise = np.random.default_rng(0).normal(0, 5, 100)
+    away = 0.1 * np.where(np.arange(100) % 2, 1.0, -1.0)
+    losses = {5: noise + 0.02 + away, 10: noise + 0.005 + away, 20: noise, 40: noise + 0.004 + 0.5 * away}
+    found = choose_room.Choice([{"n_topics": k} for k in losses], losses, "accuracy", 100)
+    more = {row["n_topics"]: (row["loss_more"], row["loss_se"]) for row in found.rows}
+    assert more[5] == pytest.approx((0.02, away.std(ddof=1) / 10)) and (found.best, found.chosen) == (20, 10)
+
+
+def test_documents_to_compare_numbers_of_topics_on_have_a_known_response():
+    y = np.array(["a", "b", None] * 20, object)
+    train, test = choose_room.split(SLDAClassifier().make_response(), 60, y, 0.3, 0)
+    assert all(y[test] != None) and sorted([*train, *test]) == list(range(60))  # noqa: E711
+    answers = np.array([["a", None], [None, None], ["b", "a"]] * 20, object)  # one answer says something
+    _, test = choose_room.split(SLDACrowdClassifier().make_response(), 60, answers, 0.3, 0)
+    assert {i % 3 for i in test} == {0, 2}
+    labels = np.array([[1.0, np.nan], [0.0, 1.0]] * 30)
+    _, test = choose_room.split(SLDAClassifier().make_response(), 60, labels, 0.3, 0)
+    assert {i % 2 for i in test} == {1}
+
+
+def test_each_side_of_a_comparison_has_its_own_rows(monkeypatch):
+    """Weights are for fits; words go together in the documents of the fit."""
+    seen = []
+
+    class Short(SLDARegressor):
+        def fit(self, X, y, **given):
+            seen.append(("fit", list(X), np.asarray(y), given, self.random_state))
+            self.posterior_ = SimpleNamespace(held_out={}, n_chains=1)
+            return self
+
+        def evaluate(self, X, y, **given):
+            seen.append(("evaluate", list(X), np.asarray(y), given, None))
+            return SimpleNamespace(losses=np.arange(float(len(X))), score=0.5, score_name="R2")
+
+        topic_agreement = lambda self: np.array([0.5, 1.0, 0.75])  # noqa: E731
+        exclusivity = lambda self, n=10: np.zeros(3)  # noqa: E731
+
+    coherent = []
+    monkeypatch.setattr(choose_room, "npmi", lambda model, X: coherent.append(X) or 0.0)
+    monkeypatch.setattr(choose_room, "count_texts", lambda model, X: SimpleNamespace(topics=list(X)))
+    texts = [f"{text} n{i}" for i, text in enumerate(TEXTS[:40])]
+    found = supertopic.choose_topics(
+        Short(), texts, np.arange(40.0), [2, 3], test_size=0.25, random_state=7, sample_weight=np.arange(40.0) + 100,
+        covariates=np.arange(40.0)[:, None],
+    )  # fmt: skip
+    assert len(seen) == 4 and len(found.rows) == 2 and found.rows[0]["stability"] == pytest.approx(2 / 3)
+    for what, X, y, given, seed in seen:
+        rows = [int(text.rsplit("n", 1)[1]) for text in X]
+        assert y.tolist() == rows and given["covariates"].ravel().tolist() == rows
+        assert len(rows) == (30 if what == "fit" else 10)
+        if what == "fit":
+            assert given["sample_weight"].tolist() == [100 + i for i in rows] and seed == 7
+        else:
+            assert "sample_weight" not in given
+    assert coherent[0] == seen[0][1]
+
+
+def test_a_split_has_all_classes_of_documents_with_copies():
+    """Copies are one document, whose class is that of its first copy."""
+    group = np.repeat(np.arange(40), np.where(np.arange(40) < 20, 3, 1))
+    classes = np.where(group % 4 == 0, "rare", "usual")
+    found = split_known(np.arange(80), classes, 0.25, 0, group)
+    units = np.unique(group[found])
+    assert len(units) == 10 and (units % 4 == 0).sum() in (2, 3)
+    for seed in range(4):
+        units = np.unique(group[split_known(np.arange(80), classes, 0.25, seed, group)])
+        assert (units % 4 == 0).sum() in (2, 3)

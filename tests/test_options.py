@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fitted import NAMES, TEXTS
+from sklearn.metrics import f1_score, log_loss, precision_score, r2_score, recall_score
 
 import supertopic
 from supertopic import (
@@ -25,6 +26,7 @@ from supertopic.command import fit as fit_command
 from supertopic.command import predict as predict_command
 from supertopic.command.cells import Column
 from supertopic.command.cli import main
+from supertopic.command.evaluate import evaluate_classes, evaluate_logistic, evaluate_numbers, evaluate_times
 from supertopic.command.kinds import Classes
 from supertopic.report.summary import describe_topics
 
@@ -367,3 +369,98 @@ def test_the_split_follows_the_seed_and_keeps_copies_together():
     found = [fit_command.split(column, 0.4, seed, texts)[1].tolist() for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
     assert {i % 30 for i in found[0]}.isdisjoint({i % 30 for i in np.setdiff1d(np.arange(60), found[0])})
+
+
+# figures of test documents
+
+
+def model_of(response, p):
+    """A model that predicts these probabilities."""
+    posterior = SimpleNamespace(response=response)
+    return SimpleNamespace(posterior_=posterior, predict_proba=lambda X, **beside: p)
+
+
+def test_figures_of_classes_stand_beside_the_base_rate_of_the_fit(models):
+    rng = np.random.default_rng(0)
+    response = supertopic.load(models("class")).posterior_.response
+    names, p = np.array(response.classes), rng.dirichlet(np.ones(3), 40)
+    y, train = names[rng.choice(3, 40, p=[0.5, 0.3, 0.2])], names[rng.choice(3, 90, p=[0.1, 0.2, 0.7])]
+    found = evaluate_classes(model_of(response, p), np.zeros(40), y, train, {})
+    said = names[p.argmax(axis=1)]
+    assert found["test_accuracy"] == (said == y).mean() and found["test_documents"] == 40
+    assert found["base_rate_accuracy"] == (y == names[2]).mean()  # the class that is most frequent in the fit
+    assert found["test_log_loss"] == pytest.approx(log_loss(y, p, labels=names))
+    rate = [(train == name).mean() for name in names]
+    assert found["base_rate_log_loss"] == pytest.approx(log_loss(y, np.tile(rate, (40, 1)), labels=names))
+    for row in found["test_classes"]:
+        own = {"labels": [row["class"]], "average": "macro", "zero_division": 0}
+        assert row["precision"] == pytest.approx(precision_score(y, said, **own))
+        assert row["recall"] == pytest.approx(recall_score(y, said, **own))
+        assert row["documents"] == (y == row["class"]).sum()
+
+
+def test_the_loss_of_labels_is_that_of_all_labels_of_a_document(models):
+    rng = np.random.default_rng(1)
+    response = supertopic.load(models("labels")).posterior_.response
+    p, y, train = rng.random((30, 2)), (rng.random((30, 2)) < 0.4) * 1.0, (rng.random((50, 2)) < 0.8) * 1.0
+    found = evaluate_classes(model_of(response, p), np.zeros(30), y, train, {})
+    for key, q in (("test_log_loss", p), ("base_rate_log_loss", train.mean(axis=0))):
+        assert found[key] == pytest.approx(-(y * np.log(q) + (1 - y) * np.log1p(-q)).sum(axis=1).mean())
+    assert found["test_micro_f1"] == pytest.approx(f1_score(y, p > 0.5, average="micro"))
+
+
+def test_the_base_rate_of_numbers_is_the_mean_of_the_fit():
+    found = evaluate_numbers(np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 3.0]), np.array([10.0, 20.0]))
+    assert (found["test_mean_error"], found["base_rate_mean_error"]) == pytest.approx((2 / 3, 38 / 3))
+    assert found["test_r2"] == pytest.approx(r2_score([1.0, 3.0, 3.0], [1.0, 2.0, 4.0]))
+
+
+def test_the_base_rate_of_times_is_the_life_table_of_the_fit(models):
+    model, y = supertopic.load(models("survival")), np.column_stack([np.arange(1.0, 25.0) % 6, np.arange(24) % 3 > 0])
+    found = evaluate_times(model, TEXTS[:24], y, {})
+    response = model.posterior_.response
+    at_risk, events = model.life_table_
+    alive = np.cumprod([1 - e / r if r else 1.0 for r, e in zip(at_risk, events, strict=True)])
+    figures = response.figures(response.truth(y, 24), np.tile(alive, (24, 1)))
+    assert found["base_rate_integrated_brier_score"] == pytest.approx(figures["integrated_brier_score"])
+    assert found["test_concordance"] == pytest.approx(model.score(TEXTS[:24], y)) and found["test_events"] == 16
+
+
+def test_a_rival_learns_from_known_documents_of_the_fit_and_does_not_know_new_classes():
+    texts = np.array(["goal team", "vote law"] * 12 + ["goal goal", "law law", "zzz goal", "vote"], dtype=object)
+    y = np.array(["s", "p"] * 12 + ["s", "p", "new", None], dtype=object)
+    y[:2] = None
+    train, test = np.arange(24), np.arange(24, 28)
+    found = evaluate_logistic(texts, y, train, test)
+    assert found["accuracy"] == pytest.approx(2 / 3) and 0 < found["log_loss"] < 0.7
+    swapped = y.copy()
+    swapped[2:24] = np.where(y[2:24] == "s", "p", "s")
+    assert evaluate_logistic(texts, swapped, train, test)["accuracy"] == 0.0
+
+
+def test_a_look_counts_all_rows_without_a_response(command, tmp_path):
+    rows = [(text, label) for text, label in zip(TEXTS[:12], [*NAMES[:8], "NA", "", "", "NA"], strict=True)]
+    with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("body", "team"), *rows])
+    found = json.loads(command("check", tmp_path / "t.csv", "--text", "body", "--label", "team", "--json", stops=False))
+    assert found["unlabelled"] == 4 and found["documents"] == 12
+
+
+def test_the_table_of_a_history_has_its_figures_under_their_heads(command, models, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    (row,) = json.loads(command("history", models("class"), "--json", stops=False))
+    shown = command("history", models("class"), stops=False).splitlines()
+    cells = next(line for line in shown if line.split()[:1] == ["1"]).split()
+    figures = [f"{row[name]:.3f}" for name in ("score", "loss", "base_loss", "calibration") if row[name] is not None]
+    assert [cell for cell in cells if "." in cell][: len(figures)] == figures
+
+
+def test_rows_that_are_found_keep_their_names_and_texts(command, table, models):
+    """Of a table whose rows have names; typical documents as many as are asked for."""
+    model = supertopic.load(models("class"))
+    given = models("class"), table, "--text", "body", "--id", "name", "--json"
+    for verb, frame in (("unsure", model.unsure(TEXTS[:N], 6)), ("typical", model.typical_documents(TEXTS[:N], 2, 6))):
+        more = ["--topic", 2] if verb == "typical" else []
+        rows = json.loads(command(verb, *given, "-n", 6, *more, stops=False))
+        assert [row["row"] for row in rows] == [f"n{i}" for i in frame["row"]]
+        assert [row["text"] for row in rows] == [TEXTS[i] for i in frame["row"]]
