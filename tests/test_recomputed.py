@@ -14,10 +14,13 @@ from sklearn.metrics import f1_score, r2_score
 
 import supertopic
 from supertopic import SLDAClassifier, SLDARegressor
+from supertopic.model.history import Changes
 from supertopic.model.responses.answers import as_answers
 from supertopic.model.terms import Intercept
 from supertopic.report import page_documents
+from supertopic.report.page_evaluation import calibration
 from supertopic.report.page_groups import group
+from supertopic.report.page_made import describe_burn_in, history
 from supertopic.report.raters import measure_agreement
 from supertopic.report.summary import (
     contribution_sentences,
@@ -518,3 +521,22 @@ def test_groups_that_are_unknown_and_quarters():
     assert many.place[-2:].tolist() == [-1, -1] and many.levels[-1] == "others"
     numbers = group("x", [*np.arange(24.0), None])
     assert np.bincount(numbers.place[:-1]).tolist() == [4] * 6 and numbers.place[-1] == -1
+
+
+def test_probabilities_that_are_too_high_or_too_low_are_called_so():
+    few, many = np.arange(400) % 10 == 0, np.arange(400) % 10 > 0
+    for p, hit, two, one in ((0.5, few, "Too high", "Overconfident"), (0.5, many, "Too low", "Underconfident")):
+        assert calibration(np.full(400, p), hit, True, "x")["finding"] == two
+        assert calibration(np.full(400, p), hit, False, "x")["finding"] == one
+
+
+def test_facts_of_a_fit_are_those_of_all_chains(loaded):
+    posterior = loaded("class").posterior_
+    traces = posterior.traces._replace(burn_in=np.array([40, 30]), settled=np.array([True, False]))
+    assert describe_burn_in(traces) == "30 to 40 iterations, within which 1 of 2 chains had settled"
+    figures = SimpleNamespace(scored=7, score_name="accuracy", score=0.5, loss=1.25, base_loss=2.5)
+    entry = SimpleNamespace(batch=2, documents=9, figures=figures, unknown_words=0.125,
+                            changes=Changes())  # fmt: skip
+    (row,) = history(SimpleNamespace(n_batches=2, history=[entry]))
+    assert row == {"batch": "2", "documents": "9", "scored": "7", "accuracy": "0.500", "mean loss": "1.250",
+                   "of the base rate": "2.500", "unknown words": "0.125", "changes": ""}  # fmt: skip
