@@ -436,6 +436,8 @@ def test_a_rival_learns_from_known_documents_of_the_fit_and_does_not_know_new_cl
     swapped = y.copy()
     swapped[2:24] = np.where(y[2:24] == "s", "p", "s")
     assert evaluate_logistic(texts, swapped, train, test)["accuracy"] == 0.0
+    alone = evaluate_logistic(texts, y, train, np.array([26]))  # all test documents are of a new class
+    assert alone["accuracy"] == 0.0 and "log_loss" not in alone
 
 
 def test_a_look_counts_all_rows_without_a_response(command, tmp_path):
