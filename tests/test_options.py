@@ -429,12 +429,12 @@ def test_the_base_rate_of_times_is_the_life_table_of_the_fit(models):
 def test_a_rival_learns_from_known_documents_of_the_fit_and_does_not_know_new_classes():
     texts = np.array(["goal team", "vote law"] * 12 + ["goal goal", "law law", "zzz goal", "vote"], dtype=object)
     y = np.array(["s", "p"] * 12 + ["s", "p", "new", None], dtype=object)
-    y[:2] = None
+    y[:14] = None  # most are unknown, which is no class
     train, test = np.arange(24), np.arange(24, 28)
     found = evaluate_logistic(texts, y, train, test)
     assert found["accuracy"] == pytest.approx(2 / 3) and 0 < found["log_loss"] < 0.7
     swapped = y.copy()
-    swapped[2:24] = np.where(y[2:24] == "s", "p", "s")
+    swapped[14:24] = np.where(y[14:24] == "s", "p", "s")
     assert evaluate_logistic(texts, swapped, train, test)["accuracy"] == 0.0
     alone = evaluate_logistic(texts, y, train, np.array([26]))  # all test documents are of a new class
     assert alone["accuracy"] == 0.0 and "log_loss" not in alone
