@@ -775,7 +775,7 @@ def test_groups_are_compared_with_the_first_or_with_the_mean_of_all():
     """Numbers that are given, three groups and two columns, of which each has topics of its own."""
     rng = np.random.default_rng(6)
     draws = rng.normal(size=(50, 2, 3, 4)) + np.arange(3)[:, None] * [0.0, 1.0, 3.0, -2.0]
-    draws[:, :, 1, 0] += 7.0  # one group differs more than those of other topics, which differ more in the mean
+    draws[:, :, 1, 0] += 9.0  # one group differs more than those of other topics, which differ more in the mean
     own = np.array([[True, True, True, False], [True, False, True, True]])
     for pooled in (False, True):
         found = Interactions(draws, ("a", "b", "c"), (5, 6, 7), ("x", "y"), ("k", "l", "m", "n"), own, pooled, 0.6)

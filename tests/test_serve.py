@@ -710,8 +710,8 @@ def test_the_nearest_documents_have_the_same_shares(models):
     model = load(models("class"))
     found = Examples(model, [Example(f"n{i}", text) for i, text in enumerate(TEXTS[:30])])
     shares = model.transform(TEXTS[:30])
-    near = found.nearest(shares[4], 30)
-    alike = np.sqrt(shares) @ np.sqrt(shares[4])
+    wanted = np.array([0.4, 0.3, 0.2, 0.1])
+    near, alike = found.nearest(wanted, 30), np.sqrt(shares) @ np.sqrt(wanted)
     assert [row["similarity"] for row in near] == pytest.approx(sorted(alike, reverse=True), abs=1e-6)
     np.testing.assert_allclose(
         [alike[int(row["row"][1:])] for row in near], [row["similarity"] for row in near], atol=1e-6
