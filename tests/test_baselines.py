@@ -6,7 +6,7 @@ from scipy.special import digamma as exact_digamma
 from scipy.special import softmax
 from sklearn.base import clone
 
-from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, VariationalSLDA, paper_system
+from supertopic.baselines import SYSTEMS, DiscLDA, VariationalMedLDA, VariationalSLDA, dawid_skene, paper_system
 from supertopic.baselines.meanfield import digamma, infer, softmax_objective
 from supertopic.corpus.tokens import check_counts
 from supertopic.datasets import make_corpus
@@ -187,3 +187,31 @@ def test_the_support_vector_step_is_that_of_its_margin():
     for step in 0.5 * rng.normal(size=(200, 4)):
         assert model._price(zbar, 0, model.coef_[0] + step[:3], model.intercept_[0] + step[3]) > price - 1e-3
     np.testing.assert_allclose((sign * model._dual).T @ zbar, model.coef_, atol=0.02)
+
+
+def test_the_support_vector_machines_of_the_paper():
+    """On words, and on the topics of LDA; whichever the task."""
+    for task, alpha in (("binary", 1.0), ("multiclass", 5.6)):
+        assert paper_system("SVM", task=task).C == 0.01
+        topics, machine = paper_system("gLDA+SVM", 7, task=task, random_state=3)
+        assert (topics.n_topics, topics.alpha, topics.random_state, machine.C) == (7, alpha, 3, 10.0)
+
+
+def test_shares_of_disclda_are_those_of_classes_as_probable_as_they_are(corpus):
+    X, y = corpus.X, corpus.y
+    model = DiscLDA(6, max_iter=6, random_state=0).fit(X, y)
+    p, own = model.predict_proba(X[:9]), np.zeros((9, 6))
+    counts = check_counts(X[:9])
+    for place in range(len(model.classes_)):
+        gamma = model._bounds(counts, place, model.inner_iter)[1]
+        own += p[:, [place]] * (gamma / gamma.sum(axis=1, keepdims=True)) @ model.maps_[place].T
+    np.testing.assert_allclose(model.transform(X[:9]), own)
+    np.testing.assert_allclose(own.sum(axis=1), 1.0)
+
+
+def test_gold_answers_count_in_the_model_of_raters_alone():
+    y = np.array([["a", "b"], ["a", "b"], ["b", "a"], ["a", "a"], ["b", "b"]] * 4, object)
+    gold = np.full(20, None, object)
+    gold[:12] = y[:12, 1]  # the second rater is right
+    assert (dawid_skene(y, gold).labels[12:] == y[12:, 1]).all()
+    assert dawid_skene(y, gold).confusion[1].diagonal().min() > dawid_skene(y).confusion[1].diagonal().min()

@@ -368,3 +368,50 @@ def test_blue_and_orange_differ_in_grey_and_names_stay_apart():
 
     assert abs(luminance(BLUE) - luminance(ORANGE)) > 0.08 and luminance(GREY) < 0.6
     assert shorten("department of affairs 1", 12) == "departm…rs 1" and shorten("short", 12) == "short"
+
+
+def test_intervals_stand_beside_their_own_topic(three):
+    """In the order of the plot, for each class."""
+    model, *_ = three
+    for column, name in enumerate(["bad", "fair", "good"]):
+        lower, upper = model.coef_interval()
+        shown = CoefficientDisplay.from_estimator(model, column=name)
+        for found, values in ((shown.mean, model.coef_), (shown.lower, lower), (shown.upper, upper)):
+            np.testing.assert_allclose(found, values[column, shown.topics])
+        effects = model.effect_frame(0.2)
+        own = effects[effects["column"] == name].set_index("topic")
+        display = EffectDisplay.from_estimator(model, column=name, points=0.2)
+        for found, what in ((display.change, "change"), (display.lower, "lower"), (display.upper, "upper")):
+            np.testing.assert_allclose(found, 100 * own[what][display.topics])
+        few = EffectDisplay.from_estimator(model, column=name, n_topics=2)
+        largest = own["change"].abs().sort_values(ascending=False).index[:2]
+        assert set(few.topics) == set(largest) and (np.diff(few.change) <= 0).all()
+
+
+def test_either_of_two_classes_can_be_shown(corpus):
+    _, y, texts = corpus
+    model = SLDAClassifier(4, **QUICK).fit(texts, np.where(y > 0, "yes", "no"))
+    frame = model.effect_frame().set_index(["column", "topic"])["change"]
+    for given, name in ((0, "yes"), ("yes", "yes"), ("no", "no")):
+        shown = EffectDisplay.from_estimator(model, column=given)
+        assert shown.answer == name
+        np.testing.assert_allclose(shown.change, [100 * frame[name, k] for k in shown.topics])
+
+
+def test_colours_of_a_confusion_are_shares_of_the_true_class():
+    shown = ConfusionDisplay.from_predictions(list("aaaab"), list("aabbb"))
+    assert shown.counts.tolist() == [[2, 2], [0, 1]]
+    np.testing.assert_allclose(shown.ax_.images[0].get_array(), [[50, 50], [0, 100]])
+
+
+def test_a_heat_map_is_sure_at_its_level(three):
+    model, *_ = three
+    counts = []
+    for level in (0.2, 0.999):
+        shown = HeatmapDisplay.from_estimator(model, level=level)
+        frame = model.effect_frame(level=level).set_index(["topic", "column"])
+        clear = (frame["lower"] > 0) | (frame["upper"] < 0)
+        expected = [[clear[k, name] for name in shown.columns] for k in shown.topics]
+        np.testing.assert_array_equal(shown.sure, expected)
+        counts.append(shown.sure.sum())
+    assert counts[0] > counts[1]

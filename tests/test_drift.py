@@ -275,3 +275,66 @@ def test_wrong_arguments_are_refused(fitted):
         plain.drift(texts, y, reference=texts)
     with pytest.warns(UserWarning, match="30 of 30 texts are missing"):
         fitted.drift([None] * 30)
+
+
+def test_figures_are_means_and_distances_of_the_documents():
+    """What stands in the table, from the numbers that are compared."""
+    rng = np.random.default_rng(3)
+    usual, new = some_reference(rng, 200), some_reference(rng, 50)
+    known, answers = (
+        some_answers(rng, n)._replace(outside=(rng.random(n) < q) * 1.0) for n, q in ((200, 0.1), (50, 0.5))
+    )
+    found, odd = compare_documents(new, usual, answers, known)
+    means = {d.UNKNOWN: (new.unknown, usual.unknown), d.SURPRISE: (new.surprise, usual.surprise),
+             d.LOSS: (answers.loss, known.loss), d.OUTSIDE: (answers.outside, known.outside)}  # fmt: skip
+    for name, (own, other) in means.items():
+        assert (found[name].value, found[name].usual) == pytest.approx((own.mean(), other.mean()))
+    away = np.abs(new.shares.mean(axis=0) - usual.shares.mean(axis=0))
+    assert found[d.DISTANCE].value == pytest.approx(away.sum() / 2)
+    away = np.abs(answers.excess.mean(axis=0) - known.excess.mean(axis=0))
+    assert found[d.CALIBRATION].value == pytest.approx(away.max())
+    bound = np.sort(usual.surprise)[-3]  # a hundredth of 200, and one
+    beyond = np.flatnonzero(new.surprise > bound)
+    assert odd.tolist() == beyond[np.argsort(-new.surprise[beyond])].tolist()
+    assert found[d.UNEXPLAINED].value == pytest.approx(len(beyond) / 50) and list(found) == [
+        name for name in d.ORDER if name in found
+    ]
+
+
+def test_the_risk_of_an_alarm_is_divided_among_the_figures():
+    rows = {name: Row(1.0, 0.0, 0.5, p) for name, p in zip("abcd", (0.004, 0.001, 0.0013, 1.0), strict=True)}
+    assert Drift(rows, 9).alarms == ["b"] and Drift({"a": rows["a"]}, 9).alarms == ["a"]
+
+
+def test_the_words_of_a_theme_are_those_of_unexplained_documents(fitted, monkeypatch):
+    """If only the words are unusual, those of all documents."""
+    texts, _ = make_texts(8, 5)
+    alarm, seen = Row(1.0, 0.0, 0.0, 0.0), []
+    monkeypatch.setattr(drift_room, "theme", lambda posterior, X, counts, reader: seen.append((X, counts)) or ["w"])
+    for name, rows in ((d.UNEXPLAINED, [5, 2]), (d.UNKNOWN, list(range(8)))):
+        monkeypatch.setattr(
+            drift_room, "compare_documents", lambda *given, name=name: ({name: alarm}, np.array([5, 2]))
+        )
+        found = fitted.drift(texts)
+        X, counts = seen.pop()
+        assert [texts[i] for i in rows] == X and found.documents == [5, 2] and found.theme == ["w"]
+        np.testing.assert_array_equal(counts.toarray(), fitted.vectorizer_.transform(X).toarray())
+
+
+def test_a_reference_without_words_is_left_out(fitted):
+    """A document of which nothing is known says nothing of what is usual."""
+    texts, _ = make_texts(80, 7)
+    new, _ = make_texts(30, 8)
+    plain, more = (fitted.drift(new, reference=reference) for reference in (texts, [*texts, "", ""]))
+    for name in (d.SURPRISE, d.UNKNOWN):
+        assert more[name].usual == pytest.approx(plain[name].usual)
+
+
+def test_new_classes_are_a_share_of_what_is_known(fitted):
+    texts, y = make_texts(40, 9)
+    y = y.astype(object)
+    y[:10], y[10:14] = None, "food"
+    found = fitted.drift(texts, y)
+    assert found[d.NEW].value == pytest.approx(4 / 30)
+    y[10:14] = None
+    assert fitted.drift(texts, y)[d.NEW].value == 0.0

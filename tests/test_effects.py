@@ -1,5 +1,6 @@
 """Effects on documents after the fit, and weights that differ between groups: known truth, all responses, errors."""
 
+import re
 import warnings
 from dataclasses import FrozenInstanceError
 
@@ -31,6 +32,7 @@ from supertopic.inference.predict import Settings, topic_shares
 from supertopic.inference.reported import NU2_REPORTED
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
+from supertopic.report.interactions import Interactions
 
 RUN = {"burn_in": 20, "n_draws": 10, "n_chains": 4, "random_state": 0}
 QUICK = {"n_topics": 3, "n_chains": 2, "burn_in": 10, "n_draws": 6, "predict_sweeps": 10, "random_state": 0}
@@ -735,4 +737,71 @@ def test_frames_and_plots_of_groups(corpus, model):
     names = found.clearest(0)
     size = np.abs(found.difference_draws.mean(axis=0) / found.difference_draws.std(axis=0))[0].max(axis=0)
     assert (np.diff(size[names]) <= 0).all()
+    matplotlib.pyplot.close("all")
+
+
+def test_effects_of_more_points_are_larger(corpus, model, few_draws):
+    """Of a rating in proportion; the level of the covariates of the new documents is in the base rate."""
+    y = 3.0 + 2.0 * (corpus.doc_topic @ [-1.0, 0.0, 1.0])
+    new = slice(400, 600)
+    Z = pandas.DataFrame({"z": np.random.default_rng(2).normal(size=200) + 5.0})
+    one, two = (model.effects_on(corpus.X[new], y[new], covariates=Z, points=points) for points in (0.1, 0.2))
+    a, b = (found.table().frame() for found in (one, two))
+    topics = a["kind"] == "topic"
+    np.testing.assert_allclose(b["change"][topics], 2 * a["change"][topics])
+    np.testing.assert_allclose(b["change"][~topics], a["change"][~topics])
+    assert dict(one.table().facts)["Documents after the fit"] == "200"
+    draws, frame = one.coef_draws, one.frame()
+    for _, row in frame[frame["kind"] == "topic"].iterrows():
+        own = draws[:, 0, row["topic"]]
+        assert (row["weight"], row["sd"]) == pytest.approx((own.mean(), own.std(ddof=1)))
+        assert row["p_direction"] == pytest.approx(max((own > 0).mean(), (own < 0).mean()))
+
+
+def test_covariates_of_the_fit_have_no_rows_beside_those_of_new_documents(corpus, few_draws):
+    y, Z = corpus.doc_topic @ [1.0, 2.0, 4.0], pandas.DataFrame({"old": np.arange(400.0)})
+    fitted = SLDARegressor(3, words=False, **RUN).fit(corpus.X[:400], y[:400], covariates=Z)
+    new = {"old": np.arange(200.0) % 9, "new": np.arange(200.0) % 7}
+    for columns in (["new"], ["new", "old"], []):
+        given = pandas.DataFrame(new)[columns] if columns else None
+        found = fitted.effects_on(corpus.X[400:600], y[400:600], covariates=given)
+        frame = found.frame()
+        assert frame[frame["kind"] == "covariate"]["name"].tolist() == columns
+        assert [row.name for row in found.table().rows if row.kind == "covariate"] == columns
+        assert found.covariate_draws.shape[2] == len(columns)
+
+
+def test_groups_are_compared_with_the_first_or_with_the_mean_of_all():
+    """Numbers that are given, three groups and two columns, of which each has topics of its own."""
+    rng = np.random.default_rng(6)
+    draws = rng.normal(size=(50, 2, 3, 4)) + np.arange(3)[:, None] * [0.0, 1.0, 3.0, -2.0]
+    draws[:, :, 1, 0] += 9.0  # one group differs more than those of other topics, which differ more in the mean
+    own = np.array([[True, True, True, False], [True, False, True, True]])
+    for pooled in (False, True):
+        found = Interactions(draws, ("a", "b", "c"), (5, 6, 7), ("x", "y"), ("k", "l", "m", "n"), own, pooled, 0.6)
+        other = draws.mean(axis=2, keepdims=True) if pooled else draws[:, :, :1]
+        away = draws - other
+        np.testing.assert_allclose(found.difference_draws, away)
+        frame = found.frame()
+        assert len(frame) == own.sum() * 3 and found.n_documents == 18
+        for _, row in frame.iterrows():
+            r, g, k = "xy".index(row["column"]), "abc".index(row["group"]), row["topic"]
+            assert own[r, k] and row["name"] == "klmn"[k]
+            assert row["weight"] == pytest.approx(draws[:, r, g, k].mean())
+            ends = np.quantile(draws[:, r, g, k], [0.2, 0.8], method="weibull")
+            assert (row["lower"], row["upper"]) == pytest.approx(ends)
+            if pooled or g:
+                ends = np.quantile(away[:, r, g, k], [0.2, 0.8], method="weibull")
+                assert (row["difference_lower"], row["difference_upper"]) == pytest.approx(ends)
+                assert row["difference"] == pytest.approx(away[:, r, g, k].mean())
+        for r in range(2):
+            spread = away[:, r].std(axis=0)
+            size = np.abs(away[:, r].mean(axis=0)) / np.where(spread > 0, spread, np.inf)
+            order = [k for k in np.argsort(-size.max(axis=0), kind="stable") if own[r, k]]
+            assert found.clearest(r) == order
+        for name, size in zip("abc", "567", strict=True):
+            assert set(re.findall(rf"\b{name}\s+(\d)\s", repr(found))) == {size}
+        shown = found.plot(2, column="y")
+        k = found.clearest(1)[0]
+        np.testing.assert_allclose(shown.weight[0], draws[:, 1, :, k].mean(axis=0))
     matplotlib.pyplot.close("all")

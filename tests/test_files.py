@@ -1,6 +1,7 @@
 """Documents in files: the model of `fit`, and errors that say where."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,16 @@ from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, save
+from supertopic import LDA, SLDAClassifier, SLDACountRegressor, SLDARegressor, SLDASurvivalRegressor, save
 from supertopic.corpus.spool import open_library
 from supertopic.datasets import make_corpus
+from supertopic.estimators import base as base_room
 from supertopic.estimators import from_files
+from supertopic.estimators import survival as survival_room
+from supertopic.estimators.encoding import Given, with_features
 from supertopic.estimators.texts import ANY_WORD
 from supertopic.inference import linear
+from supertopic.inference.beside import LinearInputs
 
 CORPUS = make_corpus(n_docs=300, n_topics=3, n_words=400, random_state=0)
 NAMES = np.array([f"w{i:03d}" for i in range(400)])
@@ -114,8 +119,8 @@ def test_words_are_learned_from_a_part_of_many_documents(files, monkeypatch, pai
     """Topics are the same; words are those of evenly spaced documents, and so are the rows of features."""
     features, seen, real = np.random.default_rng(0).normal(size=(300, 2)), [], linear.learn_beside
     whole = SLDAClassifier(**RUN, words=False).fit_files(files, text="body", label="team", features=features)
-    monkeypatch.setattr(from_files, "IN_MEMORY", CORPUS.X.sum() // 3 + 1)
-    monkeypatch.setattr(from_files, "IN_MEMORY_PAIRS", from_files.IN_MEMORY)
+    # each limit is for its own words
+    monkeypatch.setattr(from_files, "IN_MEMORY_PAIRS" if pairs else "IN_MEMORY", CORPUS.X.sum() // 3 + 1)
     monkeypatch.setattr(linear, "learn_beside", lambda *given: seen.append(given) or real(*given))
     known = None if pairs else CountVectorizer(vocabulary=NAMES.tolist())
     model = SLDAClassifier(**RUN, vectorizer=known).fit_files(files, text="body", label="team", features=features)
@@ -253,3 +258,35 @@ def test_predictions_of_two_files_have_two_places(tmp_path):
     ]
     found = CliRunner().invoke(app, call)
     assert isinstance(found.exception, ValueError) and "would have the same name" in str(found.exception)
+
+
+def test_columns_of_files_reach_the_arguments_of_their_names(monkeypatch):
+    seen = []
+    for room in (base_room, survival_room):
+        monkeypatch.setattr(room, "fit_from_files", lambda *given: seen.append(given[1:]))
+    more = {"label": "l", "weight": "w", "exposure": "e", "groups": "g", "covariates": ["c"], "features": np.eye(2)}
+    SLDACountRegressor().fit_files("f", text="t", folder="there", **more)
+    files, text, columns, covariates, vectorizer, folder, checkpointing, features = seen.pop()
+    expected = {"label": "l", "sample_weight": "w", "exposure": "e", "groups": "g"}
+    assert (files, text, columns, covariates, folder) == ("f", "t", expected, ["c"], "there")
+    assert features is more["features"] and vectorizer is None and checkpointing.path is None
+    SLDASurvivalRegressor().fit_files("f", text="t", event="v", checkpoint="c", **more)
+    assert seen[0][2] == expected | {"event": "v"} and seen[0][6].path == "c"
+
+
+def test_whole_numbers_of_a_column_are_classes_as_numbers():
+    def label(cells, model):
+        return from_files.read_label(model, SimpleNamespace(columns={"y": cells}), "y").tolist()
+
+    assert label(["1", "0", None, "10"], SLDAClassifier()) == [1, 0, None, 10]
+    assert label([1, 0, None], SLDAClassifier()) == [1, 0, None]
+    for cells in (["1", "a", None], ["01", "1"], ["1.0", "2"]):
+        assert label(cells, SLDAClassifier()) == cells
+
+
+def test_features_of_some_documents_are_theirs():
+    features = np.arange(12.0).reshape(6, 2) ** 2
+    for docs in (None, np.array([4, 1])):
+        found = with_features(LinearInputs(docs=docs), Given(None, features=features), None, 6)
+        np.testing.assert_array_equal(found.features, features if docs is None else features[[4, 1]])
+        np.testing.assert_allclose(found.columns.mean, features.mean(axis=0))

@@ -26,6 +26,7 @@ from supertopic import (
     save,
 )
 from supertopic.estimators import base
+from supertopic.estimators import growing as growing_room
 from supertopic.inference.scores import calibration_error, sureness
 from supertopic.model import history, new_words
 from supertopic.model.held_out import HeldOutPredictions
@@ -599,3 +600,36 @@ def test_old_files_have_no_history(tmp_path):
     save(model, tmp_path / "m")
     loaded = load(tmp_path / "m").partial_fit(corpus.X, corpus.y)
     assert [entry.batch for entry in loaded.posterior_.history] == [2] and history.SHOWN
+
+
+def test_a_batch_with_columns_beside_its_texts_is_scored_as_evaluate_does():
+    """Covariates, groups and features in their own units and order."""
+    start, more = Corpus(90), Corpus(60, seed=1)
+    start.covariates, more.covariates = 50.0 + 20.0 * start.covariates, 50.0 + 20.0 * more.covariates
+    names = "covariates", "groups", "features"
+    model = SLDAClassifier(**SHORT).fit(start.X, start.y, **start.beside(*names))
+    found = model.evaluate(more.X, more.y, **more.beside(*names))
+    figures = model.partial_fit(more.X, more.y, **more.beside(*names)).posterior_.history[-1].figures
+    np.testing.assert_allclose([figures.score, figures.loss], [found.score, found.losses.mean()])
+
+
+def test_what_came_and_went_is_counted_for_both_vocabularies(monkeypatch):
+    monkeypatch.setattr(new_words, "ENOUGH", 10)
+    monkeypatch.setattr(new_words, "GROWTH", 1)
+    start, more = Corpus(60, "ab"), Corpus(60, "cd", seed=2)
+    model = SLDAClassifier(**SHORT).fit(start.X, np.where(start.y == "a", "x", "y"))
+    before, own = set(model.vocabulary_), set(model.posterior_.word_names)
+    model.partial_fit(more.X, np.where(more.y == "c", "x", "y"))
+    after, changes = set(model.vocabulary_), model.posterior_.history[-1].changes
+    now = set(model.posterior_.word_names)
+    assert (changes.words_added, changes.words_forgotten) == (len(after - before), len(before - after))
+    assert (changes.own_added, changes.own_forgotten) == (len(now - own), len(own - now)) and changes.own_added > 0
+
+
+def test_the_unknown_share_of_a_batch_is_that_of_evenly_spaced_texts(monkeypatch):
+    start = Corpus(60, "ab")
+    model = SLDAClassifier(**SHORT).fit(start.X, start.y)
+    monkeypatch.setattr(growing_room, "MOST_READ_AGAIN", 10)
+    texts = [*start.X[:45], *["new words only"] * 46]
+    model.partial_fit(texts, None)
+    assert model.posterior_.history[-1].unknown_words == pytest.approx(0.5)

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -373,3 +374,97 @@ def test_checks_use_no_prior_and_no_checkpoint(fitted, tmp_path):
     np.testing.assert_array_equal(after.probabilities, plain.probabilities)
     with pytest.raises(TypeError, match="checkpoint"):
         SLDAClassifier(**QUICK).check_labels(texts, y, checkpoint=tmp_path / "c")
+
+
+class Told(SLDAClassifier):
+    """A model that learns nothing and predicts what it is told: the first feature is the number of a document."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, **given):
+        self.seen.append(("fit", self.n_chains, np.asarray(X), given))
+        self.posterior_ = SimpleNamespace(held_out={}, response=None)
+        return self
+
+    def predict_proba(self, X, **given):
+        self.seen.append(("predict", self.n_chains, np.asarray(X), given))
+        return P[np.asarray(X)[:, 0]]
+
+    def explain(self, X, **given):
+        return SimpleNamespace(words=["w"], total=np.zeros((1, P.shape[1])), columns=list(self.classes_))
+
+    classes_ = np.array(["x", "y", "z"], object)
+
+
+P = np.random.default_rng(8).dirichlet([0.4, 0.4, 0.4], 60)
+
+
+@pytest.fixture
+def told():
+    Told.seen = []
+    return Told(3, n_chains=5), np.column_stack([np.arange(60), np.ones(60, int)])
+
+
+def test_each_fold_has_its_own_rows_of_everything_and_few_chains(told):
+    """Weights count in fits only, an option that is no column is passed on as it is."""
+    model, X = told
+    y = np.array(["x", "y", "z"], object)[np.arange(60) % 3]
+    beside = {"covariates": np.arange(60.0)[:, None], "groups": np.arange(60) % 4, "features": np.eye(60)}
+    model.check_labels(X, y, n=0, n_folds=3, sample_weight=0.5 + np.arange(60), **beside)
+    assert [what for what, *_ in model.seen] == ["fit", "predict"] * 3
+    for what, n_chains, own, given in model.seen:
+        rows = own[:, 0]
+        assert n_chains == 2 and set(given) == {*beside, *(["sample_weight"] if what == "fit" else [])}
+        for name, values in beside.items():
+            np.testing.assert_array_equal(given[name], values[rows])
+        if what == "fit":
+            np.testing.assert_array_equal(given["sample_weight"], 0.5 + rows)
+        else:  # classes are in all folds
+            assert np.bincount(rows % 3).tolist() in ([7, 7, 6], [7, 6, 7], [6, 7, 7], [6, 7, 7])
+
+
+def test_rows_of_a_check_are_the_cells_of_its_arrays(told):
+    model, X = told
+    y = np.array(["x", "y", "z"], object)[np.random.default_rng(9).integers(0, 3, 60)]
+    y[:3] = None
+    found = model.check_labels(X, y, n=20)
+    frame, place = found.frame, {"x": 0, "y": 1, "z": 2}
+    rows = frame["row"].to_numpy()
+    assert frame["score"].is_monotonic_increasing and len(frame) == 20 and frame["given"].tolist() == y[rows].tolist()
+    np.testing.assert_array_equal(frame["p_wrong"], found.p_wrong[rows])
+    np.testing.assert_array_equal(frame["score"], found.scores[rows])
+    np.testing.assert_array_equal(found.probabilities[3:], P[3:])
+    own = np.array([P[i, place[y[i]]] for i in range(3, 60)])
+    mean = {name: own[y[3:] == name].mean() for name in place}
+    np.testing.assert_allclose(found.scores[3:], own / [mean[name] for name in y[3:]])
+    for row, suggested in zip(rows, frame["suggested"], strict=True):  # the best of the other classes
+        others = P[row].copy()
+        others[place[y[row]]] = -1.0
+        assert suggested == "xyz"[others.argmax()] != y[row]
+    (line,) = found.sentences()
+    estimate = found.estimates.iloc[0]
+    assert estimate["documents"] == 57 and f"({estimate['wrong'] / 57:.1%})" in line
+
+
+def test_documents_of_which_some_labels_are_known_are_checked(told, monkeypatch):
+    model, X = told
+    monkeypatch.setattr(Told, "classes_", np.arange(3))
+    Y = (P > 0.3).astype(float)
+    Y[:20, 1] = np.nan
+    Y[5] = np.nan
+    found = model.check_labels(X, Y, n=15)
+    np.testing.assert_array_equal(np.isnan(found.p_wrong), np.isnan(Y))
+    np.testing.assert_array_equal(np.isnan(found.probabilities).all(axis=1), np.arange(60) == 5)
+    for row, label, wrong, score in found.frame[["row", "label", "p_wrong", "score"]].to_numpy(float):
+        assert (wrong, score) == (found.p_wrong[int(row), int(label)], found.scores[int(row), int(label)])
+
+
+def test_the_true_class_has_the_probabilities_of_the_posterior_of_links():
+    """Rows sum to 1, the given class has what is left, and others are in the order of predictions."""
+    given = np.random.default_rng(3).integers(0, 3, 60)
+    wrong, kept, _ = find_wrong(P, given, 0.9)
+    np.testing.assert_allclose(kept.sum(axis=1), 1.0)
+    np.testing.assert_allclose(kept[np.arange(60), given], 1.0 - wrong)
+    for row, label in enumerate(given):
+        a, b = (j for j in range(3) if j != label)
+        assert (kept[row, a] > kept[row, b]) == (P[row, a] > P[row, b])

@@ -570,3 +570,35 @@ def test_it_is_shown(model, corpus, effects):
 def test_wrong_questions_are_refused(effects, call, message):
     with pytest.raises(ValueError, match=message):
         call(effects)
+
+
+def test_tables_are_draws_of_rows_times_coefficients(model, corpus):
+    """The standard deviation, also of what a regression adds; numbers are compared at their ends."""
+    X, group, _ = corpus
+    by = pd.DataFrame({"g": group, "age": np.arange(300) % 7 * 1.0})
+    found = model.topic_effects(X, by, n_draws=40, formula="g * age")
+    draws = found.fits + found.errors  # (n, p, K)
+    for _, row in found.coefficients().iterrows():
+        place = found.design.names.index(row["coefficient"]), row["topic"]
+        assert row["sd"] == pytest.approx(draws[:, *place].std(ddof=1))
+        assert row["mean"] == pytest.approx(found.fits[:, *place].mean())
+    ends = found.differences(variable="age")
+    assert len(ends) == 4 and set(ends["value"]) == {6.0} and set(ends["reference"]) == {0.0}
+    for age in (0.0, 6.0):  # an interaction: the difference depends on what is held
+        shares = found.frame("g", {"age": age}).pivot(index="topic", columns="value", values="share")
+        own = found.differences(variable="g", at={"age": age}).set_index("topic")["difference"]
+        np.testing.assert_allclose(own, shares["b"] - shares["a"], atol=1e-12)
+    back = found.differences("b", "g").set_index("topic")["difference"]
+    np.testing.assert_allclose(back, -found.differences("a", "g").set_index("topic")["difference"], atol=1e-12)
+
+
+def test_the_largest_differences_are_printed_and_drawn_first(effects):
+    matplotlib.use("Agg")
+    table = effects.differences()
+    order = table["difference"].abs().sort_values(ascending=False).index
+    lines = [line for line in repr(effects).splitlines() if " .. " in line]
+    assert [float(line.split()[0]) for line in lines] == pytest.approx(table["difference"][order], abs=6e-4)
+    assert min(table["difference"]) < 0 < max(table["difference"])
+    shown = effects.plot()
+    assert shown.labels == [effects.labels[k] for k in table["topic"][order]]
+    matplotlib.pyplot.close("all")

@@ -28,6 +28,7 @@ from supertopic import (
     save,
 )
 from supertopic.command import cli
+from supertopic.estimators.revision import compare_losses, merged_seeds
 from supertopic.model.revision import Change, keep_all, revised
 
 K, V, N = 3, 30, 240
@@ -445,3 +446,32 @@ def test_the_command(corpus, tmp_path, monkeypatch, capsys):
         code, _, said = run(*arguments)
         assert code == 1 and message in " ".join(said.split())
     assert supertopic.load(model).n_topics == 4
+
+
+def test_losses_of_the_same_documents_are_compared_in_pairs():
+    before, after = np.array([1.0, 2.0, np.nan, 4.0, 6.0]), np.array([1.5, 1.0, 3.0, np.nan, 6.5])
+    found, away = compare_losses("x", before, after), np.array([0.5, -1.0, 0.5])
+    assert (found.documents, found.before, found.after) == pytest.approx((3, 3.0, 3.0))
+    assert found.se == pytest.approx(away.std(ddof=1) / np.sqrt(3))
+    alone = compare_losses("x", before[:2], after[[0, 1, 4]])
+    assert (alone.before, alone.after) == (1.5, 3.0) and np.isnan(alone.se)
+
+
+def test_seeds_of_merged_topics_keep_the_weights_of_their_names():
+    given = Seeds({"a": ["x"], "b": ["y"], "c": ["z", "x"]}, weights={"b": 1.0, "c": 2.0, "a": 3.0})
+    found = merged_seeds(given, [[0], [1, 2], [3]])
+    assert found.words == {"a": ["x"], "b": ["y", "z", "x"]} and found.weights == {"a": 3.0, "b": 1.0}
+    assert merged_seeds(given, [[2, 3], [0, 1]]).weights == {"c": 2.0, "a": 3.0}
+
+
+def test_the_columns_of_a_frame_that_stay_are_those_of_other_words(binary):
+    X, y, model = binary
+    frame = pandas.DataFrame(X, columns=WORDS, index=[f"d{i}" for i in range(N)])
+    framed = clone(model).fit(frame, y)
+    banned = [WORDS[0], WORDS[29]]
+    found = framed.ban_words(banned, frame, y, burn_in=1, test={"X": frame[:50], "y": y[:50]})
+    left = frame.drop(columns=banned)
+    assert found.vocabulary_.tolist() == left.columns.tolist() and found.burn_in == framed.burn_in
+    losses = [kind.evaluate(own[:50], y[:50]).losses for kind, own in ((framed, frame), (found, left))]
+    assert [found.revision_.before, found.revision_.after] == pytest.approx([own.mean() for own in losses])
+    assert found.revision_.se == pytest.approx((losses[1] - losses[0]).std(ddof=1) / np.sqrt(50))

@@ -17,6 +17,7 @@ import threading
 import time
 import warnings
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.client import HTTPConnection
 
 import numpy as np
@@ -34,12 +35,12 @@ from supertopic import load
 from supertopic.command.cli import main
 from supertopic.report.colours import colour_text
 from supertopic.serve import examples
-from supertopic.serve.asked import Asked, Document, Options
-from supertopic.serve.batches import Batches, Job
+from supertopic.serve.asked import Asked, Document, Options, read_asked
+from supertopic.serve.batches import Batches, Job, predict_batch
 from supertopic.serve.examples import Example, Examples
 from supertopic.serve.http import Service, make_app
 from supertopic.serve.limits import Limits
-from supertopic.serve.metrics import Metrics
+from supertopic.serve.metrics import Histogram, Metrics
 from supertopic.serve.model import ServedModel
 from supertopic.serve.reload import ModelFile
 from supertopic.serve.server import LOOPBACK_NAMES, Settings, host_names, is_loopback, read_token
@@ -634,3 +635,177 @@ def test_the_page_in_a_browser(models, browser, tmp_path):
         assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
         strange = [line["message"] for line in browser.get_log("browser") if "401" not in line["message"]]
         assert strange == []
+
+
+# every request gets its own answer
+
+
+OWN = {  # documents of one request that differ in what is known of them, and the same as arguments of the estimator
+    "covariates": ([{"covariates": (2000.0 + i, "xy"[i % 2])} for i in range(6)],
+                   {"covariates": pd.DataFrame({"year": 2000.0 + np.arange(6), "who": list("xyxyxy")})}),
+    "array": ([{"covariates": (float(i), -float(i))} for i in range(6)],
+              {"covariates": np.column_stack([np.arange(6.0), -np.arange(6.0)])}),
+    "features": ([{"features": (float(i), 1.0, -float(i))} for i in range(6)],
+                 {"features": np.column_stack([np.arange(6.0), np.ones(6), -np.arange(6.0)])}),
+    "groups": ([{"group": "10"[i % 2]} for i in range(6)], {"groups": list("101010")}),
+    "exposed": ([{"exposure": 1.0 + i} for i in range(6)], {"exposure": 1.0 + np.arange(6)}),
+    "count": ([{"exposure": None if i % 2 else 3.0} for i in range(6)], {"exposure": [3.0, 1.0] * 3}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_documents_of_one_request_keep_what_is_known_of_them(models, name):
+    own, beside = OWN[name]
+    served, model = ServedModel(load(models(name))), load(models(name))
+    documents = [Document(text, **more) for text, more in zip(TEXTS[:6], own, strict=True)]
+    rows = served.predict(documents, Options(interval=0.6))
+    for column, values in model.predict_table(TEXTS[:6], **beside).items():
+        assert [row[column] for row in rows] == values.tolist()
+    lower, upper = model.predict_interval(TEXTS[:6], 0.6, **beside)
+    if lower.ndim == 1:
+        assert [row["interval"] for row in rows] == np.column_stack([lower, upper]).tolist()
+
+
+def test_conformal_intervals_are_those_of_the_estimator(models):
+    served, model = ServedModel(load(models("rating"))), load(models("rating"))
+    documents = [Document(text) for text in TEXTS[:5]]
+    for conformal in (True, False):
+        found = served.predict(documents, Options(interval=0.5, conformal=conformal))
+        ends = np.column_stack(model.predict_interval(TEXTS[:5], 0.5, conformal=conformal))
+        np.testing.assert_array_equal([row["interval"] for row in found], ends)
+    assert not np.allclose(*(model.predict_interval(TEXTS[:5], 0.5, conformal=c) for c in (True, False)))
+
+
+def test_shares_of_topics_are_the_largest_first(models):
+    served, model = ServedModel(load(models("class"))), load(models("class"))
+    (row,) = served.predict([Document(TEXTS[0])], Options(topics=True))
+    shares = model.transform(TEXTS[:1])[0]
+    order = [k for k in np.argsort(-shares, kind="stable") if shares[k] > 0]
+    assert row["topics"] == [{"topic": k, "share": shares[k]} for k in order]
+
+
+@pytest.mark.parametrize("name", ["class", "rating"])
+def test_an_explanation_is_that_of_the_estimator(models, name):
+    served, model = ServedModel(load(models(name))), load(models(name))
+    for level in (0.5, 0.9):
+        found, own = served.explain(Document(TEXTS[1]), level), model.explain(TEXTS[1], level=level)
+        assert [word["word"] for word in found["words"]] == own.words
+        parts = {"times": own.times, "adds": own.total, "through_topics": own.through_topics, "lower": own.lower,
+                 "upper": own.upper}  # fmt: skip
+        for part, values in parts.items():
+            np.testing.assert_array_equal([word[part] for word in found["words"]], values)
+        ends = np.stack(own.mean_interval, axis=1)
+        assert [[row["lower"], row["upper"]] for row in found["mean"]] == ends.tolist()
+        assert [row["value"] for row in found["mean"]] == list(own.mean)
+    words = model.top_words(n=10)
+    for topic in found["topics"]:
+        k = topic["topic"]
+        assert topic["words"] == words[k] and topic["label"] == own.topic_labels[k]
+        assert topic["share"] == own.topic_shares[k] and topic["adds"] == own.topics[k].tolist()
+    shares = [topic["share"] for topic in found["topics"]]
+    assert shares == sorted(shares, reverse=True) and shares[0] == own.topic_shares.max()
+
+
+def test_the_nearest_documents_have_the_same_shares(models):
+    """By the sum of the roots of products, which is 1 for the same document."""
+    model = load(models("class"))
+    found = Examples(model, [Example(f"n{i}", text) for i, text in enumerate(TEXTS[:30])])
+    shares = model.transform(TEXTS[:30])
+    wanted = np.array([0.4, 0.3, 0.2, 0.1])
+    near, alike = found.nearest(wanted, 30), np.sqrt(shares) @ np.sqrt(wanted)
+    assert [row["similarity"] for row in near] == pytest.approx(sorted(alike, reverse=True), abs=1e-6)
+    np.testing.assert_allclose(
+        [alike[int(row["row"][1:])] for row in near], [row["similarity"] for row in near], atol=1e-6
+    )
+    assert all(row["text"] == TEXTS[int(row["row"][1:])] for row in near)
+
+
+def test_covariates_are_read_by_their_names(models):
+    needs = ServedModel(load(models("covariates"))).needs
+    for given in ({"who": "y", "year": 2001}, {"year": 2001, "who": "y"}, [2001, "y"]):
+        (document,) = read_asked({"text": "a", "covariates": given}, needs, USUAL).documents
+        assert document.covariates == (2001, "y")
+
+
+def test_levels_of_sets_and_intervals_are_not_exchanged(models):
+    needs = ServedModel(load(models("class"))).needs
+    assert read_asked({"text": "a", "set": 0.7, "interval": 0.4}, needs, USUAL).options == Options(0.7, 0.4)
+
+
+class Echo:
+    """A model whose answer to a document is its text; it notes what is predicted together."""
+
+    def __init__(self):
+        self.asked = []
+
+    def predict(self, documents, options):
+        self.asked.append(options)
+        return [{"text": document.text} for document in documents]
+
+
+@pytest.fixture
+def jobs():
+    """A function that makes requests of some texts."""
+    loop = asyncio.new_event_loop()
+
+    def make(model, texts, options=USUAL_OPTIONS):
+        return Job(model, Asked([Document(text) for text in texts], options), loop, time.monotonic() + 99)
+
+    yield make
+    loop.close()
+
+
+USUAL_OPTIONS = Options()
+
+
+def test_a_batch_is_of_one_model_and_of_one_kind_of_question(jobs):
+    """The others wait in the order in which they came."""
+    first, second, level = Echo(), Echo(), Options(interval=0.5)
+    waiting = [jobs(first, "a"), jobs(second, "b"), jobs(first, "c", level), jobs(first, "d"), jobs(second, "e")]
+    batches = Batches(Limits(), 1)
+    batches.close()
+    batches.waiting.extend(waiting)
+    taken = []
+    while batches.waiting:
+        taken.append([job for job, _ in batches.gather()])
+    assert taken == [[waiting[0], waiting[3]], [waiting[1], waiting[4]], [waiting[2]]]
+
+
+def test_rows_of_a_batch_go_to_their_requests(jobs):
+    model = Echo()
+    several = [jobs(model, ["a", "b", "c"]), jobs(model, ["d"]), jobs(model, ["e", "f"])]
+    for _ in range(2):  # two documents of a request at a time
+        predict_batch([(job, job.next_part(2)) for job in several if not job.done], lambda n, seconds: None)
+    assert [[row["text"] for row in job.rows] for job in several] == [["a", "b", "c"], ["d"], ["e", "f"]]
+
+
+def test_a_part_of_a_request_has_at_most_so_many_letters(jobs):
+    job = jobs(Echo(), ["x" * 120_000, "x" * 70_000, "x" * 50_000, "y"])
+    assert [len(document.text) for document in job.next_part(64)] == [120_000, 70_000]
+    job.rows += [{}] * 2
+    assert [document.text[:1] for document in job.next_part(64)] == ["x", "y"]
+
+
+def test_a_histogram_counts_what_is_up_to_its_bounds():
+    found = Histogram((1.0, 2.0, 5.0))
+    for value in (0.5, 1.0, 1.5, 2.0, 2.0, 4.0, 9.0):
+        found.add(value)
+    counts = [int(line.rsplit(" ", 1)[1]) for line in found.lines("x")[:4]]
+    assert counts == [2, 5, 6, 7] and found.lines("x")[-2:] == ["x_sum 20.000000", "x_count 7"]
+
+
+def test_a_version_that_cannot_be_used_is_tried_once(models, tmp_path):
+    path, told = tmp_path / "m", []
+    shutil.copy(models("lda"), path)
+    file = ModelFile(path, told=told.append)
+    path.write_bytes(b"no model")
+    assert [file.look() for _ in range(3)] == [False] * 3 and told == [False] and file.failed
+    shutil.copy(models("lda"), path)
+    assert file.look() and not file.look() and told == [False, True] and file.failed is None
+
+
+def test_sets_need_documents_that_were_held_out(models):
+    model = load(models("class"))
+    assert ServedModel(model).needs.has_sets
+    model.posterior_ = replace(model.posterior_, held_out_predictions=None)
+    assert not ServedModel(model).needs.has_sets and not ServedModel(model).needs.has_conformal
