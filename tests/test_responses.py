@@ -1,10 +1,12 @@
 """Every response on planted data: what is found, what comes back in the user's units, and bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.metrics import r2_score
 
@@ -15,7 +17,16 @@ from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
-from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.responses import (
+    CrowdGaussian,
+    CrowdLogistic,
+    Gaussian,
+    Hinge,
+    Logistic,
+    NegativeBinomial,
+    Ordinal,
+    SharedHazards,
+)
 from supertopic.model.responses.counts import slice_sample
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
@@ -399,3 +410,117 @@ def test_scalar_formulas_are_those_of_the_response(response):
     np.testing.assert_allclose(found, response.log_density(y, omega), rtol=1e-12, atol=1e-12)
     part = draw_lams(kind, response.c, own, y[7:], weight[7:], omega[7:], key, 12)
     np.testing.assert_array_equal(part, lam[7:])  # a document's draw depends on its number alone
+
+
+THRESHOLDS, LIFE = np.array([-1.2, 0.3, 1.1]), np.array([[9.0, 6.0, 3.0], [3.0, 2.0, 1.0]])
+RATERS, CONFUSION = np.array(["ann", "ben"], object), np.full((2, 3, 3), 0.2) + 0.4 * np.eye(3)
+GRADES = Ordinal(1.5, classes=np.arange(4), base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1)
+HAZARDS = SharedHazards(1.5, edges=np.arange(1.0, 4), life=LIFE, base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1)
+CROWD = CrowdLogistic(
+    2.0, classes=np.arange(3), raters=RATERS, n_answers=np.full(2, 60.0), base=CONFUSION, confusion=CONFUSION.ravel()
+)
+RATED = CrowdGaussian(
+    1.0, np.array([2.0]), names=np.array(["y"], object), raters=RATERS, n_answers=np.full(2, 900.0),
+    base=np.ones((2, 2)), bias=np.array([0.3, -0.2]), precision=np.array([4.0, 1.5]),
+)  # fmt: skip
+
+
+def log_classes(thresholds):
+    """The log probability of each class of a document with omega = 0."""
+    above = np.concatenate([[1.0], expit(-thresholds), [0.0]])
+    return np.log(-np.diff(above))
+
+
+def log_dirichlet(scale, prior):
+    rows = scale.reshape(-1, 3)
+    return sum(stats.dirichlet.logpdf(row / row.sum(), a) for row, a in zip(rows, prior.reshape(-1, 3), strict=True))
+
+
+def log_raters(scale, prior, shape=2.0, rate=1.0):
+    """Of the variance, and of the bias and the precision of each rater."""
+    (sigma2,), bias, tau = np.split(scale, [1, 3])
+    found = stats.invgamma.logpdf(sigma2, shape, scale=rate)
+    found += stats.norm.logpdf(bias, prior[0], prior[1] ** -0.5).sum()
+    return found + stats.gamma.logpdf(tau, prior[2], scale=1.0 / prior[3]).sum()
+
+
+FREE = [True, False, True]  # one threshold is held
+EARLIER = np.array([[0.2, 0.0, 1.5], [4.0, 1.0, 0.5]])
+ANSWERS = np.array([[9.0, 2.0, 1.0], [3.0, 4.0, 1.5], [0.5, 1.0, 6.0]]) * np.array([1.0, 2.0])[:, None, None]
+OF_RATERS = np.array([[0.1, -0.3], [2.0, 5.0], [2.5, 9.0], [1.0, 3.0]])
+USUAL_ANSWERS, USUAL_RATERS = (
+    np.tile(1.5 * np.eye(3) + 0.5, (2, 1)),
+    np.array([[0.0] * 2, [1.0] * 2, [1.5] * 2, [0.375] * 2]),
+)
+PRIORS_OF = {
+    "Gaussian": (Gaussian(2.0, np.ones(2), shape=3.0, rate=np.array([2.0, 0.5])),
+                 lambda s: stats.invgamma.logpdf(s, 3.0, scale=[2.0, 0.5]).sum()),
+    "counts": (NegativeBinomial(2.0, np.ones(2), shape=3.0, rate=np.array([2.0, 0.5])),
+               lambda s: stats.gamma.logpdf(s, 3.0, scale=[0.5, 2.0]).sum()),
+    "grades": (GRADES, lambda s: 0.5 * log_classes(s).sum()),  # half a document of each class
+    "later grades": (replace(GRADES, carried=EARLIER),
+                     lambda s: stats.norm.logpdf(s, EARLIER[0], EARLIER[1] ** -0.5)[FREE].sum()),
+    "times": (HAZARDS, lambda s: (0.5 * log_expit(-s) + 0.5 * 12.0 / 6.0 * log_expit(s))[FREE].sum()),
+    "later times": (replace(HAZARDS, carried=EARLIER),
+                    lambda s: stats.norm.logpdf(s, EARLIER[0], EARLIER[1] ** -0.5)[FREE].sum()),
+    "raters": (CROWD, lambda s: log_dirichlet(s, USUAL_ANSWERS)),
+    "later raters": (replace(CROWD, carried=ANSWERS), lambda s: log_dirichlet(s, ANSWERS)),
+    "ratings": (RATED, lambda s: log_raters(s, USUAL_RATERS)),
+    "later ratings": (replace(RATED, carried=OF_RATERS, shape=7.0, rate=4.0),
+                      lambda s: log_raters(s, OF_RATERS, 7.0, 4.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRIORS_OF)
+def test_the_log_prior_of_every_parameter_by_its_definition(name):
+    """Up to a constant, the part of a threshold that is held among it."""
+    response, definition = PRIORS_OF[name]
+    rng, found, wanted = np.random.default_rng(0), [], []
+    for _ in range(4):
+        scale = response.scale * rng.gamma(20.0, 0.05, len(response.scale))
+        if isinstance(response, Ordinal | SharedHazards):
+            scale = np.sort(THRESHOLDS + [rng.normal() / 4, 0.0, rng.normal() / 4])
+        elif isinstance(response, CrowdLogistic):
+            scale = rng.dirichlet(np.ones(3), 6).ravel()
+        found.append(response.with_scale(scale).log_prior())
+        wanted.append(definition(scale))
+    np.testing.assert_allclose(np.diff(found), np.diff(wanted), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["grades", "times", "raters", "ratings"])
+def test_what_earlier_batches_say_of_a_parameter(name):
+    """A prior with the mean and the spread of their draws; half as sure, if their documents count for half."""
+    response, rng, n = PRIORS_OF[name][0], np.random.default_rng(0), 4000
+    if name in ("grades", "times"):
+        draws = THRESHOLDS + rng.normal(size=(n, 3)) * [0.3, 0.0, 0.8]
+        n_docs = np.array([10.0, 1e4])  # of columns; those that are known most often count
+        learned, half = (response.with_carried_scale(draws, n_docs, d) for d in (1.0, 0.5))
+        np.testing.assert_allclose(learned.carried, [draws.mean(axis=0), 1.0 / np.maximum(draws.var(axis=0), 4e-4)])
+        np.testing.assert_allclose(half.carried[1, FREE], 0.5 * learned.carried[1, FREE])
+        np.testing.assert_array_equal(half.thresholds, draws.mean(axis=0))
+        few = response.with_carried_scale(draws, np.array([10.0]), 1.0)
+        np.testing.assert_allclose(few.carried[1], np.minimum(learned.carried[1], 2.5))  # no surer than so few can be
+    elif name == "raters":
+        prior = ANSWERS.reshape(-1, 3)
+        draws = np.concatenate([rng.dirichlet(row, n) for row in prior], axis=1)
+        learned, half = (response.with_carried_scale(draws, np.ones(1), d) for d in (1.0, 0.5))
+        np.testing.assert_allclose(learned.carried.reshape(-1, 3), prior, rtol=0.06)
+        np.testing.assert_allclose(half.carried, 0.5 * learned.carried)
+        np.testing.assert_allclose(half.confusion, draws.mean(axis=0))
+        sure = response.with_carried_scale(np.repeat(draws[:1], 5, axis=0), np.ones(1), 1.0)
+        np.testing.assert_allclose(sure.carried.sum(axis=2), 63.0)  # as many answers as there were, and the prior's
+    else:
+        bias = [0.2, -0.4] + rng.normal(size=(n, 2)) * [0.1, 0.3]
+        tau, sigma2 = rng.gamma([30.0, 80.0], [0.1, 0.02], (n, 2)), 98.0 / rng.gamma(102.0, 1.0, (n, 1))
+        draws = np.hstack([sigma2, bias, tau])
+        learned, half = (response.with_carried_scale(draws, np.array([200.0]) * d, d) for d in (1.0, 0.5))
+        mean, precision, shape, rate = learned.carried
+        np.testing.assert_allclose(mean, bias.mean(axis=0))
+        np.testing.assert_allclose(precision, 1.0 / bias.var(axis=0))
+        np.testing.assert_allclose(shape / rate, tau.mean(axis=0))
+        np.testing.assert_allclose(shape, [30.0, 80.0], rtol=0.1)
+        np.testing.assert_allclose(half.carried[[1, 2]], 0.5 * learned.carried[[1, 2]])
+        assert learned.rate / (learned.shape - 1.0) == pytest.approx(sigma2.mean()) and learned.shape == 102.0
+        sure = response.with_carried_scale(np.repeat(draws[:1], 5, axis=0), np.array([200.0]), 1.0)
+        np.testing.assert_allclose(sure.carried[1], 1.0 + 900.0 * tau[0])
+        np.testing.assert_allclose(sure.carried[2], 1.5 + 450.0)
