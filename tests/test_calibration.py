@@ -14,7 +14,7 @@ from supertopic.kernels.draws import make_key
 from supertopic.model.priors import NU2_PREDICTION as NU2
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors, ShareRows, Statistics, fixed_topics
-from supertopic.sampling import shard
+from supertopic.sampling import shard as shards
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.new_documents import PREDICT, infer_shares
 from supertopic.sampling.threads import ThreadEngine
@@ -116,8 +116,8 @@ def test_documents_are_left_out_alone_or_together(monkeypatch):
     rng, found = np.random.default_rng(3), []
     z = [rng.integers(0, 3, len(words)).tolist() for words in docs]
     target, priors = make_target(np.zeros((11, 1)), np.ones((11, 1))), Priors(np.full(3, 0.3), 0.1, 1.0)
-    for most in (shard.BATCH_NUMBERS, 24, 1):  # all of them, some, one at a time
-        monkeypatch.setattr(shard, "BATCH_NUMBERS", most)
+    for most in (shards.BATCH_NUMBERS, 24, 1):  # all of them, some, one at a time
+        monkeypatch.setattr(shards, "BATCH_NUMBERS", most)
         plan, source = plan_of(docs, 8, Logistic(1.0), target, priors, "delayed", 2)
         engine = engine_of(plan, source, flat(docs, z)[1], Logistic(1.0), target.y, np.zeros((1, 3)))
         engine.counts.keep()

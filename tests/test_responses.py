@@ -9,11 +9,12 @@ from scipy import stats
 from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.metrics import r2_score
+from test_contract import KEY, RESPONSES, Problem
 
 from small import ALARM
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.baselines import paper_system
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import Target, make_target, select_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
@@ -25,8 +26,10 @@ from supertopic.model.responses import (
     Logistic,
     NegativeBinomial,
     Ordinal,
+    PeriodHazards,
     SharedHazards,
 )
+from supertopic.model.responses.base import Encoded
 from supertopic.model.responses.counts import slice_sample
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
@@ -524,3 +527,104 @@ def test_what_earlier_batches_say_of_a_parameter(name):
         sure = response.with_carried_scale(np.repeat(draws[:1], 5, axis=0), np.array([200.0]), 1.0)
         np.testing.assert_allclose(sure.carried[1], 1.0 + 900.0 * tau[0])
         np.testing.assert_allclose(sure.carried[2], 1.5 + 450.0)
+
+
+NAMES = np.array(["b", "c", "a", "b", "b", "c", "a", "c", "a", "a", "b", "a"], object)
+NUMBERS = np.array([3.0, 9.0, 1.0, 5.0, 2.0, 7.0, 1.0, 6.0, 0.0, 4.0, 8.0, 2.0])
+EVENTS = np.column_stack([NUMBERS + 0.5, [1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1]])
+VOTES = np.stack([NAMES, np.roll(NAMES, 1), NAMES], axis=1)
+VOTES[::3, 2] = None
+SEEN = np.column_stack([NUMBERS, NUMBERS + 1.0, NUMBERS[::-1]])
+SEEN[::3, 2] = np.nan
+PLAIN = {
+    "classes": (Logistic(2.0, class_weight="balanced"), NAMES),
+    "sticks": (Logistic(2.0, class_weight="balanced", multiclass="stick_breaking"), NAMES),
+    "weighted": (Hinge(2.0, 1.5, class_weight={"a": 1.0, "b": 3.0, "c": 0.5}), NAMES),
+    "labels": (Logistic(2.0, class_weight="balanced"), (np.stack([NAMES == name for name in "abc"], axis=1)) * 1.0),
+    "grades": (Ordinal(2.0, class_weight="balanced"), NUMBERS // 3),
+    "weighted grades": (Ordinal(2.0, class_weight={"c": 3.0}, order=["b", "c", "a"]), NAMES),
+    "ratings": (Gaussian(2.0, np.ones(1), known_variance=4.0), np.column_stack([NUMBERS, NUMBERS[::-1] ** 2])),
+    "counts": (NegativeBinomial(2.0, np.ones(1)), NUMBERS),
+    "times": (SharedHazards(2.0, periods=3), EVENTS),
+    "periods": (PeriodHazards(2.0, periods=3), EVENTS),
+    "raters": (CrowdLogistic(2.0, class_weight="balanced"), VOTES),
+    "raters' ratings": (CrowdGaussian(2.0, np.ones(1)), SEEN),
+}  # fmt: skip
+BALANCED = ("classes", "sticks", "labels", "grades", "raters")
+
+
+def same_encoded(one, other, rows=slice(None), tolerance=1e-9):
+    for name in (*one.response.learned, "thresholds", "anchor", "sigma2", "confusion", "bias", "precision"):
+        a, b = (getattr(encoded.response, name, None) for encoded in (one, other))
+        if name != "n_answers" and np.asarray(a).dtype.kind in "fi":
+            np.testing.assert_allclose(a, b, rtol=tolerance, err_msg=name)
+    for a, b in zip(one.target, other.target, strict=True):
+        np.testing.assert_allclose(a[rows], b, rtol=tolerance)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.filterwarnings("ignore:No document has answers of two raters")
+def test_documents_of_weight_0_change_nothing_of_others(kind):
+    """What is learned of y, and the weights of other documents, those of balanced classes among them."""
+    response, y = PLAIN[kind]
+    weight = np.array([1.0, 2.0, 0.5, 0.0, 1.0, 1.0, 3.0, 0.0, 1.0, 2.0, 0.0, 1.0])
+    some = weight > 0
+    same_encoded(response.encode(y, weight), response.encode(y[some], weight[some]), some)
+
+
+@pytest.mark.parametrize("kind", [name for name in PLAIN if name not in BALANCED and "raters" not in name])
+def test_a_document_of_weight_2_is_two_documents(kind):
+    """Centres, units, base rates and life tables; raters rest on documents, whatever their weight."""
+    response, y = PLAIN[kind]
+    weight = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 2.0, 0.0, 1.0, 2.0, 1.0, 1.0])
+    rows = np.repeat(np.arange(12), weight.astype(int))
+    if kind in ("times", "periods"):  # whose ends rest on the events that were seen
+        response = replace(response, periods=[2.0, 5.0, 9.0])
+    once, often = response.encode(y, weight), response.encode(y[rows], np.ones(len(rows)))
+    each = once.target._replace(weight=once.target.weight / np.maximum(weight, 1e-9)[:, None])
+    same_encoded(Encoded(once.response, Target(*(part[rows] for part in each)), None), often)
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_sums_over_documents_count_weights(kind):
+    """Twice the weight is the document twice: likelihoods, slopes, and what draws of a parameter rest on."""
+    problem, response = Problem(kind=kind), replace(RESPONSES[kind], c=1.0)
+    target, omega = problem.target, problem.omega()
+    weight = np.array([0, 1, 2, 3, 1, 2, 1, 1, 2, 0, 1])
+    rows = np.repeat(np.arange(len(weight)), weight)
+    once = target._replace(weight=np.repeat(weight[:, None] * 1.0, omega.shape[1], axis=1))
+    often = select_target(once._replace(weight=np.minimum(once.weight, 1.0)), rows)
+
+    def summed(values):
+        found = np.zeros(omega.shape)
+        np.add.at(found, rows, values)
+        return found
+
+    for name in ("log_likelihood", "cost", "gradient", "information", "curvature"):
+        a, b = (getattr(response, name)(*pair) for pair in ((once, omega), (often, omega[rows])))
+        for one, other in zip(a, b, strict=True) if name == "cost" else [(a, b)]:
+            np.testing.assert_allclose(one, other if np.shape(other) == np.shape(one) else summed(other), err_msg=name)
+    if kind in ("ordinal", "times"):
+        a, b = (response.own_sums(*pair, KEY, 0) for pair in ((once, omega), (often, omega[rows])))
+        np.testing.assert_allclose(a, b)
+        copies = np.stack([omega, omega + 0.5])
+        for n_past in (0.0, 7.0):
+            a, b = (
+                response.match_scale(*pair, response.scale, n_past)
+                for pair in ((once, copies), (often, copies[:, rows]))
+            )
+            np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("kind", [name for name in RESPONSES if "rate" not in name])
+def test_chains_start_from_the_mean_of_their_draws(kind):
+    """Of kappa and of lam where omega is the offset, for every response whose true classes are known."""
+    problem, response, n = Problem(kind=kind), RESPONSES[kind], 4000
+    target = problem.target._replace(offset=0.7 * problem.target.offset)
+    for d in range(4):
+        many = select_target(target, np.full(n, d))
+        omega = np.ascontiguousarray(np.broadcast_to(many.offset, many.weight.shape))
+        start = response.start(select_target(target, np.array([d])))
+        for mean, draws in zip(start, response.draw(many, omega, make_key(5, d), 0), strict=True):
+            error = draws.std(axis=0) / np.sqrt(n)
+            assert (np.abs(draws.mean(axis=0) - mean[0]) <= 5.0 * error + 2e-3 * np.abs(mean[0])).all()
