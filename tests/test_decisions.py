@@ -15,17 +15,19 @@ from supertopic import (
     SLDACrowdRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
+    SLDASurvivalRegressor,
     load,
     save,
 )
 from supertopic.corpus.source import make_target
-from supertopic.inference import linear
+from supertopic.inference import linear, weights
 from supertopic.inference.guarantees import above, error_threshold, predict_sets
-from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
+from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, Shrinkage, estimate_shrinkage
 from supertopic.model.held_out import (
     MOST,
     HeldOutPredictions,
     answer_threshold,
+    compare,
     conformal_threshold,
     error_rates,
     least_documents,
@@ -612,3 +614,48 @@ def test_a_model_with_numbers_that_no_file_may_have_is_not_saved(fitted, tmp_pat
     with pytest.raises(ValueError, match="reported's numbers"):
         save(broken, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before
+
+
+# held-out documents are as new ones
+
+RNG = np.random.default_rng(12)
+SHARE = RNG.dirichlet(np.full(3, 0.5), 90)
+COUNTS = np.array([RNG.multinomial(n, p @ np.repeat(np.eye(3), 4, axis=1) / 4) for n, p in zip(
+    RNG.integers(1, 20, 90) * (RNG.random(90) > 0.1), SHARE, strict=True)])  # fmt: skip
+EFFECT, KIND = 3.0 * SHARE[:, 0] + 0.3 * RNG.normal(size=90), (SHARE + 0.2 * RNG.random((90, 3))).argmax(axis=1)
+NUMBER = np.column_stack([5.0 + 4.0 * EFFECT, -EFFECT])
+OF_ALL = {
+    "classes": (SLDAClassifier, {}, KIND, {}),
+    "sticks": (SLDAClassifier, {"multiclass": "stick_breaking"}, KIND, {}),
+    "separate": (SLDAClassifier, {"multiclass": "separate"}, KIND, {"covariates": NUMBER}),
+    "labels": (SLDAClassifier, {}, SHARE > 0.3, {"groups": KIND}),
+    "hinge": (MedLDAClassifier, {}, KIND, {"covariates": NUMBER}),
+    "grades": (SLDAOrdinalClassifier, {}, np.digitize(EFFECT, [0.3, 1.0, 2.0]), {"groups": KIND}),
+    "ratings": (SLDARegressor, {}, NUMBER, {"covariates": NUMBER, "groups": KIND}),
+    "counts": (SLDACountRegressor, {}, RNG.poisson(np.exp(EFFECT)), {"exposure": 1.0 + KIND}),
+    "times": (SLDASurvivalRegressor, {"periods": 4}, np.column_stack([EFFECT.clip(0.1), EFFECT > 0.4]), {}),
+    "periods": (SLDASurvivalRegressor, {"periods": 3, "effects": "by_period"},
+                np.column_stack([EFFECT.clip(0.1), EFFECT > 0.4]), {"covariates": NUMBER}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ALL)
+@pytest.mark.filterwarnings("ignore:Found no relation")
+def test_held_out_documents_are_predicted_as_new_ones_are(name, monkeypatch, short_regressions):
+    """But for factors that do not know them: levels, thresholds, exposures, pairs of draws, and empty documents."""
+    kind, options, y, beside = OF_ALL[name]
+    found, real = [], weights.predict_held_out
+    monkeypatch.setattr(Shrinkage, "without", lambda self, docs: self)
+    monkeypatch.setattr(weights, "predict_held_out", lambda *more: found.append((more[1], real(*more))) or found[0][1])
+    run = {"n_topics": 3, "n_chains": 2, "burn_in": 3, "n_draws": 3, "predict_sweeps": 8, "words": False, "c": 1.0}
+    model = kind(**run, held_out=0.4, random_state=3, **options).fit(COUNTS, y, **beside)
+    ((evidence, held_out),) = found
+    response, some = model.posterior_.response.plain(), evidence.asked
+    new = model._new(COUNTS[some], **{key: value[some] for key, value in beside.items()})
+    known = response.wholly_known(evidence.target)
+    assert (evidence.lengths[known] == 0).any()
+    truth = response.encoded_truth(evidence.target.y)
+    wanted = new.summarise(lambda omegas, scales, docs: compare(response, truth[docs], omegas, scales))
+    for part in ("expected", "truth", "level", "loss"):
+        a, b = getattr(held_out, part), getattr(HeldOutPredictions(*wanted), part)[known]
+        np.testing.assert_allclose(a, b, atol=1e-9, rtol=1e-7, err_msg=part)
