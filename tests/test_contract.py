@@ -9,13 +9,13 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.special import digamma
+from scipy.special import digamma, gammaln
 
 import naive
 from small import DEVICE, ERRORS, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
 from supertopic.corpus.source import make_target
 from supertopic.inference.checkpoint import plain
-from supertopic.kernels.counts import private_topics
+from supertopic.kernels.counts import log_words, private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import (
     CrowdGaussian,
@@ -625,3 +625,39 @@ def test_pairs(n_groups):
         parts = [part for part in np.array_split(np.arange(n_groups), n_parts) if len(part)]
         for one, two in zip(first, add(parts), strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+def test_kept_sweeps_add_up(sampler, sparse, monkeypatch):
+    """The topic counts of documents, and those of words, over all sweeps that are kept."""
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(topics, "DENSE", 0)
+    problem, expected = Problem(sampler=sampler), 0.0
+    for i in range(4):
+        problem.engine.sweep(problem.eta, PRIORS, make_key(KEY, i), i != 1)
+        problem.take_z()
+        expected = expected + (i != 1) * naive.zbars(problem.z, N_TOPICS) * np.array(LENGTHS)[:, None]
+    np.testing.assert_allclose(problem.engine.topic_counts(), expected, atol=1e-4)
+    assert problem.engine.counts.n_draws == 3
+    np.testing.assert_allclose(problem.engine.counts.summed.sum(axis=0), expected.sum(axis=0))
+
+
+def test_log_words_of_frequent_words():
+    """Counts for which there is a table, and larger ones, in several parts of the vocabulary."""
+    counts = np.array([[0, 1, 3000], [255, 256, 257], [254, 0, 10**6], [0, 0, 0]], np.int32)
+    wide = np.zeros((4, 8), np.int32)
+    wide[:, :3] = counts
+    wanted = (gammaln(counts + 0.01) - gammaln(0.01)).sum(axis=1)
+    found = [log_words(wide, 3, 0.01, first, last) for first, last in ((0, 1), (1, 2), (2, 4))]
+    np.testing.assert_allclose(found, [wanted[0], wanted[1], wanted[2:].sum()], rtol=1e-12)
+
+
+def test_sums_over_draws_do_not_overflow():
+    engine = Problem().engine
+    engine.counts.summed[:] = 2**31 - 5
+    engine.counts.n_draws, engine.counts.tokens = 10**8, np.array([21, 9, 30, 30, 13])
+    engine.counts.word_topic[:] = 7
+    engine.counts.keep()
+    assert (engine.counts.summed == 2**31 + 2).all()
+    assert engine.counts.summed_counts().tokens.tolist() == [20 * (2**31 + 2)] * N_TOPICS

@@ -784,3 +784,46 @@ def test_biases_of_earlier_batches_are_discounted():
     np.testing.assert_allclose(half[0], whole[0])
     np.testing.assert_allclose(half[1], 0.5 * whole[1])
     assert whole[1].min() > 50
+
+
+@pytest.mark.parametrize("mass", [0.5, 1.0, 2.5])
+def test_sums_over_true_ratings_have_their_means(mass):
+    """What draws of the variance and of raters rest on: copies of a document have true ratings of their own."""
+    n, response = 40_000, numbers(mass)
+    y = np.tile(number_layout(np.array([[1.2, NAN], [0.2, -0.5]]), np.full(2, NAN)), (n, 1))
+    omega, sigma2 = np.tile([[0.3], [-0.9]], (n, 1)), response.sigma2[0]
+    found = response.own_sums(make_target(y, np.ones((2 * n, 1))), omega, make_key(2), 5) / n
+    tau, bias = response.precision, response.bias
+    ratings, expected = [[(0, 1.2)], [(0, 0.2), (1, -0.5)]], np.zeros(2 + 3 * len(tau))
+    expected[0] = 2.0 * mass
+    for own, w in zip(ratings, (0.3, -0.9), strict=True):
+        precision = 1.0 / sigma2 + sum(tau[r] for r, _ in own)
+        mean = (w / sigma2 + sum(tau[r] * (rating - bias[r]) for r, rating in own)) / precision
+        variance = np.ceil(mass) / mass / precision  # of the true rating of a copy, which is a power of the density
+        expected[1] += mass * ((mean - w) ** 2 + variance)
+        for r, rating in own:
+            expected[2 + r] += mass
+            expected[2 + len(tau) + r] += mass * (rating - mean)
+            expected[2 + 2 * len(tau) + r] += mass * ((rating - mean) ** 2 + variance)
+    np.testing.assert_allclose(found, expected, rtol=0.03, atol=0.01)
+
+
+def test_gold_ratings_of_any_batch_say_what_the_level_is():
+    y, weight = np.array([[1.0, 2.0], [3.0, 2.5], [0.0, 1.0]]), np.ones(3)
+    answers = as_answers(y, 3, gold=np.array([1.5, np.nan, np.nan]))
+    first = CrowdGaussian(1.0, np.ones(1)).encode(answers, weight).response
+    assert first.has_gold and first.encode(y, weight, sums=np.zeros((5, 1))).response.has_gold
+    assert not CrowdGaussian(1.0, np.ones(1)).encode(y, weight).response.has_gold
+    assert not CrowdGaussian(1.0, np.ones(1)).encode(answers, np.array([0.0, 1.0, 1.0])).response.has_gold
+
+
+def test_ratings_of_documents_without_answers_are_as_unsure_as_new_ones():
+    response = replace(numbers(1.0), names=np.array(["y"], object))
+    y, omegas = number_layout(Y4[:2], np.full(2, NAN)), np.array([[[0.2], [0.1]], [[0.6], [0.3]]])
+    target = make_target(y, np.array([[0.0], [1.0]]))
+    mean, sd = response.infer(target, omegas, np.tile(response.scale, (2, 1)))
+    np.testing.assert_allclose(mean[0], 0.4)
+    np.testing.assert_allclose(sd[0] ** 2, response.sigma2 + 0.04)
+    of_docs = response.summary(response.seen(y))
+    share = response.sigma2 / (response.sigma2 + of_docs.variance[1])
+    np.testing.assert_allclose(sd[1] ** 2, share * of_docs.variance[1] + ((1.0 - share) * 0.1) ** 2)

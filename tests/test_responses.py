@@ -540,7 +540,7 @@ PLAIN = {
     "classes": (Logistic(2.0, class_weight="balanced"), NAMES),
     "sticks": (Logistic(2.0, class_weight="balanced", multiclass="stick_breaking"), NAMES),
     "weighted": (Hinge(2.0, 1.5, class_weight={"a": 1.0, "b": 3.0, "c": 0.5}), NAMES),
-    "labels": (Logistic(2.0, class_weight="balanced"), (np.stack([NAMES == name for name in "abc"], axis=1)) * 1.0),
+    "labels": (Logistic(2.0, class_weight="balanced"), (np.stack([name == NAMES for name in "abc"], axis=1)) * 1.0),
     "grades": (Ordinal(2.0, class_weight="balanced"), NUMBERS // 3),
     "weighted grades": (Ordinal(2.0, class_weight={"c": 3.0}, order=["b", "c", "a"]), NAMES),
     "ratings": (Gaussian(2.0, np.ones(1), known_variance=4.0), np.column_stack([NUMBERS, NUMBERS[::-1] ** 2])),
