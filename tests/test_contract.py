@@ -9,6 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import digamma, gammaln
 
 import naive
@@ -661,3 +662,33 @@ def test_sums_over_draws_do_not_overflow():
     engine.counts.keep()
     assert (engine.counts.summed == 2**31 + 2).all()
     assert engine.counts.summed_counts().tokens.tolist() == [20 * (2**31 + 2)] * N_TOPICS
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@pytest.mark.parametrize("more", ["nothing", "groups", "known"])
+def test_the_log_joint_by_its_definition(kind, more):
+    """Words, topics, responses, their parameters, weights, and with groups the variance between them."""
+    problem = Problem(kind=kind)
+    engine, response, eta = problem.engine, problem.response, problem.eta
+    nu2, known, variances = np.full(eta.shape, PRIORS.nu2), None, 0.0
+    wanted = naive.log_words(problem.docs, problem.z, N_WORDS, N_TOPICS, BETA)
+    wanted += naive.log_documents(problem.z, PRIORS.alpha) + response.log_prior()
+    wanted += (response.c * problem.target.weight * response.log_density(problem.target.y, problem.omega())).sum()
+    if more == "groups":
+        nu2[:, -1] = np.arange(1, len(eta) + 1) / 3.0
+        engine.plan = engine.plan._replace(n_groups=1)
+        variances = (stats.halfcauchy.logpdf(nu2[:, -1] ** 0.5) - np.log(2.0 * nu2[:, -1] ** 0.5)).sum()
+    width, A = eta.shape[1], np.random.default_rng(1).normal(size=(len(eta), eta.shape[1], eta.shape[1]))
+    P = A @ A.swapaxes(1, 2) if more == "known" else np.zeros_like(A)
+    shift = A[:, 0] if more == "known" else np.zeros(eta.shape)
+    if more == "known":
+        known = Statistics(np.array([own[np.tril_indices(width)] for own in P]).T.copy(), shift.T.copy())
+    for row, own, s, v in zip(eta, P, shift, nu2, strict=True):
+        covariance = np.linalg.inv(own + np.diag(1.0 / v))
+        wanted += stats.multivariate_normal.logpdf(row, covariance @ s, covariance)
+    priors = PRIORS._replace(nu2=nu2 if more == "groups" else PRIORS.nu2)
+    found = log_joint(engine, eta, response, priors, known)
+    if kind == "raters":  # a document of a weight is so many copies, each with a true class of its own
+        wanted += response.log_likelihood(problem.target, problem.omega()).sum()
+        wanted -= (response.c * problem.target.weight * response.log_density(problem.target.y, problem.omega())).sum()
+    assert found == pytest.approx(wanted + variances, rel=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
 from sklearn.metrics import r2_score
 from test_contract import KEY, RESPONSES, Problem
@@ -628,3 +628,82 @@ def test_chains_start_from_the_mean_of_their_draws(kind):
         for mean, draws in zip(start, response.draw(many, omega, make_key(5, d), 0), strict=True):
             error = draws.std(axis=0) / np.sqrt(n)
             assert (np.abs(draws.mean(axis=0) - mean[0]) <= 5.0 * error + 2e-3 * np.abs(mean[0])).all()
+
+
+OMEGAS = np.random.default_rng(4).normal(size=(5, 6, 3)) * 1.5
+NONE = np.zeros((5, 0))
+THREE = np.array(["a", "b", "c"], object)
+
+
+def test_how_unsure_a_prediction_is_by_its_definition():
+    """Which texts are shown as the least clear ones, and which labels would teach most."""
+    p = softmax(OMEGAS, axis=2).mean(axis=0)
+    classes = Logistic(1.0, classes=THREE)
+    np.testing.assert_allclose(classes.doubt(OMEGAS, NONE), -p.max(axis=1))
+    np.testing.assert_allclose(classes.uncertainty(OMEGAS, NONE), 1.0 - (np.sort(p)[:, -1] - np.sort(p)[:, -2]))
+    p = expit(OMEGAS).mean(axis=0)
+    labels = Logistic(1.0, classes=THREE, multilabel=True)
+    np.testing.assert_allclose(labels.doubt(OMEGAS, NONE), -np.abs(p - 0.5).mean(axis=1))
+    np.testing.assert_allclose(labels.uncertainty(OMEGAS, NONE), 1.0 - np.abs(2.0 * p - 1.0).mean(axis=1))
+    score = OMEGAS.mean(axis=0)
+    best = np.sort(score, axis=1)
+    for hinge, doubt in (
+        (Hinge(1.0, 1.0, classes=THREE), best[:, 1] - best[:, 2]),
+        (Hinge(1.0, 1.0, classes=THREE, multilabel=True), -np.abs(score).mean(axis=1)),
+    ):
+        np.testing.assert_allclose(hinge.doubt(OMEGAS, NONE), doubt)
+        np.testing.assert_allclose(hinge.uncertainty(OMEGAS, NONE), np.exp(doubt))
+    scales = np.random.default_rng(0).gamma(2.0, 0.5, (5, 3))
+    ratings = Gaussian(1.0, np.ones(3), names=THREE, multioutput=True, unit=np.array([1.0, 2.0, 5.0]))
+    wanted = 0.5 * np.log1p(OMEGAS.var(axis=0) / scales.mean(axis=0)).sum(axis=1)
+    np.testing.assert_allclose(ratings.uncertainty(OMEGAS, scales), wanted)
+    lower, upper = ratings.interval(OMEGAS, scales, 0.9)
+    np.testing.assert_allclose(ratings.doubt(OMEGAS, scales), (upper - lower).mean(axis=1))
+
+
+def test_errors_of_the_hinge_count_known_labels():
+    truth = np.array([[1.0, np.nan, 0.0], [np.nan, np.nan, 1.0], [0.0, 0.0, 1.0], [np.nan] * 3, [1.0] * 3, [0.0] * 3])
+    hinge = Hinge(1.0, 1.0, classes=THREE, multilabel=True)
+    wrong = ((OMEGAS.mean(axis=0) > 0) != truth) & ~np.isnan(truth)
+    wanted = [own.sum() / n if n else np.nan for own, n in zip(wrong, (~np.isnan(truth)).sum(axis=1), strict=True)]
+    np.testing.assert_allclose(hinge.loss(truth, OMEGAS, NONE), wanted)
+
+
+def test_intervals_of_grades_are_those_of_draws_with_their_own_thresholds():
+    grades = replace(GRADES, classes=np.array([1, 2, 5, 9]))
+    scales = np.sort(THRESHOLDS + np.random.default_rng(2).normal(size=(5, 3)), axis=1)
+    drawn = []
+    for omega, thresholds in zip(OMEGAS[:, :, 0], scales, strict=True):
+        above = expit(omega[:, None] - thresholds)
+        p = np.hstack([np.ones((6, 1)), above]) - np.hstack([above, np.zeros((6, 1))])
+        drawn.append(p @ [1.0, 2.0, 5.0, 9.0])
+    wanted = np.quantile(drawn, [0.25, 0.75], axis=0, method="weibull")
+    found = grades.predictions(OMEGAS[:, :, :1], scales)
+    np.testing.assert_allclose(grades.grade_interval(OMEGAS[:, :, :1], scales, 0.5), wanted)
+    np.testing.assert_allclose(found["grade"], np.mean(drawn, axis=0))
+
+
+def test_surprising_counts_are_so_by_the_side_on_which_they_are():
+    counts, omegas, scales = NegativeBinomial(1.0, np.full(1, 0.5)), np.full((5, 2, 1), np.log(2.5)), np.full((5, 1), 0.5)
+    lower, upper = counts.interval(omegas, scales, 0.683)  # 0 to 5 or so
+    found = counts.surprise(np.array([[0.0], [60.0]]), omegas, scales)
+    np.testing.assert_allclose(found, [2.5 / (2.5 - lower[0, 0]), 57.5 / (upper[1, 0] - 2.5)])
+    rare = counts.surprise(np.array([[0.0], [60.0]]), omegas - 2.0, scales)
+    mean = np.exp(omegas[0, :, 0] - 2.0)
+    lower, upper = counts.interval(omegas - 2.0, scales, 0.683)
+    usual = np.maximum([mean[0] - lower[0, 0], upper[1, 0] - mean[1]], 0.5)
+    np.testing.assert_allclose(rare, [mean[0] / usual[0], (60.0 - mean[1]) / usual[1]])
+    assert usual[1] > 1.2 * usual[0]
+
+
+@pytest.mark.parametrize("name", ["grades", "times"])
+def test_the_best_thresholds_of_these_documents_know_no_others(name):
+    """Those of earlier batches are in the draws, not in the regressions on words."""
+    response, rng = PRIORS_OF[name][0], np.random.default_rng(0)
+    y = rng.integers(0, 4, (30, 1)) + (0.5 if name == "times" else 0.0) * (rng.random((30, 1)) < 0.5)
+    y, weight, omega = np.minimum(y, 3.0), np.ones((30, 1)), rng.normal(size=(30, 1))
+    alone, value = response.fitted(y, weight, omega)
+    for carried in (EARLIER, EARLIER * [[1.0], [100.0]]):
+        found, same = replace(response, carried=carried).fitted(y, weight, omega)
+        np.testing.assert_array_equal(found.thresholds, alone.thresholds)
+        assert same == value
