@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from supertopic import (
 )
 from supertopic.corpus.source import make_target
 from supertopic.inference import linear, weights
-from supertopic.inference.guarantees import above, error_threshold, predict_sets
+from supertopic.inference.guarantees import above, conformal_level, error_threshold, predict_sets
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, Shrinkage, estimate_shrinkage
 from supertopic.model.held_out import (
     MOST,
@@ -108,6 +109,12 @@ def test_a_perfect_model_decides_everything_and_a_coin_nothing():
     assert threshold_of(sure, np.ones(200, bool), 0.05, 0.9) == (-np.inf, 1.0)
     assert threshold_of(sure, np.arange(200) % 2 == 0, 0.05, 0.9) == (np.inf, 0.0)
     assert threshold_of(np.zeros(0), np.zeros(0, bool), 0.05, 0.9) == (np.inf, 0.0)
+
+
+def test_the_risk_is_divided_among_the_starts():
+    """36 answers that are as sure, all right: 0.9**36 is below a quarter of the risk, 0.9**35 is not."""
+    for n, expected in ((35, (np.inf, 0.0)), (36, (-np.inf, 1.0))):
+        assert threshold_of(np.ones(n), np.ones(n, bool), 0.1, 0.9) == expected
 
 
 def test_equal_confidences_are_decided_together():
@@ -614,6 +621,27 @@ def test_a_model_with_numbers_that_no_file_may_have_is_not_saved(fitted, tmp_pat
     with pytest.raises(ValueError, match="reported's numbers"):
         save(broken, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before
+
+
+def test_each_number_has_a_level_of_its_own():
+    rng = np.random.default_rng(0)
+    levels = rng.random((60, 2)) ** [1.0, 3.0]
+    known = HeldOutPredictions(np.zeros((60, 0)), np.zeros((60, 0)), levels, np.zeros(60), np.ones(60), np.zeros(60))
+    posterior = SimpleNamespace(held_out_predictions=known, response=Gaussian(1.0, np.ones(2)))
+    wanted = [conformal_threshold(own, np.ones(60), 0.8) for own in levels.T]
+    np.testing.assert_array_equal(conformal_level(posterior, 0.8), wanted)
+
+
+def test_held_out_documents_of_earlier_batches_count_for_less():
+    rng = np.random.default_rng(0)
+    parts = [HeldOutPredictions(*rng.random((2, n, 3)), np.zeros((n, 0)), *rng.random((3, n))) for n in (4, 3)]
+    earlier, now = parts[0]._replace(weight=np.array([1.0, 0.5, 1e-3, 2.0])), parts[1]
+    found = now.joined(earlier, 0.5)
+    np.testing.assert_array_equal(found.weight, [0.5, 0.25, 1.0, *now.weight])  # the third is forgotten
+    np.testing.assert_array_equal(found.truth, np.concatenate([earlier.truth[[0, 1, 3]], now.truth]))
+    assert found.n_rare == pytest.approx(0.5 * earlier.n_rare - 0.5e-3 * earlier.rare[2] + now.n_rare)
+    one = now._replace(weight=np.array([1.0, 2.0, 0.0]), rare=np.array([0.5, 0.25, 9.0]))
+    assert one.n_rare == 1.0
 
 
 # held-out documents are as new ones

@@ -16,9 +16,12 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.estimators import drift as drift_room
 from supertopic.estimators.drift import as_answers
+from supertopic.inference import completion
 from supertopic.inference.completion import without_rare
+from supertopic.inference.predict import Settings
 from supertopic.model.reference import Reference
 from supertopic.report import drift as d
 from supertopic.report.drift import Answers, Drift, Row, compare_documents, compare_means, compare_rows
@@ -275,3 +278,18 @@ def test_wrong_arguments_are_refused(fitted):
         plain.drift(texts, y, reference=texts)
     with pytest.warns(UserWarning, match="30 of 30 texts are missing"):
         fitted.drift([None] * 30)
+
+
+def test_the_latest_documents_of_batches_are_the_reference(fitted, monkeypatch):
+    """Those of this batch, and of earlier ones as many of the latest as there is room for."""
+    posterior = fitted.posterior_
+    monkeypatch.setattr(completion, "MOST_DOCUMENTS", 12)
+    rng, n_topics = np.random.default_rng(0), posterior.n_topics
+    tokens = make_tokens(check_counts(rng.poisson(1.0, (5, posterior.n_words))))
+    before = Reference(np.arange(40.0), np.arange(40.0)[:, None] * np.ones(n_topics, np.float32), np.array([0.5]))
+    shares = rng.dirichlet(np.ones(n_topics), 5)
+    alone = completion.make_reference(posterior, tokens, shares, Settings(4), np.array([0.1]), None)
+    found = completion.make_reference(posterior, tokens, shares, Settings(4), np.array([0.1]), before)
+    np.testing.assert_array_equal(found.surprise, [*range(33, 40), *alone.surprise])
+    np.testing.assert_array_equal(found.shares[:, 0], [*range(33, 40), *shares[:, 0].astype(np.float32)])
+    assert found.unknown.tolist() == [0.5] and alone.unknown.tolist() == [0.1] and len(alone.shares) == 5

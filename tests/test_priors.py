@@ -28,13 +28,15 @@ from supertopic import (
     save,
 )
 from supertopic.corpus.source import Arrays, make_target
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference import fit as fit_room
 from supertopic.inference.beside import Part, Past, Seen, carry, discounted_past, learn_beside
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
 from supertopic.kernels.draws import make_key
 from supertopic.model.linear import Dictionary
 from supertopic.model.posterior import Carryover
-from supertopic.model.priors import Earlier, match_words, whole_counts
+from supertopic.model.priors import Earlier, chain_priors, match_words, whole_counts
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
 from supertopic.model.seeds import count_words
 from supertopic.model.state import Priors, Statistics, WeightPriors, no_statistics
@@ -788,3 +790,36 @@ def test_numbers_that_seeds_may_pull_to(number):
     assert np.isfinite(model.fit(X, y, feature_names=names).predict(X)).all()
     with pytest.raises(ValueError, match="standard deviations"):
         model.set_params(seeds__weights={"a": 1e300}).fit(X, y, feature_names=names)
+
+
+def test_every_batch_holds_out_and_draws_anew(monkeypatch, short_regressions):
+    """The same documents three times: other ones are held out, and chains have streams of their own."""
+    X, y = corpus_of(SLDAClassifier)
+    seeds, real = [], fit_room.run_chains
+    monkeypatch.setattr(
+        fit_room, "run_chains", lambda *more: seeds.append([plan.seed for plan in more[1]]) or real(*more)
+    )
+    held_out, model = [], SLDAClassifier(3, words=False, **QUICK | {"burn_in": 2, "n_draws": 2})
+    for _ in range(3):
+        model.partial_fit(X[:90], y[:90])
+        held_out.append(model.posterior_.held_out_docs.tolist())
+    assert len({tuple(docs) for docs in held_out}) == len({own for (own,) in seeds}) == 3
+    assert [len(docs) for docs in held_out] == [len(held_out[0])] * 3
+
+
+def test_pseudo_counts_of_sets_and_chains_are_rounded_apart():
+    """Sets of topics that are alike: each is rounded by numbers of its own, and all of them by up to one."""
+    X, y = corpus_of(SLDAClassifier)
+    kind = np.array(list("abc"))[np.arange(60) % 3]
+    posterior = SLDAClassifier(2, multiclass="separate", words=False, **QUICK).fit(X[:60], kind).posterior_
+    one = replace(posterior.topics[0], word_topic=np.repeat(posterior.topics[0].word_topic[:1], 2, axis=0))
+    posterior = replace(posterior, topics=(one,) * 3)
+    encoded = posterior.response.encode(kind, np.ones(60))
+    corpus = Arrays(make_tokens(check_counts(X[:60])), encoded.target)
+    n_words, level = posterior.n_words, np.zeros(3)
+    for updates in (False, True):
+        earlier = Earlier(posterior, np.arange(n_words), 0.35, False, updates)
+        found = chain_priors(corpus, encoded.target, encoded.response, n_words, 2, 2, 1.0, 5, None, earlier, level)
+        tables = [prior.pseudo_counts for prior in found]
+        assert all((a != b).any() for i, a in enumerate(tables) for b in tables[:i])
+        assert all(np.abs(table - 0.35 * one.word_topic[0] / one.n_draws).max() < 1.0 for table in tables)

@@ -684,7 +684,11 @@ def test_intervals_of_grades_are_those_of_draws_with_their_own_thresholds():
 
 
 def test_surprising_counts_are_so_by_the_side_on_which_they_are():
-    counts, omegas, scales = NegativeBinomial(1.0, np.full(1, 0.5)), np.full((5, 2, 1), np.log(2.5)), np.full((5, 1), 0.5)
+    counts, omegas, scales = (
+        NegativeBinomial(1.0, np.full(1, 0.5)),
+        np.full((5, 2, 1), np.log(2.5)),
+        np.full((5, 1), 0.5),
+    )
     lower, upper = counts.interval(omegas, scales, 0.683)  # 0 to 5 or so
     found = counts.surprise(np.array([[0.0], [60.0]]), omegas, scales)
     np.testing.assert_allclose(found, [2.5 / (2.5 - lower[0, 0]), 57.5 / (upper[1, 0] - 2.5)])
