@@ -809,7 +809,7 @@ def test_every_batch_holds_out_and_draws_anew(monkeypatch, short_regressions):
 
 def test_pseudo_counts_of_sets_and_chains_are_rounded_apart():
     """Sets of topics that are alike: each is rounded by numbers of its own, and all of them by up to one."""
-    X, y = corpus_of(SLDAClassifier)
+    X, _ = corpus_of(SLDAClassifier)
     kind = np.array(list("abc"))[np.arange(60) % 3]
     posterior = SLDAClassifier(2, multiclass="separate", words=False, **QUICK).fit(X[:60], kind).posterior_
     one = replace(posterior.topics[0], word_topic=np.repeat(posterior.topics[0].word_topic[:1], 2, axis=0))
