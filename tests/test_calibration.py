@@ -140,6 +140,7 @@ def test_what_comes_after_a_chain_has_its_last_priors(n_groups, monkeypatch):
     )
     unseen = Unseen(target.weight, np.arange(24) % 2 == 0, source, np.ones(24, bool), None)
     leave_out = ThreadEngine.leave_out
+    monkeypatch.setattr(calibration, "TOPICS_AT_ONCE", 2)
     monkeypatch.setattr(ThreadEngine, "leave_out", lambda self, *more: calls.append(more[0]) or leave_out(self, *more))
     with Chain(plan, 0, ThreadEngine(plan, source, 1)) as chain:
         for _ in range(8):
@@ -151,6 +152,7 @@ def test_what_comes_after_a_chain_has_its_last_priors(n_groups, monkeypatch):
         known = fixed_topics(counts / counts.sum(axis=0), chain.priors.alpha)
         np.testing.assert_array_equal(topics, infer_shares(source.tokens, known, 6, make_key(plan.seed, 0, PREDICT), 1))
         np.testing.assert_array_equal(first.shares[12:], topics)
+        np.testing.assert_array_equal(first.shares[:12], chain.engine.left_out_omega(np.eye(3))[unseen.fold])
 
 
 @pytest.mark.parametrize("n_groups", [0, 2])

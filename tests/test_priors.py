@@ -38,7 +38,7 @@ from supertopic.model.linear import Dictionary
 from supertopic.model.posterior import Carryover
 from supertopic.model.priors import Earlier, chain_priors, match_words, whole_counts
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.seeds import count_words
+from supertopic.model.seeds import Seeding, count_words
 from supertopic.model.state import Priors, Statistics, WeightPriors, no_statistics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
@@ -823,3 +823,18 @@ def test_pseudo_counts_of_sets_and_chains_are_rounded_apart():
         tables = [prior.pseudo_counts for prior in found]
         assert all((a != b).any() for i, a in enumerate(tables) for b in tables[:i])
         assert all(np.abs(table - 0.35 * one.word_topic[0] / one.n_draws).max() < 1.0 for table in tables)
+
+
+def test_seeds_fade_with_the_documents_that_chains_see():
+    """Held-out ones are not counted, although their words are."""
+    X, y = corpus_of(SLDAClassifier)
+    encoded = Logistic(2.0).encode(y[:60], np.ones(60))
+    corpus, n_words = Arrays(make_tokens(check_counts(X[:60])), encoded.target), X.shape[1]
+    seeding = Seeding(Seeds({"yes": [1, 2], "no": [3]}), [[1, 2], [3]], None)
+    nothing = encoded.target._replace(weight=np.zeros((60, 1)))
+    rest = n_words, 2, 1, 1.0, 5, seeding, None, np.zeros(1)
+    all_of_them, none = (chain_priors(corpus, seen, encoded.response, *rest)[0] for seen in (encoded.target, nothing))
+    np.testing.assert_array_equal(all_of_them.pseudo_counts, none.pseudo_counts)
+    np.testing.assert_allclose(none.weights.training.shift[:, 0], [6.0, -6.0])
+    n = np.bincount(encoded.target.y[:, 0].astype(int))
+    np.testing.assert_allclose(all_of_them.weights.training.shift[:, 0], [6.0 / (1.0 + n[1]), -6.0 / (1.0 + n[0])])
