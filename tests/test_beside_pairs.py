@@ -21,6 +21,7 @@ from supertopic import (
 )
 from supertopic.inference import predict as predict_room
 from supertopic.light import load_predictor
+from supertopic.sampling import plan
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.usefixtures("short_regressions")]
 K, V, N = 3, 15, 70
@@ -41,6 +42,7 @@ FEATURES = {
     "words": (False, True), "weights": (False, True), "unknown": (False, True), "batches": (True, False),
     "prior": (False, True), "topics_first": (False, True), "held_out": (0.2, 0.0), "n_chains": (1, 2),
     "sampler": ("collapsed", "delayed", "drawn"), "optimize_priors": (False, True),
+    "many_weights": (False, True), "many_topics": (False, True), "calibrate": (True, False),
 }  # fmt: skip
 CASES = covering(FEATURES, 60)
 
@@ -86,12 +88,15 @@ def estimator(case, **more):
         plain = case | dict.fromkeys(("prior", "batches", "words", "features", "unknown"), False) | {"held_out": 0.0}
         before = estimator(plain, n_topics=2).fit(**Batch(plain, 7).arguments())
         more["prior"] = Prior(
-            before, weights=not case["groups"] and case["kind"] not in ("times", "periods"), discount=0.5
+            before,
+            weights=not (case["groups"] or case["many_weights"]) and case["kind"] not in ("times", "periods"),
+            discount=0.5,
         )
     settings = {
         "n_topics": K, "words": case["words"], "priority": "topics" if case["topics_first"] else "prediction",
         "held_out": case["held_out"], "n_chains": case["n_chains"], "sampler": case["sampler"], "burn_in": 3,
-        "optimize_priors": case["optimize_priors"], "n_draws": 2, "predict_sweeps": 6, "n_jobs": 1, "random_state": 5,
+        "optimize_priors": case["optimize_priors"], "calibrate": case["calibrate"] or case["features"],
+        "n_draws": 2, "predict_sweeps": 6, "n_jobs": 1, "random_state": 5,
     }  # fmt: skip
     return kind(**(settings | options | more))
 
@@ -116,6 +121,10 @@ def learn(case, batches, folder=None, monkeypatch=None, as_weights=False, **more
     "case", CASES, ids=lambda case: " ".join(f"{k}" if v is True else f"{v}" for k, v in case.items() if v)
 )
 def test_pairs(case, tmp_path, monkeypatch):
+    if case["many_weights"]:
+        monkeypatch.setattr(plan, "MOST_WEIGHTS", 1)
+    if case["many_topics"]:
+        monkeypatch.setattr(plan, "SPARSE_FROM", 1)
     number, batches, new = CASES.index(case), [Batch(case, 0), Batch(case, 1)], Batch(case, 2)
     model = learn(case, batches)
     ways = {

@@ -411,8 +411,8 @@ def test_held_out_documents_count_by_their_weights(kind):
     topics, beside = rng.normal(size=(6, n, R)), 0.3 * rng.normal(size=(6, n, R))
     mean = topics.mean(axis=0)
     y = {
-        "binary": (mean > 0) * 1.0, "classes": np.eye(3)[mean.argmax(axis=1)], "ratings": mean + rng.normal(size=(n, 1)),
-        "counts": rng.poisson(np.exp(mean)) * 1.0,
+        "binary": (mean > 0) * 1.0, "classes": np.eye(3)[mean.argmax(axis=1)],
+        "ratings": mean + rng.normal(size=(n, 1)), "counts": rng.poisson(np.exp(mean)) * 1.0,
     }[kind]  # fmt: skip
     weight = rng.integers(0, 4, n)
     rows, linear = np.repeat(np.arange(n), weight), 0.8 * mean + 0.2 * rng.normal(size=(n, R))
