@@ -827,3 +827,38 @@ def test_ratings_of_documents_without_answers_are_as_unsure_as_new_ones():
     of_docs = response.summary(response.seen(y))
     share = response.sigma2 / (response.sigma2 + of_docs.variance[1])
     np.testing.assert_allclose(sd[1] ** 2, share * of_docs.variance[1] + ((1.0 - share) * 0.1) ** 2)
+
+
+def test_balanced_classes_have_the_same_weight():
+    """Probable classes, by the weights of their documents; what is said of a class is no number of answers."""
+    rng = np.random.default_rng(0)
+    response = CrowdLogistic(1.0, classes=np.array(["a", "b", "c"], object), class_weight="balanced")
+    share, weight = np.eye(3)[rng.integers(0, 3, 40)], 2.0 ** rng.integers(-1, 3, 40)
+    balanced = weight * response.balance(share, weight)
+    np.testing.assert_allclose(balanced @ share, np.full(3, weight.sum() / 3))
+    by_name = replace(response, class_weight={"b": 4.0, "c": 0.5}).balance(share, weight)
+    np.testing.assert_array_equal(by_name, share @ [1.0, 4.0, 0.5])
+
+
+def test_seeds_fade_with_the_classes_that_are_probable():
+    classes = np.array(["a", "b", "c"], object)
+    response = CrowdLogistic(1.0, classes=classes, raters=np.array(["r"], object))
+    share = np.array([[0.8, 0.1, 0.1], [0.4, 0.35, 0.25], [0.1, 0.8, 0.1], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]])
+    y = np.column_stack([np.full(5, -1.0), share, np.zeros(5)])
+    target = make_target(y, np.repeat([[1.0], [1.0], [2.0], [1.0], [0.0]], 3, axis=1))
+    np.testing.assert_array_equal(response.seed_support(target, 6.0 * np.eye(3)), [1.0, 2.0, 0.0])
+
+
+def test_answers_about_some_documents_and_of_raters_in_another_order():
+    Y = np.array([["a", None, "b"], [None, "b", None], ["c", "c", None], [None, None, "a"]], object)
+    names = ["z", "x", "y"]
+    answers = as_answers(pd.DataFrame(Y, columns=names), 4, gold=["g0", None, "g2", None])
+    rows = np.array([2, 0])
+    some = answers.take(rows)
+    assert some.gold.tolist() == ["g2", "g0"] and some.value.tolist() == ["c", "c", "a", "b"]
+    assert some.doc.tolist() == [0, 0, 1, 1]
+    own = answers.with_raters(np.array(["x", "y", "z", "new"], object))
+    said = {(int(d), own.raters[r], v) for d, r, v in zip(own.doc, own.rater, own.value, strict=True)}
+    wanted = {(d, names[r], Y[d, r]) for d, r in zip(*np.nonzero(Y != None), strict=True)}  # noqa: E711
+    assert said == wanted
+    np.testing.assert_array_equal(own.counts(np.array([1.0, 0.0, 2.0, 1.0])), [1, 2, 2, 0])
