@@ -14,7 +14,7 @@ from scipy.special import digamma, gammaln
 
 import naive
 from small import DEVICE, ERRORS, engine_of, flat, lam_of, plan_of, restore, states_of, z_of
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.inference.checkpoint import plain
 from supertopic.kernels.counts import log_words, private_topics
 from supertopic.kernels.draws import document_streams, make_key
@@ -692,3 +692,20 @@ def test_the_log_joint_by_its_definition(kind, more):
         wanted += response.log_likelihood(problem.target, problem.omega()).sum()
         wanted -= (response.c * problem.target.weight * response.log_density(problem.target.y, problem.omega())).sum()
     assert found == pytest.approx(wanted + variances, rel=1e-9)
+
+
+def test_chains_start_from_the_topics_of_pseudo_counts(engine):
+    """Tokens begin in the topic that their word has, in every chain that seeds or another model speak to."""
+    problem = Problem(engine)
+    pseudo = np.zeros((N_WORDS, N_TOPICS), np.int32)
+    pseudo[np.arange(N_WORDS), np.arange(N_WORDS) % N_TOPICS] = 10_000
+    cls, n_threads = ENGINES[engine]
+    source = Arrays(flat(problem.docs, problem.z)[0], problem.target)
+    seeded = cls(problem.plan, source, n_threads, pseudo_counts=pseudo)
+    seeded.start(KEY)
+    words = np.concatenate(problem.docs)
+    assert np.mean(z_of(seeded) == words % N_TOPICS) > 0.9
+    nothing = cls(problem.plan, source, n_threads, pseudo_counts=0 * pseudo)
+    nothing.start(KEY)
+    problem.engine.start(KEY)
+    np.testing.assert_array_equal(z_of(nothing), z_of(problem.engine))

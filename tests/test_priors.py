@@ -838,3 +838,24 @@ def test_seeds_fade_with_the_documents_that_chains_see():
     np.testing.assert_allclose(none.weights.training.shift[:, 0], [6.0, -6.0])
     n = np.bincount(encoded.target.y[:, 0].astype(int))
     np.testing.assert_allclose(all_of_them.weights.training.shift[:, 0], [6.0 / (1.0 + n[1]), -6.0 / (1.0 + n[0])])
+
+
+def test_seeds_pull_beside_another_model():
+    """Whether the other model lends its weights or only its topics; those of earlier batches have it."""
+    X, y = corpus_of(SLDAClassifier)
+    model = SLDAClassifier(2, words=False, **QUICK).fit(X[:60], y[:60])
+    encoded, n_words = model.posterior_.response.encode(y[:60], np.ones(60)), X.shape[1]
+    corpus = Arrays(make_tokens(check_counts(X[:60])), encoded.target)
+    nothing = encoded.target._replace(weight=np.zeros((60, 1)))
+    seeding = Seeding(Seeds({str(encoded.response.classes[1]): [1, 2], "free": [3]}), [[1, 2], [3]], None)
+    own = model.posterior_.carryover.weights[0][0].training.shift[:, 0]
+    found = {}
+    for weights, updates in ((False, False), (True, False), (True, True)):
+        earlier = Earlier(model.posterior_, np.arange(n_words), 1.0, weights, updates)
+        level = model.posterior_.carryover.level
+        more = encoded.response, n_words, 2, 1, 1.0, 5, seeding, earlier, level
+        (prior,) = chain_priors(corpus, nothing, *more)
+        found[weights, updates] = prior.weights.training.shift[:, 0]
+    np.testing.assert_allclose(found[False, False], [6.0, 0.0])
+    np.testing.assert_allclose(found[True, False], own + [6.0, 0.0])
+    np.testing.assert_allclose(found[True, True], own)
