@@ -374,7 +374,7 @@ def test_a_chain_of_every_response_goes_on_bit_for_bit(kind, sampler, tmp_path, 
             state = {name: array.copy() for name, array in chain.state().items()}
             again.restore(state, files)
             before, after = steps(chain, 9 - n).draws(), steps(again, 9 - n).draws()
-            assert_same(before._replace(seconds=None), after._replace(seconds=None))
+            assert_same(before._replace(seconds=None), after._replace(seconds=None), without=())
             assert_same({**chain.state(), "seconds": 0}, {**again.state(), "seconds": 0})
             assert_same(chain.response.scale, again.response.scale)
             assert len(before.eta) == 4 and before.doc_topic.sum() == 4 * len(source.tokens.word)

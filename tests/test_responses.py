@@ -711,3 +711,11 @@ def test_the_best_thresholds_of_these_documents_know_no_others(name):
         found, same = replace(response, carried=carried).fitted(y, weight, omega)
         np.testing.assert_array_equal(found.thresholds, alone.thresholds)
         assert same == value
+
+
+def test_a_known_variance_is_in_the_units_of_y():
+    """Of each column, and of weighted ratings."""
+    y, weight = np.column_stack([NUMBERS, 10.0 * NUMBERS]), 2.0 ** (np.arange(12) % 3)
+    found = Gaussian(1.0, np.ones(1), known_variance=4.0).encode(y, weight).response
+    variance = np.average((NUMBERS - np.average(NUMBERS, weights=weight)) ** 2, weights=weight)
+    np.testing.assert_allclose(found.sigma2, 4.0 / variance * np.array([1.0, 0.01]))
