@@ -31,6 +31,7 @@ from supertopic.model import history, new_words
 from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.history import MOST, Batch, Changes, Figures, appended
 from supertopic.model.linear import Dictionary, WordWeights
+from supertopic.model.new_classes import grow_held_out
 from supertopic.model.new_words import grow_vocabulary
 from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Usage
 from supertopic.model.responses import Logistic
@@ -647,3 +648,36 @@ def test_a_new_column_has_the_mean_factor_and_the_mean_support():
     shift, was = (m.posterior_.carryover.level_shift for m in (grown(model, ["c"]), model))
     np.testing.assert_allclose(shift[1], [was[1, 0], was[1, 0], 0.0])  # a sum of weights is no weight
     np.testing.assert_allclose(shift[[0, 2], :2], 0.5 * was[[0, 2]] * [-1.0, 1.0])
+
+
+def test_probabilities_of_held_out_documents_leave_room_for_new_classes():
+    """In each of them the new ones have their base rate, and the others what is left, in proportion."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 5).astype(np.float32)
+    truth = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 1]]
+    known = HeldOutPredictions(p, truth, np.zeros((5, 0)), np.ones(5), np.ones(5), np.zeros(5))
+    response = Logistic(1.0, classes=np.array(list("abcde"), object))
+    columns = NewColumns(np.array([0, 1, 2, -1, -1]), np.ones(5), 1.0, typical=True, exclusive=True)
+    found = grow_held_out(known, response, columns, np.array([0.5, 0.3, 0.1, 0.02, 0.04]))
+    np.testing.assert_allclose(found.expected.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(found.expected[:, 3:], 0.03, rtol=1e-6)
+    np.testing.assert_allclose(found.expected[:, :3], 0.94 * p, rtol=1e-6)
+    np.testing.assert_array_equal(found.truth, np.hstack([truth, np.zeros((5, 2))]))
+    labels = replace(response, multilabel=True)
+    found = grow_held_out(known, labels, columns, np.array([0.5, 0.3, 0.1, 0.02, 0.04]))
+    np.testing.assert_allclose(found.expected[:, :3], p)
+
+
+def test_a_batch_keeps_names_phrases_and_the_order_of_topics():
+    """Names that a user gave, pairs of words, and what each chain calls its topics."""
+    corpus = Corpus(60, "ab")
+    model = SLDAClassifier(**SHORT, seeds={"a": [0], "b": [1]}).fit(corpus.X, corpus.y)
+    pairs = Phrases(np.array([0]), np.array([1]), np.array([[0.5, 0.25]]))
+    model.posterior_ = replace(model.posterior_.named({"0": "mine", "2": "other"}), phrases=pairs)
+    before = model.posterior_
+    model.partial_fit(corpus.X, corpus.y)
+    assert model.posterior_.topic_names == before.topic_names == {"0": "mine", "1": "b", "2": "other"}
+    np.testing.assert_array_equal(model.posterior_.phrases.share, pairs.share)
+    assert model.posterior_.n_batches == 2
+    np.testing.assert_array_equal(model.posterior_.order, before.order)
+    assert [entry.batch for entry in model.posterior_.history] == [1, 2]
