@@ -1,5 +1,7 @@
 """Drift: a change is noticed, and chance alone hardly ever raises an alarm."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -293,3 +295,13 @@ def test_the_latest_documents_of_batches_are_the_reference(fitted, monkeypatch):
     np.testing.assert_array_equal(found.surprise, [*range(33, 40), *alone.surprise])
     np.testing.assert_array_equal(found.shares[:, 0], [*range(33, 40), *shares[:, 0].astype(np.float32)])
     assert found.unknown.tolist() == [0.5] and alone.unknown.tolist() == [0.1] and len(alone.shares) == 5
+
+
+def test_a_word_that_occurs_once_is_rare_however_many_draws_there_are():
+    """Counts are sums over draws; a word that comes twice is not rare."""
+    counts = np.zeros((1, 4, 2), int)
+    counts[0, :, 0] = [10, 20, 0, 10]
+    counts[0, :, 1] = [0, 0, 20, 5]
+    posterior = SimpleNamespace(topics=[SimpleNamespace(word_topic=counts, n_draws=10)], best_chain=0)
+    found = without_rare(posterior, sp.csr_array(np.array([[3, 1, 2, 4], [1, 0, 0, 0]])))
+    np.testing.assert_array_equal(found.toarray(), [[0, 1, 2, 4], [0, 0, 0, 0]])

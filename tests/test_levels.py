@@ -434,3 +434,22 @@ def test_held_out_documents_count_by_their_weights(kind):
         found.append(own)
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes", "ratings", "counts"])
+def test_drawn_offsets_keep_the_mean_of_y(kind):
+    """Of documents without words, however skewed the distribution of their mean is; few documents spread them more."""
+    response = {
+        "binary": Logistic(1.0, classes=np.arange(2)), "classes": Logistic(1.0, classes=np.arange(3)),
+        "ratings": Gaussian(1.0, np.ones(1)), "counts": NegativeBinomial(1.0, np.full(1, 0.4)),
+    }[kind]  # fmt: skip
+    offset = np.log([0.02, 0.3, 0.68]) if kind == "classes" else np.array([-3.0])
+    for n_docs in (2.0, 40.0):
+        found = response.draw_offsets(offset, np.full(len(offset), n_docs), 80)
+        np.testing.assert_allclose(response.base_rate(found).mean(axis=0), response.base_rate(offset), rtol=1e-6)
+    few, many = (response.draw_offsets(offset, np.full(len(offset), n), 80).std(axis=0) for n in (2.0, 40.0))
+    assert (few > 1.2 * many).all() and (many > 0).all()
+    alone = response.draw_offsets(offset, np.zeros(len(offset)), 80)
+    np.testing.assert_array_equal(alone, np.broadcast_to(offset, alone.shape))
+    if kind == "classes":
+        assert abs(np.corrcoef(response.draw_offsets(offset, np.full(3, 9.0), 80).T)[0, 1]) < 0.5
