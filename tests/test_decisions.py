@@ -22,6 +22,7 @@ from supertopic import (
 )
 from supertopic.corpus.source import make_target
 from supertopic.inference import linear, weights
+from supertopic.inference.factors import DrawnFactors
 from supertopic.inference.guarantees import above, conformal_level, error_threshold, predict_sets
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, Shrinkage, estimate_shrinkage
 from supertopic.model.held_out import (
@@ -344,6 +345,42 @@ def test_guarantees_use_weights_from_all_other_documents(monkeypatch):
     assert other.posterior_.held_out_predictions.expected[:, 1].min() > 0.99
     assert plain.posterior_.held_out_predictions.expected[:, 1].min() < 0.5
     np.testing.assert_array_equal(plain.predict_proba(X), other.predict_proba(X))
+
+
+def test_what_is_unknown_of_words_is_in_the_predictions_of_held_out_documents(monkeypatch):
+    """If next to nothing is known of their sum, both classes are as probable."""
+    X, y = classes_corpus(120, 8, 2)
+    real = linear.learn_beside
+
+    def vague(*given, **more):
+        fit = real(*given, **more)
+        return fit._replace(held_out_variance=np.full_like(fit.held_out_variance, 1e8))
+
+    monkeypatch.setattr(linear, "learn_beside", vague)
+    monkeypatch.setattr(linear, "estimate_spread", lambda *_: 1.0)
+    monkeypatch.setattr(DrawnFactors, "draw", lambda shrinkage, usual, shape, n_columns, rng: DrawnFactors(
+        *np.ones((4, *shape, n_columns))))  # fmt: skip
+    model = SLDAClassifier(**QUICK | {"words": True}, held_out=0.3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.posterior_.held_out_predictions.expected, 0.5, atol=0.02)
+
+
+def test_predictions_of_held_out_documents_have_factors_of_the_others(monkeypatch, short_regressions):
+    """Each document is left out once, and what is left says how large its factors are."""
+    masks = []
+
+    def without(shrinkage, docs):  # as if the others showed no effect
+        masks.append(docs)
+        grid, mass = shrinkage.posteriors[TOPICS]
+        nothing = np.repeat((grid == 0)[:, None] * 1.0, mass.shape[1], axis=1)
+        return shrinkage._replace(posteriors=shrinkage.posteriors | {TOPICS: (grid, nothing)})
+
+    monkeypatch.setattr(Shrinkage, "without", without)
+    X, y = classes_corpus(120, 8, 2)
+    model = SLDAClassifier(**QUICK, held_out=0.3, random_state=0).fit(X, y)
+    p = model.posterior_.held_out_predictions.expected
+    np.testing.assert_allclose(p, np.broadcast_to(p[0], p.shape), atol=1e-6)
+    assert np.ptp(model.predict_proba(X)[:, 0]) > 0.3
+    np.testing.assert_array_equal(np.sum(masks, axis=0), np.ones(len(p)))
 
 
 def test_labels_are_decided_one_by_one():
