@@ -154,3 +154,34 @@ def test_pairs(case, tmp_path, monkeypatch):
         np.testing.assert_array_equal(model.evaluate(new.X, new.y, **new.beside).losses, losses)
     one, other = (m.partial_fit(**new.arguments()) for m in (again, copy.copy(model)))
     assert_same(one.posterior_, other.posterior_, without=("timings", "cross_fitted"))
+
+
+NEUTRAL = {
+    "weights of 1": ("ratings", {"sample_weight": np.ones(N)}, {}),
+    "an exposure of 1": ("counts", {"exposure": np.ones(N)}, {}),
+    "class weights of 1": ("sticks", {}, {"class_weight": {"a": 1.0, "b": 1.0, "c": 1.0}}),
+    "a discount of 1": ("times", {"discount": 1.0}, {}),
+}
+
+
+@pytest.mark.parametrize("name", NEUTRAL)
+def test_what_is_neutral_changes_no_bit(name):
+    kind, given, options = NEUTRAL[name]
+    case = dict.fromkeys(FEATURES, False) | {"kind": kind, "groups": True, "words": True, "covariates": True}
+    case |= {"held_out": 0.2, "n_chains": 1, "sampler": "delayed", "calibrate": True}
+    plain, with_it, predicted = [], [], []
+    for models, more, own in ((plain, {}, {"class_weight": None}), (with_it, given, options)):
+        model = estimator(case, **{key: value for key, value in own.items() if key in KINDS[kind][1]})
+        for number in (0, 1):
+            arguments = Batch(case, number).arguments()
+            for key in ("exposure", "sample_weight"):
+                arguments.pop(key, None)
+            model.partial_fit(**arguments, **(more if "discount" not in more or number else {}))
+            models.append(model.posterior_)
+        new = Batch(case, 2)
+        new.beside = {key: new.beside[key] for key in ("covariates", "groups")}
+        new.beside |= {"exposure": np.ones(N)} if "exposure" in more else {}
+        predicted.append(model._new(new.X, **new.beside).expected())
+    for a, b in zip(plain, with_it, strict=True):
+        assert_same(a, b, "", ("timings", "cross_fitted", "exposed", "class_weight"))
+    np.testing.assert_array_equal(*predicted)

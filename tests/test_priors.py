@@ -859,3 +859,20 @@ def test_seeds_pull_beside_another_model():
     np.testing.assert_allclose(found[False, False], [6.0, 0.0])
     np.testing.assert_allclose(found[True, False], own + [6.0, 0.0])
     np.testing.assert_allclose(found[True, True], own)
+
+
+@pytest.mark.parametrize("kind", [SLDARegressor, SLDACountRegressor])
+def test_the_prior_of_a_parameter_rests_on_discounted_documents(kind, monkeypatch, short_regressions):
+    """All batches before, each as often discounted as batches came after it, and weighted."""
+    X, _ = corpus_of(SLDAClassifier)
+    y, weight = np.arange(50) % 4 * 1.0, 2.0 ** (np.arange(50) % 3)
+    response, calls = (Gaussian if kind is SLDARegressor else NegativeBinomial), []
+    real = response.with_carried_scale
+    monkeypatch.setattr(response, "with_carried_scale", lambda self, *more: calls.append(more[1:]) or real(self, *more))
+    model = kind(2, words=False, **QUICK | {"burn_in": 2, "n_draws": 2})
+    for _ in range(3):
+        model.partial_fit(X[:50], y, sample_weight=weight, discount=0.5)
+    total = weight.sum()
+    for (n_docs, discount), wanted in zip(calls, (0.5 * total, 0.75 * total), strict=True):
+        assert discount == 0.5
+        np.testing.assert_allclose(n_docs, wanted)

@@ -696,3 +696,38 @@ def test_contributions_have_the_factor_of_their_term():
         ("words", linear.fit.held_out[0], factors.linear), ("features", linear.fit.held_out[1], factors.linear),
     ):  # fmt: skip
         np.testing.assert_allclose(found[name], draws * factor.mean(axis=(0, 1)))
+
+
+def test_a_batch_without_responses_leaves_weights_of_words_and_what_is_unknown_of_them(short_regressions):
+    """In units of a word's effect, since its idf changes with the documents."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.7, (90, 10))
+    y = (X[:, 0] + rng.normal(size=90) > 0.8) * 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SLDARegressor(2, n_chains=1, burn_in=2, n_draws=2, held_out=0.3, random_state=0).partial_fit(X, y)
+        before = model.posterior_.words
+        model.partial_fit(X[:30], np.full(30, np.nan))
+    after = model.posterior_.words
+    assert before.variance.min() > 0 and np.array_equal(before.dictionary.word, after.dictionary.word)
+    for power, a, b in ((1, before.theta[0], after.theta[0]), (2, before.variance, after.variance)):
+        idf, other = (words.dictionary.idf[:, None] ** power for words in (before, after))
+        np.testing.assert_allclose(b * other, a * idf, rtol=1e-5)
+
+
+def test_the_spread_is_judged_under_the_factors_of_all_terms():
+    """Draws that are twice as large are draws with a factor of 2: of topics, covariates, and words."""
+    rng, n = np.random.default_rng(0), 25
+    response, scales = Gaussian(1.0, np.ones(1)), np.full((6, 1), 0.7)
+    parts, linear = [HeldOutDraws(*rng.normal(size=(2, 3, n, 1))) for _ in range(2)], rng.normal(size=(n, 1))
+    target, sd, one = make_target(rng.normal(size=(n, 1)), np.ones((n, 1))), np.full((n, 1), 0.5), np.ones((1, 1))
+
+    def spread(draws, linear, a, b, c, scales=scales, v=1.0):
+        mass = {TOPICS: (np.array([[a, c]]), one), COVARIATES: (np.array([b]), one), SCALE: (np.array([v]), one)}
+        shrinkage = Shrinkage(mass, *np.zeros((2, n, 1)), np.ones((n, 1)), {}, {}, {})
+        return estimate_spread(response, target, draws, scales, shrinkage, linear, sd if c == 1.0 else sd / c)
+
+    wanted = spread(parts, linear, 1.0, 1.0, 1.0)
+    for a, b, c, v in ((2.0, 1.0, 1.0, 1.0), (1.0, 3.0, 1.0, 1.0), (1.0, 1.0, 0.5, 1.0), (1.0, 1.0, 1.0, 4.0)):
+        draws = [HeldOutDraws(part.topics / a, part.covariates / b) for part in parts]
+        assert spread(draws, linear / c, a, b, c, scales / v, v) == pytest.approx(wanted)
