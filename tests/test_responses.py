@@ -719,3 +719,13 @@ def test_a_known_variance_is_in_the_units_of_y():
     found = Gaussian(1.0, np.ones(1), known_variance=4.0).encode(y, weight).response
     variance = np.average((NUMBERS - np.average(NUMBERS, weights=weight)) ** 2, weights=weight)
     np.testing.assert_allclose(found.sigma2, 4.0 / variance * np.array([1.0, 0.01]))
+
+
+@pytest.mark.parametrize("kind", ["weighted", "weighted grades"])
+def test_weights_of_classes_go_by_their_names(kind):
+    """Whatever the order of the classes is, and beside weights of documents."""
+    response, y = PLAIN[kind]
+    weight = 2.0 ** (np.arange(12) % 3)
+    found = response.encode(y, weight).target.weight
+    wanted = weight * [response.class_weight.get(name, 1.0) for name in y]
+    np.testing.assert_allclose(found, np.repeat(wanted[:, None], found.shape[1], axis=1))
