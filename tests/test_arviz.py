@@ -24,6 +24,7 @@ from supertopic import (
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.estimators.effects import training_evidence
+from supertopic.inference import pointwise as pointwise_room
 from supertopic.inference.pointwise import log_likelihood, pointwise, weights_of
 from supertopic.model.responses import Gaussian
 
@@ -231,3 +232,29 @@ def test_what_cannot_be_exported(corpus, binary, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "arviz", None)
     with pytest.raises(ImportError, match=r"supertopic\[arviz\]"):
         binary.to_arviz(4)
+
+
+def test_each_draw_has_its_own_parameter(corpus, monkeypatch):
+    """The likelihood of a draw is under its variance, and under its weights."""
+    drawn, used, real, of_set = [], [], pointwise_room.log_likelihood, pointwise_room.draw_set
+
+    def draw_set(*given):
+        drawn.append(of_set(*given))
+        return drawn[-1]
+
+    def likelihood(response, target, omega):
+        used.append((response.scale, omega))
+        return real(response, target, omega)
+
+    monkeypatch.setattr(pointwise_room, "draw_set", draw_set)
+    monkeypatch.setattr(pointwise_room, "log_likelihood", likelihood)
+    y = corpus.doc_topic[:, :1] + 0.2 * np.random.default_rng(0).normal(size=(120, 1))
+    model = SLDARegressor(3, **RUN).fit(corpus.X, y[:, 0])
+    evidence, _ = training_evidence(model.posterior_, None)
+    pointwise(model.posterior_, evidence, 2, 3, 1)
+    (part,) = drawn
+    draws = [draw for own in part.draws for draw in own]
+    assert len(draws) == len(used) == 6 and len({float(scale[0]) for scale, _ in used}) == 6
+    for draw, (scale, omega) in zip(draws, used, strict=True):
+        np.testing.assert_array_equal(scale, draw.response.scale)
+        np.testing.assert_allclose(omega, evidence.target.offset + part.x @ draw.eta.T)

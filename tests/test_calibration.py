@@ -4,16 +4,20 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from small import engine_of, flat, plan_of
+from small import engine_of, flat, plan_of, z_of
 from supertopic import LDA, SLDAClassifier
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
-from supertopic.inference.calibration import carry_over, draw_weights
+from supertopic.inference import calibration
+from supertopic.inference.calibration import Unseen, calibrate, carry_over, draw_weights
 from supertopic.kernels.draws import make_key
 from supertopic.model.priors import NU2_PREDICTION as NU2
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors, ShareRows, Statistics, fixed_topics
-from supertopic.sampling.new_documents import infer_shares
+from supertopic.sampling import shard as shards
+from supertopic.sampling.chain import Chain
+from supertopic.sampling.new_documents import PREDICT, infer_shares
+from supertopic.sampling.threads import ThreadEngine
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +108,78 @@ def test_priors_are_learned():
     fixed = LDA(4, **start).fit(corpus.X)
     assert model.perplexity(corpus.X) < fixed.perplexity(corpus.X)
     np.testing.assert_allclose(fixed.alpha_, 2.0)
+
+
+def test_documents_are_left_out_alone_or_together(monkeypatch):
+    """Words that end one document and begin the next one, repeated words, and no words at all."""
+    docs = [[5], [5, 5], [], [5, 5, 7], [7], [7, 7], [0, 7], [], [0], [0, 0, 0, 1, 5], [5]]
+    rng, found = np.random.default_rng(3), []
+    z = [rng.integers(0, 3, len(words)).tolist() for words in docs]
+    target, priors = make_target(np.zeros((11, 1)), np.ones((11, 1))), Priors(np.full(3, 0.3), 0.1, 1.0)
+    for most in (shards.BATCH_NUMBERS, 24, 1):  # all of them, some, one at a time
+        monkeypatch.setattr(shards, "BATCH_NUMBERS", most)
+        plan, source = plan_of(docs, 8, Logistic(1.0), target, priors, "delayed", 2)
+        engine = engine_of(plan, source, flat(docs, z)[1], Logistic(1.0), target.y, np.zeros((1, 3)))
+        engine.counts.keep()
+        engine.leave_out(priors, 12, make_key(4))
+        found.append(engine.left_out_omega(np.eye(3)))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
+@pytest.mark.parametrize("n_groups", [0, 2])
+def test_what_comes_after_a_chain_has_its_last_priors(n_groups, monkeypatch):
+    """Shares are those of a chain that had the learned alpha and beta from the start."""
+    rng, calls = np.random.default_rng(0), []
+    docs = [sorted(rng.integers(0, 9, n)) for n in rng.integers(1, 9, 24)]
+    beside = np.eye(2)[rng.integers(0, 2, 24)] if n_groups else np.zeros((24, 0))
+    target = make_target(rng.integers(0, 2, (24, 1)) * 1.0, np.ones((24, 1)), None, beside)
+    priors = Priors(np.array([2.0, 0.1, 0.7]), 0.4, 1.5)
+    plan, source = plan_of(
+        docs, 9, Logistic(3.0), target, priors, "delayed", 2, learn=True, burn_in=6, n_groups=n_groups
+    )
+    unseen = Unseen(target.weight, np.arange(24) % 2 == 0, source, np.ones(24, bool), None)
+    leave_out = ThreadEngine.leave_out
+    monkeypatch.setattr(calibration, "TOPICS_AT_ONCE", 2)
+    monkeypatch.setattr(ThreadEngine, "leave_out", lambda self, *more: calls.append(more[0]) or leave_out(self, *more))
+    with Chain(plan, 0, ThreadEngine(plan, source, 1)) as chain:
+        for _ in range(8):
+            chain.step()
+        first = calibrate(chain, 6, unseen, lambda: None)
+        assert calls[0] is chain.priors and not np.isclose(chain.priors.alpha, priors.alpha).any()
+        topics = infer_shares(source.tokens, calibration.chain_topics(chain), 6, make_key(plan.seed, 0, PREDICT), 1)
+        counts = chain.engine.counts.summed / 2 + chain.priors.beta
+        known = fixed_topics(counts / counts.sum(axis=0), chain.priors.alpha)
+        np.testing.assert_array_equal(topics, infer_shares(source.tokens, known, 6, make_key(plan.seed, 0, PREDICT), 1))
+        np.testing.assert_array_equal(first.shares[12:], topics)
+        np.testing.assert_array_equal(first.shares[:12], chain.engine.left_out_omega(np.eye(3))[unseen.fold])
+
+
+@pytest.mark.parametrize("n_groups", [0, 2])
+def test_later_batches_know_training_weights_as_the_last_iteration_does(n_groups):
+    """Their curvature under the last variance of ratings, c included, and that of groups; the mean of the draws."""
+    rng = np.random.default_rng(1)
+    docs = [sorted(rng.integers(0, 9, n)) for n in rng.integers(1, 9, 24)]
+    beside = np.eye(2)[rng.integers(0, 2, 24)] if n_groups else np.zeros((24, 0))
+    target = make_target(rng.normal(size=(24, 1)), 2.0 ** rng.integers(-1, 2, (24, 1)), None, beside)
+    priors, response = Priors(np.full(3, 0.5), 0.4, 1.5), Gaussian(3.0, np.ones(1))
+    plan, source = plan_of(docs, 9, response, target, priors, "delayed", 2, burn_in=2, n_groups=n_groups)
+    with Chain(plan, 0, ThreadEngine(plan, source, 1)) as chain:
+        for _ in range(6):
+            chain.step()
+        known = calibration.own_weights(chain).known.training
+        z = np.split(z_of(chain.engine), source.tokens.doc_start[1:-1])
+    x = np.hstack([[np.bincount(own, minlength=3) / len(own) for own in z], beside])
+    P = 3.0 / chain.response.sigma2 * (x * target.weight).T @ x
+    np.testing.assert_allclose(known.precision[:, 0], P[np.tril_indices(len(P))])
+    nu2 = np.r_[np.full(3, 1.5), np.full(n_groups, chain.variance[0] if n_groups else 0.0)]
+    mean = np.mean(chain.eta, axis=0)[0]
+    np.testing.assert_allclose(np.linalg.solve(P + np.diag(1.0 / nu2), known.shift[:, 0]), mean)
+
+
+def test_the_prior_variance_of_groups_that_is_carried_over():
+    """That of the other weights as it is, and the geometric mean of its draws."""
+    draws = [calibration.WeightDraw(None, None, np.array([[100.0, v], [100.0, 2.0 * v]])) for v in (0.5, 1.0, 8.0)]
+    mean = 4.0 ** (1 / 3)
+    np.testing.assert_allclose(calibration.mean_variance(draws), [[100.0, mean], [100.0, 2.0 * mean]])
+    assert calibration.mean_variance([calibration.WeightDraw(None, None, 25.0)] * 2) == 25.0

@@ -10,8 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from test_contract import PRIORS, RESPONSES, Problem
+from test_pairs import assert_same
 
 from processes import Running
+from small import plan_of as plan_with
 from supertopic import LDA, SLDAClassifier, SLDARegressor
 from supertopic.corpus.source import Arrays, no_target
 from supertopic.corpus.tokens import check_counts, make_tokens
@@ -25,6 +28,8 @@ from supertopic.model.responses import Logistic
 from supertopic.model.state import Priors
 from supertopic.sampling import threads
 from supertopic.sampling.chain import Chain
+from supertopic.sampling.engine import ShardFiles
+from supertopic.sampling.threads import ThreadEngine
 from supertopic.storage.container import read_file
 
 # Windows sends Ctrl-C to a console, not to a process
@@ -338,3 +343,40 @@ def test_a_temporary_checkpoint_is_not_named(tmp_path):
             job.check()
         assert (str(tmp_path) in str(caught.value)) == (not temporary)
         checkpoint.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "sampler"),
+    [*((kind, "delayed") for kind in [*RESPONSES, "groups"]), ("logistic", "drawn"), ("rated", "collapsed")],
+)
+def test_a_chain_of_every_response_goes_on_bit_for_bit(kind, sampler, tmp_path, monkeypatch):
+    """With learned priors, the sampler for many topics, and groups; from a state of the burn-in, and of the draws."""
+    monkeypatch.setattr("supertopic.sampling.plan.SPARSE_FROM", 1)
+    monkeypatch.setattr("supertopic.sampling.counts.DENSE", 3)
+    problem = Problem(kind="logistic" if kind == "groups" else kind, sampler=sampler)
+    groups = np.eye(2)[np.arange(len(problem.docs)) % 2]
+    target = problem.target._replace(covariates=groups) if kind == "groups" else problem.target
+    more = {"learn": True, "burn_in": 5, "n_groups": 2 * (kind == "groups")}
+    n_shards = 1 if sampler == "collapsed" else 3
+    plan, source = plan_with(problem.docs, 20, problem.response, target, PRIORS, sampler, n_shards, **more)
+
+    def steps(chain, n):
+        for _ in range(n):
+            chain.step()
+        return chain
+
+    for n in (2, 7):
+        with (
+            Chain(plan, 1, ThreadEngine(plan, source, 1)) as chain,
+            Chain(plan, 1, ThreadEngine(plan, source, 1)) as again,
+        ):
+            files = ShardFiles(tmp_path / str(n), "a chain")
+            files.folder.mkdir()
+            steps(chain, n).engine.save_shards(files)
+            state = {name: array.copy() for name, array in chain.state().items()}
+            again.restore(state, files)
+            before, after = steps(chain, 9 - n).draws(), steps(again, 9 - n).draws()
+            assert_same(before._replace(seconds=None), after._replace(seconds=None), without=())
+            assert_same({**chain.state(), "seconds": 0}, {**again.state(), "seconds": 0})
+            assert_same(chain.response.scale, again.response.scale)
+            assert len(before.eta) == 4 and before.doc_topic.sum() == 4 * len(source.tokens.word)

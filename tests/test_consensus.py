@@ -12,8 +12,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from supertopic import LDA, Seeds, SLDAClassifier, SLDARegressor, TopicDisplay, load, save
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
-from supertopic.inference.predict import frozen_topics, predict_key
+from supertopic.inference.predict import Settings, frozen_topics, mean_topic_shares, predict_key, topic_shares
 from supertopic.model.consensus import ALIKE, Consensus, have_topics, match_chains
+from supertopic.model.state import map_topics, mean_topics
 from supertopic.report.summary import coef_draws, effects
 from supertopic.sampling.new_documents import infer_shares
 
@@ -266,3 +267,55 @@ def test_phrases_are_shown_and_saved(tmp_path):
     assert model.partial_fit(X).top_words(n=4) and model.posterior_.phrases is not None
     for display_words in TopicDisplay.from_estimator(model, n_words=3).words:
         assert set(display_words) <= set(vectorizer.get_feature_names_out())
+
+
+def small_posterior():
+    """Two chains whose topics have orders of their own; the second one does not have the third topic."""
+    rng = np.random.default_rng(0)
+    model = LDA(3, n_chains=2, burn_in=2, n_draws=2, random_state=0).fit(rng.poisson(0.6, (40, 9)))
+    order = np.array([[0, 1, 2], [2, 0, 1]])
+    found = replace(model.posterior_, order=order, topic_names={"0": "zero", "1": "one"})
+    part = replace(found.topics[0], alpha=rng.gamma(2.0, size=(2, 3)))
+    found = replace(found, topics=(part,))
+    found.__dict__["consensus"] = Consensus(np.array([[True, True, True], [True, True, False]]))
+    return found
+
+
+def test_shares_are_means_over_the_chains_that_have_a_topic():
+    posterior = small_posterior()
+    shares = posterior.topics[0].shares
+    own = np.array([shares[0], shares[1][[2, 0, 1]]])
+    mean = np.array([own[:, 0].mean(), own[:, 1].mean(), own[0, 2]])
+    np.testing.assert_allclose(posterior.mean_shares, mean / mean.sum())
+    tokens = make_tokens(check_counts(np.random.default_rng(1).poisson(0.6, (4, 9))))
+    one, other = (topic_shares(posterior, tokens, chain, Settings(6)) for chain in (0, 1))
+    mean = np.column_stack([(one + other)[:, :2] / 2, one[:, 2]])
+    found = mean_topic_shares(posterior, tokens, Settings(6))
+    np.testing.assert_allclose(found, mean / mean.sum(axis=1, keepdims=True))
+
+
+def test_the_share_of_a_word_in_topics_is_that_of_all_chains():
+    posterior = small_posterior()
+    counts = posterior.topics[0].word_topic.sum(axis=0)
+    wanted = counts / counts.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(posterior.topics[0].word_shares(), wanted)
+
+
+def test_names_that_are_taken_away_are_gone():
+    posterior = small_posterior()
+    assert posterior.named({"0": "", "2": "two"}).topic_names == {"1": "one", "2": "two"}
+    assert posterior.topic_names == {"0": "zero", "1": "one"}
+
+
+def test_every_chain_reads_its_own_topics():
+    """Also from a file, of which only the rows of some words are read."""
+    part = small_posterior().topics[0]
+    for chain in (1, 0, 1):
+        wanted = mean_topics(part.word_topic[chain], part.n_draws, part.priors(chain))
+        found = frozen_topics(part, chain, "cpu")
+        np.testing.assert_array_equal(found.phi, wanted.phi)
+        np.testing.assert_array_equal(found.alpha, wanted.alpha)
+        mapped = map_topics(part.word_topic[chain], part.n_draws, part.priors(chain)).of_words(np.array([2, 7]))
+        rows = wanted.phi.reshape(9, -1)[[2, 7]].ravel()
+        np.testing.assert_array_equal(mapped.phi, rows)
+        np.testing.assert_allclose(mapped.alpha, wanted.alpha)

@@ -9,14 +9,15 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.special import digamma
+from scipy import stats
+from scipy.special import digamma, gammaln
 
 import naive
 from small import DEVICE, ERRORS, Machines, engine_of, flat, lam_of, plan_of, restore, seal, states_of, z_of
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import Arrays, make_target
 from supertopic.inference.checkpoint import plain
 from supertopic.kernels.changes import decode, encode
-from supertopic.kernels.counts import private_topics
+from supertopic.kernels.counts import log_words, private_topics
 from supertopic.kernels.draws import document_streams, make_key
 from supertopic.model.responses import (
     CrowdGaussian,
@@ -697,3 +698,86 @@ def test_pairs(n_groups):
         parts = [part for part in np.array_split(np.arange(n_groups), n_parts) if len(part)]
         for one, two in zip(first, add(parts), strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sampler", ["delayed", "drawn"])
+def test_kept_sweeps_add_up(sampler, sparse, monkeypatch):
+    """The topic counts of documents, and those of words, over all sweeps that are kept."""
+    monkeypatch.setattr(plans, "SPARSE_FROM", 1 if sparse else 10**6)
+    monkeypatch.setattr(topics, "DENSE", 0)
+    problem, expected = Problem(sampler=sampler), 0.0
+    for i in range(4):
+        problem.engine.sweep(problem.eta, PRIORS, make_key(KEY, i), i != 1)
+        problem.take_z()
+        expected = expected + (i != 1) * naive.zbars(problem.z, N_TOPICS) * np.array(LENGTHS)[:, None]
+    np.testing.assert_allclose(problem.engine.topic_counts(), expected, atol=1e-4)
+    assert problem.engine.counts.n_draws == 3
+    np.testing.assert_allclose(problem.engine.counts.summed.sum(axis=0), expected.sum(axis=0))
+
+
+def test_log_words_of_frequent_words():
+    """Counts for which there is a table, and larger ones, in several parts of the vocabulary."""
+    counts = np.array([[0, 1, 3000], [255, 256, 257], [254, 0, 10**6], [0, 0, 0]], np.int32)
+    wide = np.zeros((4, 8), np.int32)
+    wide[:, :3] = counts
+    wanted = (gammaln(counts + 0.01) - gammaln(0.01)).sum(axis=1)
+    found = [log_words(wide, 3, 0.01, first, last) for first, last in ((0, 1), (1, 2), (2, 4))]
+    np.testing.assert_allclose(found, [wanted[0], wanted[1], wanted[2:].sum()], rtol=1e-12)
+
+
+def test_sums_over_draws_do_not_overflow():
+    engine = Problem().engine
+    engine.counts.summed[:] = 2**31 - 5
+    engine.counts.n_draws, engine.counts.tokens = 10**8, np.array([21, 9, 30, 30, 13])
+    engine.counts.word_topic[:] = 7
+    engine.counts.keep()
+    assert (engine.counts.summed == 2**31 + 2).all()
+    assert engine.counts.summed_counts().tokens.tolist() == [20 * (2**31 + 2)] * N_TOPICS
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+@pytest.mark.parametrize("more", ["nothing", "groups", "known"])
+def test_the_log_joint_by_its_definition(kind, more):
+    """Words, topics, responses, their parameters, weights, and with groups the variance between them."""
+    problem = Problem(kind=kind)
+    engine, response, eta = problem.engine, problem.response, problem.eta
+    nu2, known, variances = np.full(eta.shape, PRIORS.nu2), None, 0.0
+    wanted = naive.log_words(problem.docs, problem.z, N_WORDS, N_TOPICS, BETA)
+    wanted += naive.log_documents(problem.z, PRIORS.alpha) + response.log_prior()
+    wanted += (response.c * problem.target.weight * response.log_density(problem.target.y, problem.omega())).sum()
+    if more == "groups":
+        nu2[:, -1] = np.arange(1, len(eta) + 1) / 3.0
+        engine.plan = engine.plan._replace(n_groups=1)
+        variances = (stats.halfcauchy.logpdf(nu2[:, -1] ** 0.5) - np.log(2.0 * nu2[:, -1] ** 0.5)).sum()
+    width, A = eta.shape[1], np.random.default_rng(1).normal(size=(len(eta), eta.shape[1], eta.shape[1]))
+    P = A @ A.swapaxes(1, 2) if more == "known" else np.zeros_like(A)
+    shift = A[:, 0] if more == "known" else np.zeros(eta.shape)
+    if more == "known":
+        known = Statistics(np.array([own[np.tril_indices(width)] for own in P]).T.copy(), shift.T.copy())
+    for row, own, s, v in zip(eta, P, shift, nu2, strict=True):
+        covariance = np.linalg.inv(own + np.diag(1.0 / v))
+        wanted += stats.multivariate_normal.logpdf(row, covariance @ s, covariance)
+    priors = PRIORS._replace(nu2=nu2 if more == "groups" else PRIORS.nu2)
+    found = log_joint(engine, eta, response, priors, known)
+    if kind == "raters":  # a document of a weight is so many copies, each with a true class of its own
+        wanted += response.log_likelihood(problem.target, problem.omega()).sum()
+        wanted -= (response.c * problem.target.weight * response.log_density(problem.target.y, problem.omega())).sum()
+    assert found == pytest.approx(wanted + variances, rel=1e-9)
+
+
+def test_chains_start_from_the_topics_of_pseudo_counts(engine):
+    """Tokens begin in the topic that their word has, in every chain that seeds or another model speak to."""
+    problem = Problem(engine)
+    pseudo = np.zeros((N_WORDS, N_TOPICS), np.int32)
+    pseudo[np.arange(N_WORDS), np.arange(N_WORDS) % N_TOPICS] = 10_000
+    cls, n_threads = ENGINES[engine]
+    source = Arrays(flat(problem.docs, problem.z)[0], problem.target)
+    seeded = cls(problem.plan, source, n_threads, pseudo_counts=pseudo)
+    seeded.start(KEY)
+    words = np.concatenate(problem.docs)
+    assert np.mean(z_of(seeded) == words % N_TOPICS) > 0.9
+    nothing = cls(problem.plan, source, n_threads, pseudo_counts=0 * pseudo)
+    nothing.start(KEY)
+    problem.engine.start(KEY)
+    np.testing.assert_array_equal(z_of(nothing), z_of(problem.engine))

@@ -784,3 +784,81 @@ def test_biases_of_earlier_batches_are_discounted():
     np.testing.assert_allclose(half[0], whole[0])
     np.testing.assert_allclose(half[1], 0.5 * whole[1])
     assert whole[1].min() > 50
+
+
+@pytest.mark.parametrize("mass", [0.5, 1.0, 2.5])
+def test_sums_over_true_ratings_have_their_means(mass):
+    """What draws of the variance and of raters rest on: copies of a document have true ratings of their own."""
+    n, response = 40_000, numbers(mass)
+    y = np.tile(number_layout(np.array([[1.2, NAN], [0.2, -0.5]]), np.full(2, NAN)), (n, 1))
+    omega, sigma2 = np.tile([[0.3], [-0.9]], (n, 1)), response.sigma2[0]
+    found = response.own_sums(make_target(y, np.ones((2 * n, 1))), omega, make_key(2), 5) / n
+    tau, bias = response.precision, response.bias
+    ratings, expected = [[(0, 1.2)], [(0, 0.2), (1, -0.5)]], np.zeros(2 + 3 * len(tau))
+    expected[0] = 2.0 * mass
+    for own, w in zip(ratings, (0.3, -0.9), strict=True):
+        precision = 1.0 / sigma2 + sum(tau[r] for r, _ in own)
+        mean = (w / sigma2 + sum(tau[r] * (rating - bias[r]) for r, rating in own)) / precision
+        variance = np.ceil(mass) / mass / precision  # of the true rating of a copy, which is a power of the density
+        expected[1] += mass * ((mean - w) ** 2 + variance)
+        for r, rating in own:
+            expected[2 + r] += mass
+            expected[2 + len(tau) + r] += mass * (rating - mean)
+            expected[2 + 2 * len(tau) + r] += mass * ((rating - mean) ** 2 + variance)
+    np.testing.assert_allclose(found, expected, rtol=0.03, atol=0.01)
+
+
+def test_gold_ratings_of_any_batch_say_what_the_level_is():
+    y, weight = np.array([[1.0, 2.0], [3.0, 2.5], [0.0, 1.0]]), np.ones(3)
+    answers = as_answers(y, 3, gold=np.array([1.5, np.nan, np.nan]))
+    first = CrowdGaussian(1.0, np.ones(1)).encode(answers, weight).response
+    assert first.has_gold and first.encode(y, weight, sums=np.zeros((5, 1))).response.has_gold
+    assert not CrowdGaussian(1.0, np.ones(1)).encode(y, weight).response.has_gold
+    assert not CrowdGaussian(1.0, np.ones(1)).encode(answers, np.array([0.0, 1.0, 1.0])).response.has_gold
+
+
+def test_ratings_of_documents_without_answers_are_as_unsure_as_new_ones():
+    response = replace(numbers(1.0), names=np.array(["y"], object))
+    y, omegas = number_layout(Y4[:2], np.full(2, NAN)), np.array([[[0.2], [0.1]], [[0.6], [0.3]]])
+    target = make_target(y, np.array([[0.0], [1.0]]))
+    mean, sd = response.infer(target, omegas, np.tile(response.scale, (2, 1)))
+    np.testing.assert_allclose(mean[0], 0.4)
+    np.testing.assert_allclose(sd[0] ** 2, response.sigma2 + 0.04)
+    of_docs = response.summary(response.seen(y))
+    share = response.sigma2 / (response.sigma2 + of_docs.variance[1])
+    np.testing.assert_allclose(sd[1] ** 2, share * of_docs.variance[1] + ((1.0 - share) * 0.1) ** 2)
+
+
+def test_balanced_classes_have_the_same_weight():
+    """Probable classes, by the weights of their documents; what is said of a class is no number of answers."""
+    rng = np.random.default_rng(0)
+    response = CrowdLogistic(1.0, classes=np.array(["a", "b", "c"], object), class_weight="balanced")
+    share, weight = np.eye(3)[rng.integers(0, 3, 40)], 2.0 ** rng.integers(-1, 3, 40)
+    balanced = weight * response.balance(share, weight)
+    np.testing.assert_allclose(balanced @ share, np.full(3, weight.sum() / 3))
+    by_name = replace(response, class_weight={"b": 4.0, "c": 0.5}).balance(share, weight)
+    np.testing.assert_array_equal(by_name, share @ [1.0, 4.0, 0.5])
+
+
+def test_seeds_fade_with_the_classes_that_are_probable():
+    classes = np.array(["a", "b", "c"], object)
+    response = CrowdLogistic(1.0, classes=classes, raters=np.array(["r"], object))
+    share = np.array([[0.8, 0.1, 0.1], [0.4, 0.35, 0.25], [0.1, 0.8, 0.1], [0.2, 0.7, 0.1], [0.9, 0.1, 0.0]])
+    y = np.column_stack([np.full(5, -1.0), share, np.zeros(5)])
+    target = make_target(y, np.repeat([[1.0], [1.0], [2.0], [1.0], [0.0]], 3, axis=1))
+    np.testing.assert_array_equal(response.seed_support(target, 6.0 * np.eye(3)), [1.0, 2.0, 0.0])
+
+
+def test_answers_about_some_documents_and_of_raters_in_another_order():
+    Y = np.array([["a", None, "b"], [None, "b", None], ["c", "c", None], [None, None, "a"]], object)
+    names = ["z", "x", "y"]
+    answers = as_answers(pd.DataFrame(Y, columns=names), 4, gold=["g0", None, "g2", None])
+    rows = np.array([2, 0])
+    some = answers.take(rows)
+    assert some.gold.tolist() == ["g2", "g0"] and some.value.tolist() == ["c", "c", "a", "b"]
+    assert some.doc.tolist() == [0, 0, 1, 1]
+    own = answers.with_raters(np.array(["x", "y", "z", "new"], object))
+    said = {(int(d), own.raters[r], v) for d, r, v in zip(own.doc, own.rater, own.value, strict=True)}
+    wanted = {(d, names[r], Y[d, r]) for d, r in zip(*np.nonzero(Y != None), strict=True)}  # noqa: E711
+    assert said == wanted
+    np.testing.assert_array_equal(own.counts(np.array([1.0, 0.0, 2.0, 1.0])), [1, 2, 2, 0])

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,17 +16,20 @@ from supertopic import (
     SLDACrowdRegressor,
     SLDAOrdinalClassifier,
     SLDARegressor,
+    SLDASurvivalRegressor,
     load,
     save,
 )
 from supertopic.corpus.source import make_target
-from supertopic.inference import linear
-from supertopic.inference.guarantees import above, error_threshold, predict_sets
-from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
+from supertopic.inference import linear, weights
+from supertopic.inference.factors import DrawnFactors
+from supertopic.inference.guarantees import above, conformal_level, error_threshold, predict_sets
+from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, Shrinkage, estimate_shrinkage
 from supertopic.model.held_out import (
     MOST,
     HeldOutPredictions,
     answer_threshold,
+    compare,
     conformal_threshold,
     error_rates,
     least_documents,
@@ -108,6 +112,12 @@ def test_a_perfect_model_decides_everything_and_a_coin_nothing():
     assert threshold_of(sure, np.ones(200, bool), 0.05, 0.9) == (-np.inf, 1.0)
     assert threshold_of(sure, np.arange(200) % 2 == 0, 0.05, 0.9) == (np.inf, 0.0)
     assert threshold_of(np.zeros(0), np.zeros(0, bool), 0.05, 0.9) == (np.inf, 0.0)
+
+
+def test_the_risk_is_divided_among_the_starts():
+    """36 answers that are as sure, all right: 0.9**36 is below a quarter of the risk, 0.9**35 is not."""
+    for n, expected in ((35, (np.inf, 0.0)), (36, (-np.inf, 1.0))):
+        assert threshold_of(np.ones(n), np.ones(n, bool), 0.1, 0.9) == expected
 
 
 def test_equal_confidences_are_decided_together():
@@ -337,6 +347,42 @@ def test_guarantees_use_weights_from_all_other_documents(monkeypatch):
     assert other.posterior_.held_out_predictions.expected[:, 1].min() > 0.99
     assert plain.posterior_.held_out_predictions.expected[:, 1].min() < 0.5
     np.testing.assert_array_equal(plain.predict_proba(X), other.predict_proba(X))
+
+
+def test_what_is_unknown_of_words_is_in_the_predictions_of_held_out_documents(monkeypatch):
+    """If next to nothing is known of their sum, both classes are as probable."""
+    X, y = classes_corpus(120, 8, 2)
+    real = linear.learn_beside
+
+    def vague(*given, **more):
+        fit = real(*given, **more)
+        return fit._replace(held_out_variance=np.full_like(fit.held_out_variance, 1e8))
+
+    monkeypatch.setattr(linear, "learn_beside", vague)
+    monkeypatch.setattr(linear, "estimate_spread", lambda *_: 1.0)
+    monkeypatch.setattr(DrawnFactors, "draw", lambda shrinkage, usual, shape, n_columns, rng: DrawnFactors(
+        *np.ones((4, *shape, n_columns))))  # fmt: skip
+    model = SLDAClassifier(**QUICK | {"words": True}, held_out=0.3, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.posterior_.held_out_predictions.expected, 0.5, atol=0.02)
+
+
+def test_predictions_of_held_out_documents_have_factors_of_the_others(monkeypatch, short_regressions):
+    """Each document is left out once, and what is left says how large its factors are."""
+    masks = []
+
+    def without(shrinkage, docs):  # as if the others showed no effect
+        masks.append(docs)
+        grid, mass = shrinkage.posteriors[TOPICS]
+        nothing = np.repeat((grid == 0)[:, None] * 1.0, mass.shape[1], axis=1)
+        return shrinkage._replace(posteriors=shrinkage.posteriors | {TOPICS: (grid, nothing)})
+
+    monkeypatch.setattr(Shrinkage, "without", without)
+    X, y = classes_corpus(120, 8, 2)
+    model = SLDAClassifier(**QUICK, held_out=0.3, random_state=0).fit(X, y)
+    p = model.posterior_.held_out_predictions.expected
+    np.testing.assert_allclose(p, np.broadcast_to(p[0], p.shape), atol=1e-6)
+    assert np.ptp(model.predict_proba(X)[:, 0]) > 0.3
+    np.testing.assert_array_equal(np.sum(masks, axis=0), np.ones(len(p)))
 
 
 def test_labels_are_decided_one_by_one():
@@ -614,3 +660,69 @@ def test_a_model_with_numbers_that_no_file_may_have_is_not_saved(fitted, tmp_pat
     with pytest.raises(ValueError, match="reported's numbers"):
         save(broken, tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == before
+
+
+def test_each_number_has_a_level_of_its_own():
+    rng = np.random.default_rng(0)
+    levels = rng.random((60, 2)) ** [1.0, 3.0]
+    known = HeldOutPredictions(np.zeros((60, 0)), np.zeros((60, 0)), levels, np.zeros(60), np.ones(60), np.zeros(60))
+    posterior = SimpleNamespace(held_out_predictions=known, response=Gaussian(1.0, np.ones(2)))
+    wanted = [conformal_threshold(own, np.ones(60), 0.8) for own in levels.T]
+    np.testing.assert_array_equal(conformal_level(posterior, 0.8), wanted)
+
+
+def test_held_out_documents_of_earlier_batches_count_for_less():
+    rng = np.random.default_rng(0)
+    parts = [HeldOutPredictions(*rng.random((2, n, 3)), np.zeros((n, 0)), *rng.random((3, n))) for n in (4, 3)]
+    earlier, now = parts[0]._replace(weight=np.array([1.0, 0.5, 1e-3, 2.0])), parts[1]
+    found = now.joined(earlier, 0.5)
+    np.testing.assert_array_equal(found.weight, [0.5, 0.25, 1.0, *now.weight])  # the third is forgotten
+    np.testing.assert_array_equal(found.truth, np.concatenate([earlier.truth[[0, 1, 3]], now.truth]))
+    assert found.n_rare == pytest.approx(0.5 * earlier.n_rare - 0.5e-3 * earlier.rare[2] + now.n_rare)
+    one = now._replace(weight=np.array([1.0, 2.0, 0.0]), rare=np.array([0.5, 0.25, 9.0]))
+    assert one.n_rare == 1.0
+
+
+# held-out documents are as new ones
+
+RNG = np.random.default_rng(12)
+SHARE = RNG.dirichlet(np.full(3, 0.5), 90)
+COUNTS = np.array([RNG.multinomial(n, p @ np.repeat(np.eye(3), 4, axis=1) / 4) for n, p in zip(
+    RNG.integers(1, 20, 90) * (RNG.random(90) > 0.1), SHARE, strict=True)])  # fmt: skip
+EFFECT, KIND = 3.0 * SHARE[:, 0] + 0.3 * RNG.normal(size=90), (SHARE + 0.2 * RNG.random((90, 3))).argmax(axis=1)
+NUMBER = np.column_stack([5.0 + 4.0 * EFFECT, -EFFECT])
+OF_ALL = {
+    "classes": (SLDAClassifier, {}, KIND, {}),
+    "sticks": (SLDAClassifier, {"multiclass": "stick_breaking"}, KIND, {}),
+    "separate": (SLDAClassifier, {"multiclass": "separate"}, KIND, {"covariates": NUMBER}),
+    "labels": (SLDAClassifier, {}, SHARE > 0.3, {"groups": KIND}),
+    "hinge": (MedLDAClassifier, {}, KIND, {"covariates": NUMBER}),
+    "grades": (SLDAOrdinalClassifier, {}, np.digitize(EFFECT, [0.3, 1.0, 2.0]), {"groups": KIND}),
+    "ratings": (SLDARegressor, {}, NUMBER, {"covariates": NUMBER, "groups": KIND}),
+    "counts": (SLDACountRegressor, {}, RNG.poisson(np.exp(EFFECT)), {"exposure": 1.0 + KIND}),
+    "times": (SLDASurvivalRegressor, {"periods": 4}, np.column_stack([EFFECT.clip(0.1), EFFECT > 0.4]), {}),
+    "periods": (SLDASurvivalRegressor, {"periods": 3, "effects": "by_period"},
+                np.column_stack([EFFECT.clip(0.1), EFFECT > 0.4]), {"covariates": NUMBER}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ALL)
+@pytest.mark.filterwarnings("ignore:Found no relation")
+def test_held_out_documents_are_predicted_as_new_ones_are(name, monkeypatch, short_regressions):
+    """But for factors that do not know them: levels, thresholds, exposures, pairs of draws, and empty documents."""
+    kind, options, y, beside = OF_ALL[name]
+    found, real = [], weights.predict_held_out
+    monkeypatch.setattr(Shrinkage, "without", lambda self, docs: self)
+    monkeypatch.setattr(weights, "predict_held_out", lambda *more: found.append((more[1], real(*more))) or found[0][1])
+    run = {"n_topics": 3, "n_chains": 2, "burn_in": 3, "n_draws": 3, "predict_sweeps": 8, "words": False, "c": 1.0}
+    model = kind(**run, held_out=0.4, random_state=3, **options).fit(COUNTS, y, **beside)
+    ((evidence, held_out),) = found
+    response, some = model.posterior_.response.plain(), evidence.asked
+    new = model._new(COUNTS[some], **{key: value[some] for key, value in beside.items()})
+    known = response.wholly_known(evidence.target)
+    assert (evidence.lengths[known] == 0).any()
+    truth = response.encoded_truth(evidence.target.y)
+    wanted = new.summarise(lambda omegas, scales, docs: compare(response, truth[docs], omegas, scales))
+    for part in ("expected", "truth", "level", "loss"):
+        a, b = getattr(held_out, part), getattr(HeldOutPredictions(*wanted), part)[known]
+        np.testing.assert_allclose(a, b, atol=1e-9, rtol=1e-7, err_msg=part)

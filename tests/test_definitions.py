@@ -16,6 +16,7 @@ from supertopic.baselines import paper_system
 from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference import fit as fit_room
 from supertopic.inference.calibration import chain_topics
 from supertopic.inference.checkpoint import identify
 from supertopic.inference.predict import Settings, topic_shares
@@ -425,3 +426,15 @@ def test_generated_labels_have_their_probability():
     residual = made.y - made.probability
     for x in (np.ones(4000), made.probability, made.doc_topic[:, 0]):
         assert abs((residual * x).sum()) < 5 * np.sqrt((x**2 * made.probability * (1 - made.probability)).sum())
+
+
+def test_traces_of_several_sets_of_topics_are_added(corpus, monkeypatch):
+    runs, real = [], fit_room.run_chains
+    monkeypatch.setattr(fit_room, "run_chains", lambda *more: runs.extend(real(*more)) or runs)
+    kind = np.array(list("abc"))[np.arange(corpus.X.shape[0]) % 3]
+    model = SLDAClassifier(2, multiclass="separate", **RUN | {"n_chains": 2, "burn_in": 6}).fit(corpus.X, kind)
+    assert len(runs) == 6
+    for chain in range(2):
+        own = [run.draws for run in runs[chain::2]]
+        np.testing.assert_allclose(model.posterior_.traces.kept[chain], sum(draws.trace for draws in own))
+        np.testing.assert_allclose(model.log_joint_[chain], sum(draws.history[:, 0] for draws in own))

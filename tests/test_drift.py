@@ -1,5 +1,7 @@
 """Drift: a change is noticed, and chance alone hardly ever raises an alarm."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,9 +18,12 @@ from supertopic import (
     load,
     save,
 )
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.estimators import drift as drift_room
 from supertopic.estimators.drift import as_answers
+from supertopic.inference import completion
 from supertopic.inference.completion import without_rare
+from supertopic.inference.predict import Settings
 from supertopic.model.reference import Reference
 from supertopic.report import drift as d
 from supertopic.report.drift import Answers, Drift, Row, compare_documents, compare_means, compare_rows
@@ -338,3 +343,28 @@ def test_new_classes_are_a_share_of_what_is_known(fitted):
     assert found[d.NEW].value == pytest.approx(4 / 30)
     y[10:14] = None
     assert fitted.drift(texts, y)[d.NEW].value == 0.0
+
+
+def test_the_latest_documents_of_batches_are_the_reference(fitted, monkeypatch):
+    """Those of this batch, and of earlier ones as many of the latest as there is room for."""
+    posterior = fitted.posterior_
+    monkeypatch.setattr(completion, "MOST_DOCUMENTS", 12)
+    rng, n_topics = np.random.default_rng(0), posterior.n_topics
+    tokens = make_tokens(check_counts(rng.poisson(1.0, (5, posterior.n_words))))
+    before = Reference(np.arange(40.0), np.arange(40.0)[:, None] * np.ones(n_topics, np.float32), np.array([0.5]))
+    shares = rng.dirichlet(np.ones(n_topics), 5)
+    alone = completion.make_reference(posterior, tokens, shares, Settings(4), np.array([0.1]), None)
+    found = completion.make_reference(posterior, tokens, shares, Settings(4), np.array([0.1]), before)
+    np.testing.assert_array_equal(found.surprise, [*range(33, 40), *alone.surprise])
+    np.testing.assert_array_equal(found.shares[:, 0], [*range(33, 40), *shares[:, 0].astype(np.float32)])
+    assert found.unknown.tolist() == [0.5] and alone.unknown.tolist() == [0.1] and len(alone.shares) == 5
+
+
+def test_a_word_that_occurs_once_is_rare_however_many_draws_there_are():
+    """Counts are sums over draws; a word that comes twice is not rare."""
+    counts = np.zeros((1, 4, 2), int)
+    counts[0, :, 0] = [10, 20, 0, 10]
+    counts[0, :, 1] = [0, 0, 20, 5]
+    posterior = SimpleNamespace(topics=[SimpleNamespace(word_topic=counts, n_draws=10)], best_chain=0)
+    found = without_rare(posterior, sp.csr_array(np.array([[3, 1, 2, 4], [1, 0, 0, 0]])))
+    np.testing.assert_array_equal(found.toarray(), [[0, 1, 2, 4], [0, 0, 0, 0]])

@@ -22,17 +22,20 @@ from supertopic import (
     load,
     save,
 )
-from supertopic.corpus.source import Target
+from supertopic.corpus.source import Target, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.estimators.effects import training_evidence
 from supertopic.inference import effects
+from supertopic.inference.calibration import draw_weights
 from supertopic.inference.effects import Groups, each_set, other_topics, prior_of, regress
 from supertopic.inference.predict import Settings, topic_shares
+from supertopic.inference.regression import regression_engine
 from supertopic.inference.reported import NU2_REPORTED
 from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
 from supertopic.report.interactions import Interactions
+from supertopic.sampling import gibbs
 
 RUN = {"burn_in": 20, "n_draws": 10, "n_chains": 4, "random_state": 0}
 QUICK = {"n_topics": 3, "n_chains": 2, "burn_in": 10, "n_draws": 6, "predict_sweeps": 10, "random_state": 0}
@@ -805,3 +808,22 @@ def test_groups_are_compared_with_the_first_or_with_the_mean_of_all():
         k = found.clearest(1)[0]
         np.testing.assert_allclose(shown.weight[0], draws[:, 1, :, k].mean(axis=0))
     matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_draws_begin_after_the_burn_in_and_are_as_many_as_asked_for(monkeypatch, pooled):
+    """Of those between, every third is kept."""
+    rng, calls, real = np.random.default_rng(0), [], gibbs.draw_eta
+    monkeypatch.setattr(gibbs, "draw_eta", lambda *more: calls.append(1) or real(*more))
+    monkeypatch.setattr(effects, "POOLED_BURN_IN", 7)
+    response = Gaussian(1.0, np.ones(1))
+    monkeypatch.setattr(Gaussian, "burn_in", 3)
+    target = make_target(rng.normal(size=(12, 1)), np.ones((12, 1)))
+    x = rng.random((12, 4)).astype(np.float32)
+    with regression_engine(lambda docs: x[docs], 4, target, response, [slice(0, 12)], 1) as engine:
+        if pooled:
+            draws = effects.draw_pooled(engine, response, [np.array([[2], [3]])], 4, make_key(1), 3)
+        else:
+            draws = draw_weights(engine, response, 25.0, engine.plan.no_statistics(), 4, make_key(1), 3)
+        after = [len(calls) for _ in draws]
+    assert after == [9 + 3 + 3 * i for i in range(4)]

@@ -1,12 +1,13 @@
 """Groups of documents: partially pooled intercepts, whose variance is drawn."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
-from scipy.stats import chi2, halfcauchy, multivariate_normal
+from scipy.stats import chi2, halfcauchy, ks_2samp, multivariate_normal
 
 import naive
 from small import plan_of
@@ -27,9 +28,11 @@ from supertopic.inference import fit, reported
 from supertopic.inference.held_out import choose_folds, choose_held_out, deal_groups
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments
 from supertopic.kernels.draws import make_key
-from supertopic.model.groups import draw_variance, log_prior_variance, prior_variances, variances_of
+from supertopic.model.groups import GroupWeights, draw_variance, log_prior_variance, prior_variances, variances_of
 from supertopic.model.responses import Gaussian, Logistic
+from supertopic.model.responses.columns import NewColumns
 from supertopic.model.state import Priors, no_statistics
+from supertopic.model.terms import DrawPairs
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import log_weights
 from supertopic.sampling.plan import Plan
@@ -337,3 +340,44 @@ def test_files_and_the_command(corpus, tmp_path, monkeypatch, capsys):
     assert run("predict", "m", "r.csv", *text, *groups) != run("predict", "m", "r.csv", *text)
     assert "group author 3" in run("explain", "m", "--text", "w1 w2", "--group", "author 3")
     run("update", "m", "r.csv", *text, *groups, "--label", "rating", "-o", "n")
+
+
+def asked(n_docs, n_groups, n_chains=2, n_draws=3, n_pairs=6):
+    """Documents of groups, of which the last ones are of none that is known."""
+    rng = np.random.default_rng(8)
+    known = np.eye(n_groups)[rng.integers(0, n_groups, n_docs)]
+    known[-2:] = 0.0
+    return SimpleNamespace(covariates=np.hstack([rng.normal(size=(n_docs, 1)), known]),
+                           pairs=DrawPairs(n_chains, n_draws, n_pairs))  # fmt: skip
+
+
+def test_a_factor_of_the_term_is_one_of_omega():
+    """Known groups and new ones alike."""
+    rng, documents = np.random.default_rng(0), asked(7, 3)
+    term = GroupWeights(np.arange(3), rng.normal(size=(2, 3, 2, 3)), rng.gamma(2.0, size=(2, 3, 2)))
+    factor = rng.gamma(2.0, size=(2, 3, 2))
+    wanted = documents.pairs.over(factor)[:, None] * term.omega(documents)
+    np.testing.assert_allclose(term.scaled(factor).omega(documents), wanted)
+
+
+def test_two_columns_that_share_a_weight_are_half_of_it_each():
+    """Of known groups, and the spread of new ones."""
+    rng, documents = np.random.default_rng(0), asked(7, 3)
+    term = GroupWeights(np.arange(3), rng.normal(size=(2, 3, 1, 3)), rng.gamma(2.0, size=(2, 3, 1)))
+    columns = NewColumns(np.array([0, 0, -1]), np.array([-1.0, 1.0, 1.0]), 0.5, typical=True, exclusive=True)
+    before, after = term.omega(documents), term.with_columns(columns).omega(documents)
+    np.testing.assert_allclose(after[:, :5, :2], 0.5 * before[:, :5] * [-1.0, 1.0])
+    np.testing.assert_allclose(term.with_columns(columns).variance[..., :2], 0.25 * np.repeat(term.variance, 2, axis=2))
+    np.testing.assert_array_equal(after[:, -1], after[:, -2])
+
+
+def test_variances_for_draws_have_their_distribution():
+    """Every draw of intercepts has one of its own, from a chain whose steps have numbers of their own."""
+    b = np.array([[0.05]])  # the prior decides
+    found = np.log(variances_of(np.tile(b, (400, 1, 1)), make_key(9))[:, 0])
+    variance, draws = np.ones(1), []
+    for i in range(12_000):
+        variance = draw_variance(b, variance, make_key(10, i))
+        draws.append(np.log(variance[0]))
+    assert ks_2samp(found, draws[::12]).pvalue > 1e-6
+    assert len(set(found.tolist())) == 400

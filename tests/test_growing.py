@@ -31,8 +31,10 @@ from supertopic.inference.scores import calibration_error, sureness
 from supertopic.model import history, new_words
 from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.history import MOST, Batch, Changes, Figures, appended
+from supertopic.model.linear import Dictionary, WordWeights
+from supertopic.model.new_classes import grow_held_out
 from supertopic.model.new_words import grow_vocabulary
-from supertopic.model.posterior import Usage
+from supertopic.model.posterior import Carryover, LinearCarryover, Phrases, Usage
 from supertopic.model.responses import Logistic
 from supertopic.model.responses.columns import NewColumns
 
@@ -633,3 +635,83 @@ def test_the_unknown_share_of_a_batch_is_that_of_evenly_spaced_texts(monkeypatch
     texts = [*start.X[:45], *["new words only"] * 46]
     model.partial_fit(texts, None)
     assert model.posterior_.history[-1].unknown_words == pytest.approx(0.5)
+
+
+def test_what_is_known_of_words_moves_with_them():
+    """Documents that have each word, and all documents; weights and their spread; pairs of words."""
+    direct = new_words.Vocabulary(np.array(list("abcd"), object), np.array([0, 3, -1, 2]), Usage(np.ones(4), 4), [], [])
+    documents = np.array([5.0, 4.0, 3.0, 2.0, 60.0])
+    theta = np.arange(3.0)[:, None]
+    words = WordWeights(theta[None], theta, np.ones((1, 1, 1)), Dictionary(np.array([0, 1, 3]), np.ones(3)))
+    known = LinearCarryover(theta, 10.0 + theta, 1.0, documents)
+    found = new_words.move_words(Carryover(linear={"words": known}), words, direct).linear["words"]
+    np.testing.assert_array_equal(found.documents, [5.0, 2.0, 0.0, 3.0, 60.0])
+    np.testing.assert_array_equal(found.theta, [[0.0], [2.0]])
+    np.testing.assert_array_equal(found.precision, [[10.0], [12.0]])
+    moved = words.at_places(direct.place(4))
+    assert moved.dictionary.word.tolist() == [0, 1] and moved.theta[0].tolist() == moved.variance.tolist() == [
+        [0.0],
+        [2.0],
+    ]
+    pairs = Phrases(np.array([0, 1, 2]), np.array([3, 2, 0]), np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]))
+    pairs = new_words.move_phrases(pairs, direct.place(4))
+    assert (pairs.first.tolist(), pairs.second.tolist()) == ([0, 3], [1, 0])
+    np.testing.assert_array_equal(pairs.share, [[0.1, 0.2], [0.5, 0.6]])
+
+
+def test_a_bound_of_the_user_is_a_bound():
+    names, usage = np.array(list("abcdef"), object), Usage(np.array([9.0, 1.0, 8.0, 7.0, 6.0, 5.0]), 3)
+    found = grow_vocabulary(names, usage, np.zeros(6), {"new": 50, "rare": 1}, set(), most=4)
+    assert found.names.tolist() == ["a", "c", "d", "e", "f", "new"]  # none is taken away for a bound alone
+    found = grow_vocabulary(names, usage, np.zeros(6), {"new": 50, "rare": 1}, set(), most=7)
+    assert found.names.tolist() == ["a", "c", "d", "e", "f", "new", "rare"]
+
+
+def test_a_new_column_has_the_mean_factor_and_the_mean_support():
+    """A factor in each draw, documents without words, and a level relative to the base rate."""
+    factor = np.arange(12.0).reshape(2, 2, 3)
+    words = WordWeights(np.ones((1, 2, 3)), np.ones((2, 3)), factor, Dictionary(np.array([0, 1]), np.ones(2)))
+    columns = NewColumns(np.array([0, 1, 2, -1]), np.ones(4), 1.0, typical=True, exclusive=False)
+    np.testing.assert_array_equal(words.with_columns(columns).factor[..., 3], factor.mean(axis=2))
+    corpus = Corpus(60, "ab")
+    model = SLDAClassifier(**SHORT).fit(corpus.X, corpus.y)
+    before, after = model.posterior_.intercept, grown(model, ["c"]).posterior_.intercept
+    np.testing.assert_allclose(after.empty_documents, before.empty_documents[0])
+    np.testing.assert_allclose((after.level - after.base)[:2], 0.5 * (before.level - before.base) * [-1.0, 1.0])
+    assert after.level[2] == after.base[2]
+    shift, was = (m.posterior_.carryover.level_shift for m in (grown(model, ["c"]), model))
+    np.testing.assert_allclose(shift[1], [was[1, 0], was[1, 0], 0.0])  # a sum of weights is no weight
+    np.testing.assert_allclose(shift[[0, 2], :2], 0.5 * was[[0, 2]] * [-1.0, 1.0])
+
+
+def test_probabilities_of_held_out_documents_leave_room_for_new_classes():
+    """In each of them the new ones have their base rate, and the others what is left, in proportion."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 5).astype(np.float32)
+    truth = np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 1]]
+    known = HeldOutPredictions(p, truth, np.zeros((5, 0)), np.ones(5), np.ones(5), np.zeros(5))
+    response = Logistic(1.0, classes=np.array(list("abcde"), object))
+    columns = NewColumns(np.array([0, 1, 2, -1, -1]), np.ones(5), 1.0, typical=True, exclusive=True)
+    found = grow_held_out(known, response, columns, np.array([0.5, 0.3, 0.1, 0.02, 0.04]))
+    np.testing.assert_allclose(found.expected.sum(axis=1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(found.expected[:, 3:], 0.03, rtol=1e-6)
+    np.testing.assert_allclose(found.expected[:, :3], 0.94 * p, rtol=1e-6)
+    np.testing.assert_array_equal(found.truth, np.hstack([truth, np.zeros((5, 2))]))
+    labels = replace(response, multilabel=True)
+    found = grow_held_out(known, labels, columns, np.array([0.5, 0.3, 0.1, 0.02, 0.04]))
+    np.testing.assert_allclose(found.expected[:, :3], p)
+
+
+def test_a_batch_keeps_names_phrases_and_the_order_of_topics():
+    """Names that a user gave, pairs of words, and what each chain calls its topics."""
+    corpus = Corpus(60, "ab")
+    model = SLDAClassifier(**SHORT, seeds={"a": [0], "b": [1]}).fit(corpus.X, corpus.y)
+    pairs = Phrases(np.array([0]), np.array([1]), np.array([[0.5, 0.25]]))
+    model.posterior_ = replace(model.posterior_.named({"0": "mine", "2": "other"}), phrases=pairs)
+    before = model.posterior_
+    model.partial_fit(corpus.X, corpus.y)
+    assert model.posterior_.topic_names == before.topic_names == {"0": "mine", "1": "b", "2": "other"}
+    np.testing.assert_array_equal(model.posterior_.phrases.share, pairs.share)
+    assert model.posterior_.n_batches == 2
+    np.testing.assert_array_equal(model.posterior_.order, before.order)
+    assert [entry.batch for entry in model.posterior_.history] == [1, 2]

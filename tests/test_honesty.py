@@ -14,6 +14,7 @@ from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import load_docstrings, make_corpus
 from supertopic.inference import calibration, fit, reported, shrinkage
+from supertopic.inference.held_out import describe_held_out
 from supertopic.inference.shrinkage import (
     COVARIATES,
     FACTORS,
@@ -24,6 +25,7 @@ from supertopic.inference.shrinkage import (
     SCALE,
     TOPICS,
     HeldOutDraws,
+    Shrinkage,
     estimate_shrinkage,
     factor_prior,
     log_posteriors,
@@ -417,3 +419,26 @@ def test_each_part_of_omega_has_its_own_factor(monkeypatch):
     np.testing.assert_allclose(topics[1], 0.5 * topics[0])
     np.testing.assert_allclose(covariates[1], 2.0 * covariates[0])
     np.testing.assert_allclose(fits[1].scale, 3.0 * fits[0].scale)
+
+
+def test_what_is_said_of_held_out_documents_counts_their_weights():
+    """Losses are weighted means; the standard error is that of the weighted gain, and knows no unit of weights."""
+    rng, n = np.random.default_rng(0), 40
+    weight = rng.integers(1, 4, (n, 2)) * 1.0
+    posteriors = {TOPICS: (np.arange(2.0), np.array([[0.2, 0.1], [0.8, 0.9]]))}
+    alone, both = (Shrinkage(posteriors, *rng.random((2, n, 2)), weight, {}, {}, {}) for _ in range(2))
+    alone = alone._replace(base_loss=alone.loss + 0.5)
+    response = Logistic(1.0, classes=np.array(["a", "b"], object), multilabel=True)
+    found = describe_held_out(both, alone, n, response)
+    for name, losses in (("loss", both.loss), ("base_loss", alone.base_loss), ("topics_loss", alone.loss)):
+        assert found[name] == pytest.approx((weight * losses).sum() / weight.sum())
+    gain = (weight * (alone.base_loss - both.loss)).sum(axis=1) * n / weight.sum()
+    assert found["se"] == pytest.approx(gain.std() / n**0.5)
+    heavy = [part._replace(weight=8.0 * weight) for part in (both, alone)]
+    assert describe_held_out(*heavy, n, response)["se"] == pytest.approx(found["se"])
+    assert found["relation"] and found["p_no_effect"] == [0.2, 0.1]
+    lost = alone._replace(base_loss=np.column_stack([alone.loss[:, 0] + 0.5, alone.loss[:, 1] - 0.5]))
+    with pytest.warns(UserWarning, match=r"no relation between topics and columns b"):
+        assert describe_held_out(both, lost, n, response)["relation"]  # of one column
+    with pytest.warns(UserWarning, match=r"no relation"):
+        assert not describe_held_out(both, alone._replace(base_loss=alone.loss - 0.5), n, response)["relation"]

@@ -7,10 +7,12 @@ from scipy.special import expit, logit, softmax
 
 from small import engine_of, plan_of
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import make_target, select_target
 from supertopic.datasets import make_corpus
 from supertopic.inference.calibration import carry_over, draw_weights, find_mode, newton_step
 from supertopic.inference.level import OmegaDraws, match_level, sample_omegas
+from supertopic.inference.linear import Asked
+from supertopic.inference.shrinkage import HeldOutDraws, estimate_shrinkage, estimate_spread
 from supertopic.kernels.draws import make_key
 from supertopic.model.priors import NU2_PREDICTION as NU2
 from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
@@ -396,3 +398,58 @@ def test_steps_by_newtons_method_are_weighed():
     assert (n > 150).all()
     assert (np.abs(draws.mean(axis=0) - exact) < 5 * sd / np.sqrt(n)).all()
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.15)
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes", "ratings", "counts"])
+def test_held_out_documents_count_by_their_weights(kind):
+    """A document of weight 2 is two documents: for factors, their spread, the level, and losses of words."""
+    rng, n, R = np.random.default_rng(0), 30, 3 if kind == "classes" else 1
+    response = {
+        "binary": Logistic(1.0, classes=np.arange(2)), "classes": Logistic(1.0, classes=np.arange(3)),
+        "ratings": Gaussian(1.0, np.ones(1)), "counts": NegativeBinomial(1.0, np.ones(1)),
+    }[kind]  # fmt: skip
+    topics, beside = rng.normal(size=(6, n, R)), 0.3 * rng.normal(size=(6, n, R))
+    mean = topics.mean(axis=0)
+    y = {
+        "binary": (mean > 0) * 1.0, "classes": np.eye(3)[mean.argmax(axis=1)],
+        "ratings": mean + rng.normal(size=(n, 1)), "counts": rng.poisson(np.exp(mean)) * 1.0,
+    }[kind]  # fmt: skip
+    weight = rng.integers(0, 4, n)
+    rows, linear = np.repeat(np.arange(n), weight), 0.8 * mean + 0.2 * rng.normal(size=(n, R))
+    once = make_target(y, np.repeat(weight[:, None] * 1.0, R, axis=1), 0.1 * rng.normal(size=(n, 1)))
+    often = select_target(once._replace(weight=np.ones((n, R))), rows)
+    scales, sd = np.tile(response.scale, (6, 1)), np.full((n, R), 0.7)
+    found = []
+    for target, docs in ((once, slice(None)), (often, rows)):
+        draws = [HeldOutDraws(topics[:3, docs], beside[:3, docs]), HeldOutDraws(topics[3:, docs], beside[3:, docs])]
+        own = []
+        for more in (None, linear[docs]):
+            shrinkage = estimate_shrinkage(response, target, draws, scales, more)
+            own += [mass for _, mass in shrinkage.posteriors.values()]
+            own += [(shrinkage.weight * shrinkage.base_loss).sum(axis=0)] if more is None else []
+            own += [estimate_spread(response, target, draws, scales, shrinkage, linear[docs], sd[docs])]
+        own += list(match_level(response, target, topics[:, docs]))
+        asked = Asked(np.arange(len(target.y)), target, draws, scales)
+        own.append(asked.losses(response, 0.5, linear[docs]).sum())
+        found.append(own)
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes", "ratings", "counts"])
+def test_drawn_offsets_keep_the_mean_of_y(kind):
+    """Of documents without words, however skewed the distribution of their mean is; few documents spread them more."""
+    response = {
+        "binary": Logistic(1.0, classes=np.arange(2)), "classes": Logistic(1.0, classes=np.arange(3)),
+        "ratings": Gaussian(1.0, np.ones(1)), "counts": NegativeBinomial(1.0, np.full(1, 0.4)),
+    }[kind]  # fmt: skip
+    offset = np.log([0.02, 0.3, 0.68]) if kind == "classes" else np.array([-3.0])
+    for n_docs in (2.0, 40.0):
+        found = response.draw_offsets(offset, np.full(len(offset), n_docs), 80)
+        np.testing.assert_allclose(response.base_rate(found).mean(axis=0), response.base_rate(offset), rtol=1e-6)
+    few, many = (response.draw_offsets(offset, np.full(len(offset), n), 80).std(axis=0) for n in (2.0, 40.0))
+    assert (few > 1.2 * many).all() and (many > 0).all()
+    alone = response.draw_offsets(offset, np.zeros(len(offset)), 80)
+    np.testing.assert_array_equal(alone, np.broadcast_to(offset, alone.shape))
+    if kind == "classes":
+        assert abs(np.corrcoef(response.draw_offsets(offset, np.full(3, 9.0), 80).T)[0, 1]) < 0.5

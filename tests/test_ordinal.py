@@ -12,13 +12,13 @@ from test_posterior import ALPHA, COVARIATE, OFFSET, check_exactly, sampler  # n
 
 import naive
 from small import ALARM, ERRORS, engine_of, flat, plan_of, score_of_difference, stops_early
-from supertopic import SLDAClassifier, SLDAOrdinalClassifier, choose_topics, load, save
+from supertopic import SLDAClassifier, SLDAOrdinalClassifier, SLDASurvivalRegressor, choose_topics, load, save
 from supertopic.command.evaluate import evaluate_grades
 from supertopic.corpus.source import make_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
-from supertopic.model.responses import Logistic, Ordinal
-from supertopic.model.responses.thresholds import PSEUDO
+from supertopic.model.responses import Logistic, Ordinal, SharedHazards
+from supertopic.model.responses.thresholds import PSEUDO, ThresholdResponse
 from supertopic.model.state import Priors
 from supertopic.sampling.gibbs import iterate
 
@@ -510,3 +510,31 @@ def test_thresholds_that_cross_leave_probabilities():
     assert (p >= 0).all() and p.shape == (2, 4, 3)
     np.testing.assert_allclose(p.sum(axis=-1), 1.0)
     np.testing.assert_allclose(p[0, 0], [1 - expit(-1.0), 0.0, expit(-1.0)])
+
+
+@pytest.mark.parametrize("kind", [SLDAOrdinalClassifier, SLDASurvivalRegressor])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_thresholds_are_moved_from_where_earlier_batches_left_them(kind, monkeypatch, short_regressions):
+    """Earlier documents, discounted, are predicted right by what their thresholds were moved by."""
+    calls = []
+    for owner in (ThresholdResponse, SharedHazards):
+        real = owner.match_scale
+
+        def match(self, target, omega, scale, n_past, real=real):
+            calls.append((scale - self.scale, n_past))
+            return real(self, target, omega, scale, n_past)
+
+        monkeypatch.setattr(owner, "match_scale", match)
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.poisson(0.6, (50, 10)), rng.integers(0, 3, 50) * 1.0, 2.0 ** rng.integers(-1, 2, 50)
+    y = np.column_stack([1.0 + y, y < 2]) if kind is SLDASurvivalRegressor else y
+    more = {"periods": [1.0, 2.0, 3.0]} if kind is SLDASurvivalRegressor else {}
+    model = kind(2, n_chains=1, burn_in=2, n_draws=2, words=False, random_state=0, **more)
+    before, total = np.zeros(3 if more else 2), 0.0
+    for _ in range(3):
+        model.partial_fit(X, y, sample_weight=weight, discount=0.5)
+        (moved, n_past), carryover = calls.pop(), model.posterior_.carryover
+        np.testing.assert_allclose(moved, before, atol=1e-12)
+        assert n_past == pytest.approx(0.5 * total) and not calls
+        before, total = carryover.scale_shift, float(carryover.sums[4].max())
+        assert np.abs(before).max() > 0.0

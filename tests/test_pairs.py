@@ -694,6 +694,7 @@ def check_level(case, batches, model, previous, made, mask, given, found, added,
     by_covariates = Z[~mask] @ made.beside.mean(axis=(0, 1)).T if case.covariates else 0.0
     y, weight = batches[-1].columns
     offset, draws = batch_offset(case, batches, ~mask), given["draws"]
+    words = ~batches[-1].empty[:, None]  # a document without words has no topics to be relative to
     close(given["target"].offset + np.zeros_like(y[~mask]), offset, 1e-8)
     close(given["target"].weight, weight[~mask])
     with_linear = (made.linear > 0).any(axis=2)
@@ -701,7 +702,7 @@ def check_level(case, batches, model, previous, made, mask, given, found, added,
     assert len(kinds) == len(draws) and abs(sum(kind.share for kind in draws) - 1.0) < 1e-12
     for kind, used in zip(draws, kinds, strict=True):
         own = with_linear == used
-        like = (made.left_out - made.centre.mean(axis=0)) * made.topics[own].mean(axis=0)
+        like = (made.left_out - words[~mask] * made.centre.mean(axis=0)) * made.topics[own].mean(axis=0)
         like = like + by_covariates * made.covariates[own].mean(axis=0)
         close(kind.like, like)
         close(kind.omega, offset + like + (added * made.linear[own].mean(axis=0) if used else 0.0), 1e-8)
@@ -711,7 +712,7 @@ def check_level(case, batches, model, previous, made, mask, given, found, added,
             for chain, part in enumerate(held_out):
                 for i, omega in enumerate(part.topics):
                     if own[chain, i % N_DRAWS]:
-                        omega = (omega - made.centre[chain]) * made.topics[chain, i % N_DRAWS]
+                        omega = (omega - words[mask] * made.centre[chain]) * made.topics[chain, i % N_DRAWS]
                         if case.covariates:
                             omega = omega + part.covariates[i] * made.covariates[chain, i % N_DRAWS]
                         spread.append(omega)
@@ -835,7 +836,7 @@ def check_linear(case, batches, model, previous, made, mask, given, beside, alon
         offset = offset + Z[~mask] @ made.beside.mean(axis=(0, 1)).T
     if case.topics_first:  # with the factor that they have alone
         factor = alone.posteriors["topics"][0] @ alone.posteriors["topics"][1] if alone else 1.0
-        offset = offset + factor * (made.left_out - made.centre.mean(axis=0))
+        offset = offset + factor * (made.left_out - ~batches[-1].empty[~mask, None] * made.centre.mean(axis=0))
     close(given["seen"].target.offset + np.zeros_like(made.left_out), offset, 1e-8)
     assert (given["judge"] is None) == (not case.topics_first or alone is None)
     if previous is None:

@@ -27,15 +27,17 @@ from supertopic import (
     save,
 )
 from supertopic.corpus.source import Arrays, make_target
+from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference import fit as fit_room
 from supertopic.inference.beside import Part, Past, Seen, carry, discounted_past, learn_beside
 from supertopic.inference.shrinkage import TOPICS, HeldOutDraws, estimate_shrinkage
 from supertopic.kernels.draws import make_key
 from supertopic.model.linear import Dictionary
 from supertopic.model.posterior import Carryover
-from supertopic.model.priors import Earlier, match_words, whole_counts
+from supertopic.model.priors import Earlier, chain_priors, match_words, whole_counts
 from supertopic.model.responses import Gaussian, Logistic, NegativeBinomial
-from supertopic.model.seeds import count_words
+from supertopic.model.seeds import Seeding, count_words
 from supertopic.model.state import Priors, Statistics, WeightPriors, no_statistics
 from supertopic.sampling import counts as topics
 from supertopic.sampling import plan as plans
@@ -778,3 +780,89 @@ def test_numbers_that_seeds_may_pull_to(number):
     assert np.isfinite(model.fit(X, y, feature_names=names).predict(X)).all()
     with pytest.raises(ValueError, match="standard deviations"):
         model.set_params(seeds__weights={"a": 1e300}).fit(X, y, feature_names=names)
+
+
+def test_every_batch_holds_out_and_draws_anew(monkeypatch, short_regressions):
+    """The same documents three times: other ones are held out, and chains have streams of their own."""
+    X, y = corpus_of(SLDAClassifier)
+    seeds, real = [], fit_room.run_chains
+    monkeypatch.setattr(
+        fit_room, "run_chains", lambda *more: seeds.append([plan.seed for plan in more[1]]) or real(*more)
+    )
+    held_out, model = [], SLDAClassifier(3, words=False, **QUICK | {"burn_in": 2, "n_draws": 2})
+    for _ in range(3):
+        model.partial_fit(X[:90], y[:90])
+        held_out.append(model.posterior_.held_out_docs.tolist())
+    assert len({tuple(docs) for docs in held_out}) == len({own for (own,) in seeds}) == 3
+    assert [len(docs) for docs in held_out] == [len(held_out[0])] * 3
+
+
+def test_pseudo_counts_of_sets_and_chains_are_rounded_apart():
+    """Sets of topics that are alike: each is rounded by numbers of its own, and all of them by up to one."""
+    X, _ = corpus_of(SLDAClassifier)
+    kind = np.array(list("abc"))[np.arange(60) % 3]
+    posterior = SLDAClassifier(2, multiclass="separate", words=False, **QUICK).fit(X[:60], kind).posterior_
+    one = replace(posterior.topics[0], word_topic=np.repeat(posterior.topics[0].word_topic[:1], 2, axis=0))
+    posterior = replace(posterior, topics=(one,) * 3)
+    encoded = posterior.response.encode(kind, np.ones(60))
+    corpus = Arrays(make_tokens(check_counts(X[:60])), encoded.target)
+    n_words, level = posterior.n_words, np.zeros(3)
+    for updates in (False, True):
+        earlier = Earlier(posterior, np.arange(n_words), 0.35, False, updates)
+        found = chain_priors(corpus, encoded.target, encoded.response, n_words, 2, 2, 1.0, 5, None, earlier, level)
+        tables = [prior.pseudo_counts for prior in found]
+        assert all((a != b).any() for i, a in enumerate(tables) for b in tables[:i])
+        assert all(np.abs(table - 0.35 * one.word_topic[0] / one.n_draws).max() < 1.0 for table in tables)
+
+
+def test_seeds_fade_with_the_documents_that_chains_see():
+    """Held-out ones are not counted, although their words are."""
+    X, y = corpus_of(SLDAClassifier)
+    encoded = Logistic(2.0).encode(y[:60], np.ones(60))
+    corpus, n_words = Arrays(make_tokens(check_counts(X[:60])), encoded.target), X.shape[1]
+    seeding = Seeding(Seeds({"yes": [1, 2], "no": [3]}), [[1, 2], [3]], None)
+    nothing = encoded.target._replace(weight=np.zeros((60, 1)))
+    rest = n_words, 2, 1, 1.0, 5, seeding, None, np.zeros(1)
+    all_of_them, none = (chain_priors(corpus, seen, encoded.response, *rest)[0] for seen in (encoded.target, nothing))
+    np.testing.assert_array_equal(all_of_them.pseudo_counts, none.pseudo_counts)
+    np.testing.assert_allclose(none.weights.training.shift[:, 0], [6.0, -6.0])
+    n = np.bincount(encoded.target.y[:, 0].astype(int))
+    np.testing.assert_allclose(all_of_them.weights.training.shift[:, 0], [6.0 / (1.0 + n[1]), -6.0 / (1.0 + n[0])])
+
+
+def test_seeds_pull_beside_another_model():
+    """Whether the other model lends its weights or only its topics; those of earlier batches have it."""
+    X, y = corpus_of(SLDAClassifier)
+    model = SLDAClassifier(2, words=False, **QUICK).fit(X[:60], y[:60])
+    encoded, n_words = model.posterior_.response.encode(y[:60], np.ones(60)), X.shape[1]
+    corpus = Arrays(make_tokens(check_counts(X[:60])), encoded.target)
+    nothing = encoded.target._replace(weight=np.zeros((60, 1)))
+    seeding = Seeding(Seeds({str(encoded.response.classes[1]): [1, 2], "free": [3]}), [[1, 2], [3]], None)
+    own = model.posterior_.carryover.weights[0][0].training.shift[:, 0]
+    found = {}
+    for weights, updates in ((False, False), (True, False), (True, True)):
+        earlier = Earlier(model.posterior_, np.arange(n_words), 1.0, weights, updates)
+        level = model.posterior_.carryover.level
+        more = encoded.response, n_words, 2, 1, 1.0, 5, seeding, earlier, level
+        (prior,) = chain_priors(corpus, nothing, *more)
+        found[weights, updates] = prior.weights.training.shift[:, 0]
+    np.testing.assert_allclose(found[False, False], [6.0, 0.0])
+    np.testing.assert_allclose(found[True, False], own + [6.0, 0.0])
+    np.testing.assert_allclose(found[True, True], own)
+
+
+@pytest.mark.parametrize("kind", [SLDARegressor, SLDACountRegressor])
+def test_the_prior_of_a_parameter_rests_on_discounted_documents(kind, monkeypatch, short_regressions):
+    """All batches before, each as often discounted as batches came after it, and weighted."""
+    X, _ = corpus_of(SLDAClassifier)
+    y, weight = np.arange(50) % 4 * 1.0, 2.0 ** (np.arange(50) % 3)
+    response, calls = (Gaussian if kind is SLDARegressor else NegativeBinomial), []
+    real = response.with_carried_scale
+    monkeypatch.setattr(response, "with_carried_scale", lambda self, *more: calls.append(more[1:]) or real(self, *more))
+    model = kind(2, words=False, **QUICK | {"burn_in": 2, "n_draws": 2})
+    for _ in range(3):
+        model.partial_fit(X[:50], y, sample_weight=weight, discount=0.5)
+    total = weight.sum()
+    for (n_docs, discount), wanted in zip(calls, (0.5 * total, 0.75 * total), strict=True):
+        assert discount == 0.5
+        np.testing.assert_allclose(n_docs, wanted)

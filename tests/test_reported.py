@@ -1,15 +1,18 @@
 """Reported weights: every response is held out from one chain, and all documents enter one regression."""
 
 import itertools
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
-from supertopic.corpus.source import Target, make_target
+from supertopic.corpus.source import Arrays, Target, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import fit, reported
+from supertopic.inference.chains import Split
 from supertopic.inference.held_out import LEAST_FOLDS, MOST, choose_folds
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments, between_chains, full, marginal, packed
@@ -302,3 +305,45 @@ def test_prediction_weights_use_all_responses(monkeypatch):
     y = np.where(np.arange(100) < 10, np.nan, corpus.y)
     model = SLDAClassifier(3, **RUN).fit(corpus.X, y)
     assert len(given) == 4 and all(weight.sum() == 90 - model.held_out_["documents"] for weight in given)
+
+
+def test_the_target_of_all_documents_is_in_their_order():
+    rng = np.random.default_rng(0)
+    target = make_target(rng.normal(size=(9, 2)), rng.random((9, 2)), rng.normal(size=(9, 1)), rng.normal(size=(9, 1)))
+    corpus = Arrays(make_tokens(check_counts(rng.poisson(1.0, (9, 4)))), target)
+    mask = np.array([0, 1, 0, 0, 1, 1, 0, 0, 1], bool)
+    split = Split(corpus.select(~mask), corpus.select(mask), None, mask, np.arange(9) % 3 - 1)
+    for found, wanted in zip(split.target(), target, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    rows = split.fold_rows(1)
+    seen, held_out = split.fold_docs(1)
+    parts = np.concatenate([split.seen.target.y[seen], split.held_out.target.y[held_out]])
+    np.testing.assert_array_equal(target.y[rows], parts)
+
+
+def test_sets_of_topics_have_noise_of_their_own(monkeypatch, short_regressions):
+    keys, real = [], reported.regress_folds
+    monkeypatch.setattr(reported, "regress_folds", lambda *more: keys.append(int(more[-1])) or real(*more))
+    rng = np.random.default_rng(0)
+    run = {"n_chains": 2, "burn_in": 2, "n_draws": 2, "predict_sweeps": 4, "words": False, "random_state": 0}
+    kind = np.array(list("abc"))[np.arange(60) % 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        SLDAClassifier(2, multiclass="separate", held_out=0.2, **run).fit(rng.poisson(0.5, (60, 9)), kind)
+    assert len(set(keys)) == len(keys) == 3
+
+
+def test_a_constant_of_groups_goes_to_the_topics():
+    """omega of every document of a known group stays, and groups have a mean of 0 over the documents."""
+    rng, n = np.random.default_rng(0), 20
+    group, x = np.eye(3)[rng.choice(3, n, p=[0.6, 0.3, 0.1])], rng.dirichlet(np.ones(2), n)
+    target = make_target(np.zeros((n, 2)), np.ones((n, 2)), None, np.hstack([rng.normal(size=(n, 1)), group]))
+    made = SimpleNamespace(
+        covariates=SimpleNamespace(names=["year"]), split=SimpleNamespace(seen=SimpleNamespace(target=target))
+    )
+    topics, beside = rng.normal(size=(5, 2, 2)), rng.normal(size=(5, 2, 4))
+    found = reported.split_draws(made, np.ones((2, 2), bool), topics, beside)
+    np.testing.assert_array_equal(found["reported_covariates"], beside[..., :1])
+    omega = topics @ x.T + beside[..., 1:] @ group.T
+    np.testing.assert_allclose(found["reported"] @ x.T + found["reported_groups"] @ group.T, omega)
+    np.testing.assert_allclose((found["reported_groups"] @ group.T).sum(axis=2), 0.0, atol=1e-12)

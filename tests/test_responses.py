@@ -1,21 +1,35 @@
 """Every response on planted data: what is found, what comes back in the user's units, and bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import clone
 from sklearn.metrics import r2_score
+from test_contract import KEY, RESPONSES, Problem
 
 from small import ALARM
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.baselines import paper_system
-from supertopic.corpus.source import make_target
+from supertopic.corpus.source import Target, make_target, select_target
 from supertopic.datasets import make_corpus
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import draw_lams, kappa_parts, log_densities
-from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial
+from supertopic.model.responses import (
+    CrowdGaussian,
+    CrowdLogistic,
+    Gaussian,
+    Hinge,
+    Logistic,
+    NegativeBinomial,
+    Ordinal,
+    PeriodHazards,
+    SharedHazards,
+)
+from supertopic.model.responses.base import Encoded
 from supertopic.model.responses.counts import slice_sample
 
 RUN = {"burn_in": 40, "n_draws": 10, "n_chains": 1, "random_state": 0}
@@ -399,3 +413,319 @@ def test_scalar_formulas_are_those_of_the_response(response):
     np.testing.assert_allclose(found, response.log_density(y, omega), rtol=1e-12, atol=1e-12)
     part = draw_lams(kind, response.c, own, y[7:], weight[7:], omega[7:], key, 12)
     np.testing.assert_array_equal(part, lam[7:])  # a document's draw depends on its number alone
+
+
+THRESHOLDS, LIFE = np.array([-1.2, 0.3, 1.1]), np.array([[9.0, 6.0, 3.0], [3.0, 2.0, 1.0]])
+RATERS, CONFUSION = np.array(["ann", "ben"], object), np.full((2, 3, 3), 0.2) + 0.4 * np.eye(3)
+GRADES = Ordinal(1.5, classes=np.arange(4), base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1)
+HAZARDS = SharedHazards(1.5, edges=np.arange(1.0, 4), life=LIFE, base=THRESHOLDS, thresholds=THRESHOLDS, anchor=1)
+CROWD = CrowdLogistic(
+    2.0, classes=np.arange(3), raters=RATERS, n_answers=np.full(2, 60.0), base=CONFUSION, confusion=CONFUSION.ravel()
+)
+RATED = CrowdGaussian(
+    1.0, np.array([2.0]), names=np.array(["y"], object), raters=RATERS, n_answers=np.full(2, 900.0),
+    base=np.ones((2, 2)), bias=np.array([0.3, -0.2]), precision=np.array([4.0, 1.5]),
+)  # fmt: skip
+
+
+def log_classes(thresholds):
+    """The log probability of each class of a document with omega = 0."""
+    above = np.concatenate([[1.0], expit(-thresholds), [0.0]])
+    return np.log(-np.diff(above))
+
+
+def log_dirichlet(scale, prior):
+    rows = scale.reshape(-1, 3)
+    return sum(stats.dirichlet.logpdf(row / row.sum(), a) for row, a in zip(rows, prior.reshape(-1, 3), strict=True))
+
+
+def log_raters(scale, prior, shape=2.0, rate=1.0):
+    """Of the variance, and of the bias and the precision of each rater."""
+    (sigma2,), bias, tau = np.split(scale, [1, 3])
+    found = stats.invgamma.logpdf(sigma2, shape, scale=rate)
+    found += stats.norm.logpdf(bias, prior[0], prior[1] ** -0.5).sum()
+    return found + stats.gamma.logpdf(tau, prior[2], scale=1.0 / prior[3]).sum()
+
+
+FREE = [True, False, True]  # one threshold is held
+EARLIER = np.array([[0.2, 0.0, 1.5], [4.0, 1.0, 0.5]])
+ANSWERS = np.array([[9.0, 2.0, 1.0], [3.0, 4.0, 1.5], [0.5, 1.0, 6.0]]) * np.array([1.0, 2.0])[:, None, None]
+OF_RATERS = np.array([[0.1, -0.3], [2.0, 5.0], [2.5, 9.0], [1.0, 3.0]])
+USUAL_ANSWERS, USUAL_RATERS = (
+    np.tile(1.5 * np.eye(3) + 0.5, (2, 1)),
+    np.array([[0.0] * 2, [1.0] * 2, [1.5] * 2, [0.375] * 2]),
+)
+PRIORS_OF = {
+    "Gaussian": (Gaussian(2.0, np.ones(2), shape=3.0, rate=np.array([2.0, 0.5])),
+                 lambda s: stats.invgamma.logpdf(s, 3.0, scale=[2.0, 0.5]).sum()),
+    "counts": (NegativeBinomial(2.0, np.ones(2), shape=3.0, rate=np.array([2.0, 0.5])),
+               lambda s: stats.gamma.logpdf(s, 3.0, scale=[0.5, 2.0]).sum()),
+    "grades": (GRADES, lambda s: 0.5 * log_classes(s).sum()),  # half a document of each class
+    "later grades": (replace(GRADES, carried=EARLIER),
+                     lambda s: stats.norm.logpdf(s, EARLIER[0], EARLIER[1] ** -0.5)[FREE].sum()),
+    "times": (HAZARDS, lambda s: (0.5 * log_expit(-s) + 0.5 * 12.0 / 6.0 * log_expit(s))[FREE].sum()),
+    "later times": (replace(HAZARDS, carried=EARLIER),
+                    lambda s: stats.norm.logpdf(s, EARLIER[0], EARLIER[1] ** -0.5)[FREE].sum()),
+    "raters": (CROWD, lambda s: log_dirichlet(s, USUAL_ANSWERS)),
+    "later raters": (replace(CROWD, carried=ANSWERS), lambda s: log_dirichlet(s, ANSWERS)),
+    "ratings": (RATED, lambda s: log_raters(s, USUAL_RATERS)),
+    "later ratings": (replace(RATED, carried=OF_RATERS, shape=7.0, rate=4.0),
+                      lambda s: log_raters(s, OF_RATERS, 7.0, 4.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRIORS_OF)
+def test_the_log_prior_of_every_parameter_by_its_definition(name):
+    """Up to a constant, the part of a threshold that is held among it."""
+    response, definition = PRIORS_OF[name]
+    rng, found, wanted = np.random.default_rng(0), [], []
+    for _ in range(4):
+        scale = response.scale * rng.gamma(20.0, 0.05, len(response.scale))
+        if isinstance(response, Ordinal | SharedHazards):
+            scale = np.sort(THRESHOLDS + [rng.normal() / 4, 0.0, rng.normal() / 4])
+        elif isinstance(response, CrowdLogistic):
+            scale = rng.dirichlet(np.ones(3), 6).ravel()
+        found.append(response.with_scale(scale).log_prior())
+        wanted.append(definition(scale))
+    np.testing.assert_allclose(np.diff(found), np.diff(wanted), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["grades", "times", "raters", "ratings"])
+def test_what_earlier_batches_say_of_a_parameter(name):
+    """A prior with the mean and the spread of their draws; half as sure, if their documents count for half."""
+    response, rng, n = PRIORS_OF[name][0], np.random.default_rng(0), 4000
+    if name in ("grades", "times"):
+        draws = THRESHOLDS + rng.normal(size=(n, 3)) * [0.3, 0.0, 0.8]
+        n_docs = np.array([10.0, 1e4])  # of columns; those that are known most often count
+        learned, half = (response.with_carried_scale(draws, n_docs, d) for d in (1.0, 0.5))
+        np.testing.assert_allclose(learned.carried, [draws.mean(axis=0), 1.0 / np.maximum(draws.var(axis=0), 4e-4)])
+        np.testing.assert_allclose(half.carried[1, FREE], 0.5 * learned.carried[1, FREE])
+        np.testing.assert_array_equal(half.thresholds, draws.mean(axis=0))
+        few = response.with_carried_scale(draws, np.array([10.0]), 1.0)
+        np.testing.assert_allclose(few.carried[1], np.minimum(learned.carried[1], 2.5))  # no surer than so few can be
+    elif name == "raters":
+        prior = ANSWERS.reshape(-1, 3)
+        draws = np.concatenate([rng.dirichlet(row, n) for row in prior], axis=1)
+        learned, half = (response.with_carried_scale(draws, np.ones(1), d) for d in (1.0, 0.5))
+        np.testing.assert_allclose(learned.carried.reshape(-1, 3), prior, rtol=0.06)
+        np.testing.assert_allclose(half.carried, 0.5 * learned.carried)
+        np.testing.assert_allclose(half.confusion, draws.mean(axis=0))
+        sure = response.with_carried_scale(np.repeat(draws[:1], 5, axis=0), np.ones(1), 1.0)
+        np.testing.assert_allclose(sure.carried.sum(axis=2), 63.0)  # as many answers as there were, and the prior's
+    else:
+        bias = [0.2, -0.4] + rng.normal(size=(n, 2)) * [0.1, 0.3]
+        tau, sigma2 = rng.gamma([30.0, 80.0], [0.1, 0.02], (n, 2)), 98.0 / rng.gamma(102.0, 1.0, (n, 1))
+        draws = np.hstack([sigma2, bias, tau])
+        learned, half = (response.with_carried_scale(draws, np.array([200.0]) * d, d) for d in (1.0, 0.5))
+        mean, precision, shape, rate = learned.carried
+        np.testing.assert_allclose(mean, bias.mean(axis=0))
+        np.testing.assert_allclose(precision, 1.0 / bias.var(axis=0))
+        np.testing.assert_allclose(shape / rate, tau.mean(axis=0))
+        np.testing.assert_allclose(shape, [30.0, 80.0], rtol=0.1)
+        np.testing.assert_allclose(half.carried[[1, 2]], 0.5 * learned.carried[[1, 2]])
+        assert learned.rate / (learned.shape - 1.0) == pytest.approx(sigma2.mean()) and learned.shape == 102.0
+        sure = response.with_carried_scale(np.repeat(draws[:1], 5, axis=0), np.array([200.0]), 1.0)
+        np.testing.assert_allclose(sure.carried[1], 1.0 + 900.0 * tau[0])
+        np.testing.assert_allclose(sure.carried[2], 1.5 + 450.0)
+
+
+NAMES = np.array(["b", "c", "a", "b", "b", "c", "a", "c", "a", "a", "b", "a"], object)
+NUMBERS = np.array([3.0, 9.0, 1.0, 5.0, 2.0, 7.0, 1.0, 6.0, 0.0, 4.0, 8.0, 2.0])
+EVENTS = np.column_stack([NUMBERS + 0.5, [1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1]])
+VOTES = np.stack([NAMES, np.roll(NAMES, 1), NAMES], axis=1)
+VOTES[::3, 2] = None
+SEEN = np.column_stack([NUMBERS, NUMBERS + 1.0, NUMBERS[::-1]])
+SEEN[::3, 2] = np.nan
+PLAIN = {
+    "classes": (Logistic(2.0, class_weight="balanced"), NAMES),
+    "sticks": (Logistic(2.0, class_weight="balanced", multiclass="stick_breaking"), NAMES),
+    "weighted": (Hinge(2.0, 1.5, class_weight={"a": 1.0, "b": 3.0, "c": 0.5}), NAMES),
+    "labels": (Logistic(2.0, class_weight="balanced"), (np.stack([name == NAMES for name in "abc"], axis=1)) * 1.0),
+    "grades": (Ordinal(2.0, class_weight="balanced"), NUMBERS // 3),
+    "weighted grades": (Ordinal(2.0, class_weight={"c": 3.0}, order=["b", "c", "a"]), NAMES),
+    "ratings": (Gaussian(2.0, np.ones(1), known_variance=4.0), np.column_stack([NUMBERS, NUMBERS[::-1] ** 2])),
+    "counts": (NegativeBinomial(2.0, np.ones(1)), NUMBERS),
+    "times": (SharedHazards(2.0, periods=3), EVENTS),
+    "periods": (PeriodHazards(2.0, periods=3), EVENTS),
+    "raters": (CrowdLogistic(2.0, class_weight="balanced"), VOTES),
+    "raters' ratings": (CrowdGaussian(2.0, np.ones(1)), SEEN),
+}  # fmt: skip
+BALANCED = ("classes", "sticks", "labels", "grades", "raters")
+
+
+def same_encoded(one, other, rows=slice(None), tolerance=1e-9):
+    for name in (*one.response.learned, "thresholds", "anchor", "sigma2", "confusion", "bias", "precision"):
+        a, b = (getattr(encoded.response, name, None) for encoded in (one, other))
+        if name != "n_answers" and np.asarray(a).dtype.kind in "fi":
+            np.testing.assert_allclose(a, b, rtol=tolerance, err_msg=name)
+    for a, b in zip(one.target, other.target, strict=True):
+        np.testing.assert_allclose(a[rows], b, rtol=tolerance)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.filterwarnings("ignore:No document has answers of two raters")
+def test_documents_of_weight_0_change_nothing_of_others(kind):
+    """What is learned of y, and the weights of other documents, those of balanced classes among them."""
+    response, y = PLAIN[kind]
+    weight = np.array([1.0, 2.0, 0.5, 0.0, 1.0, 1.0, 3.0, 0.0, 1.0, 2.0, 0.0, 1.0])
+    some = weight > 0
+    same_encoded(response.encode(y, weight), response.encode(y[some], weight[some]), some)
+
+
+@pytest.mark.parametrize("kind", [name for name in PLAIN if name not in BALANCED and "raters" not in name])
+def test_a_document_of_weight_2_is_two_documents(kind):
+    """Centres, units, base rates and life tables; raters rest on documents, whatever their weight."""
+    response, y = PLAIN[kind]
+    weight = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0, 2.0, 0.0, 1.0, 2.0, 1.0, 1.0])
+    rows = np.repeat(np.arange(12), weight.astype(int))
+    if kind in ("times", "periods"):  # whose ends rest on the events that were seen
+        response = replace(response, periods=[2.0, 5.0, 9.0])
+    once, often = response.encode(y, weight), response.encode(y[rows], np.ones(len(rows)))
+    each = once.target._replace(weight=once.target.weight / np.maximum(weight, 1e-9)[:, None])
+    same_encoded(Encoded(once.response, Target(*(part[rows] for part in each)), None), often)
+
+
+@pytest.mark.parametrize("kind", RESPONSES)
+def test_sums_over_documents_count_weights(kind):
+    """Twice the weight is the document twice: likelihoods, slopes, and what draws of a parameter rest on."""
+    problem, response = Problem(kind=kind), replace(RESPONSES[kind], c=1.0)
+    target, omega = problem.target, problem.omega()
+    weight = np.array([0, 1, 2, 3, 1, 2, 1, 1, 2, 0, 1])
+    rows = np.repeat(np.arange(len(weight)), weight)
+    once = target._replace(weight=np.repeat(weight[:, None] * 1.0, omega.shape[1], axis=1))
+    often = select_target(once._replace(weight=np.minimum(once.weight, 1.0)), rows)
+
+    def summed(values):
+        found = np.zeros(omega.shape)
+        np.add.at(found, rows, values)
+        return found
+
+    for name in ("log_likelihood", "cost", "gradient", "information", "curvature"):
+        a, b = (getattr(response, name)(*pair) for pair in ((once, omega), (often, omega[rows])))
+        for one, other in zip(a, b, strict=True) if name == "cost" else [(a, b)]:
+            np.testing.assert_allclose(one, other if np.shape(other) == np.shape(one) else summed(other), err_msg=name)
+    if kind in ("ordinal", "times"):
+        a, b = (response.own_sums(*pair, KEY, 0) for pair in ((once, omega), (often, omega[rows])))
+        np.testing.assert_allclose(a, b)
+        copies = np.stack([omega, omega + 0.5])
+        for n_past in (0.0, 7.0):
+            a, b = (
+                response.match_scale(*pair, response.scale, n_past)
+                for pair in ((once, copies), (often, copies[:, rows]))
+            )
+            np.testing.assert_allclose(a, b)
+
+
+@pytest.mark.parametrize("kind", [name for name in RESPONSES if "rate" not in name])
+def test_chains_start_from_the_mean_of_their_draws(kind):
+    """Of kappa and of lam where omega is the offset, for every response whose true classes are known."""
+    problem, response, n = Problem(kind=kind), RESPONSES[kind], 4000
+    target = problem.target._replace(offset=0.7 * problem.target.offset)
+    for d in range(4):
+        many = select_target(target, np.full(n, d))
+        omega = np.ascontiguousarray(np.broadcast_to(many.offset, many.weight.shape))
+        start = response.start(select_target(target, np.array([d])))
+        for mean, draws in zip(start, response.draw(many, omega, make_key(5, d), 0), strict=True):
+            error = draws.std(axis=0) / np.sqrt(n)
+            assert (np.abs(draws.mean(axis=0) - mean[0]) <= 5.0 * error + 2e-3 * np.abs(mean[0])).all()
+
+
+OMEGAS = np.random.default_rng(4).normal(size=(5, 6, 3)) * 1.5
+NONE = np.zeros((5, 0))
+THREE = np.array(["a", "b", "c"], object)
+
+
+def test_how_unsure_a_prediction_is_by_its_definition():
+    """Which texts are shown as the least clear ones, and which labels would teach most."""
+    p = softmax(OMEGAS, axis=2).mean(axis=0)
+    classes = Logistic(1.0, classes=THREE)
+    np.testing.assert_allclose(classes.doubt(OMEGAS, NONE), -p.max(axis=1))
+    np.testing.assert_allclose(classes.uncertainty(OMEGAS, NONE), 1.0 - (np.sort(p)[:, -1] - np.sort(p)[:, -2]))
+    p = expit(OMEGAS).mean(axis=0)
+    labels = Logistic(1.0, classes=THREE, multilabel=True)
+    np.testing.assert_allclose(labels.doubt(OMEGAS, NONE), -np.abs(p - 0.5).mean(axis=1))
+    np.testing.assert_allclose(labels.uncertainty(OMEGAS, NONE), 1.0 - np.abs(2.0 * p - 1.0).mean(axis=1))
+    score = OMEGAS.mean(axis=0)
+    best = np.sort(score, axis=1)
+    for hinge, doubt in (
+        (Hinge(1.0, 1.0, classes=THREE), best[:, 1] - best[:, 2]),
+        (Hinge(1.0, 1.0, classes=THREE, multilabel=True), -np.abs(score).mean(axis=1)),
+    ):
+        np.testing.assert_allclose(hinge.doubt(OMEGAS, NONE), doubt)
+        np.testing.assert_allclose(hinge.uncertainty(OMEGAS, NONE), np.exp(doubt))
+    scales = np.random.default_rng(0).gamma(2.0, 0.5, (5, 3))
+    ratings = Gaussian(1.0, np.ones(3), names=THREE, multioutput=True, unit=np.array([1.0, 2.0, 5.0]))
+    wanted = 0.5 * np.log1p(OMEGAS.var(axis=0) / scales.mean(axis=0)).sum(axis=1)
+    np.testing.assert_allclose(ratings.uncertainty(OMEGAS, scales), wanted)
+    lower, upper = ratings.interval(OMEGAS, scales, 0.9)
+    np.testing.assert_allclose(ratings.doubt(OMEGAS, scales), (upper - lower).mean(axis=1))
+
+
+def test_errors_of_the_hinge_count_known_labels():
+    truth = np.array([[1.0, np.nan, 0.0], [np.nan, np.nan, 1.0], [0.0, 0.0, 1.0], [np.nan] * 3, [1.0] * 3, [0.0] * 3])
+    hinge = Hinge(1.0, 1.0, classes=THREE, multilabel=True)
+    wrong = ((OMEGAS.mean(axis=0) > 0) != truth) & ~np.isnan(truth)
+    wanted = [own.sum() / n if n else np.nan for own, n in zip(wrong, (~np.isnan(truth)).sum(axis=1), strict=True)]
+    np.testing.assert_allclose(hinge.loss(truth, OMEGAS, NONE), wanted)
+
+
+def test_intervals_of_grades_are_those_of_draws_with_their_own_thresholds():
+    grades = replace(GRADES, classes=np.array([1, 2, 5, 9]))
+    scales = np.sort(THRESHOLDS + np.random.default_rng(2).normal(size=(5, 3)), axis=1)
+    drawn = []
+    for omega, thresholds in zip(OMEGAS[:, :, 0], scales, strict=True):
+        above = expit(omega[:, None] - thresholds)
+        p = np.hstack([np.ones((6, 1)), above]) - np.hstack([above, np.zeros((6, 1))])
+        drawn.append(p @ [1.0, 2.0, 5.0, 9.0])
+    wanted = np.quantile(drawn, [0.25, 0.75], axis=0, method="weibull")
+    found = grades.predictions(OMEGAS[:, :, :1], scales)
+    np.testing.assert_allclose(grades.grade_interval(OMEGAS[:, :, :1], scales, 0.5), wanted)
+    np.testing.assert_allclose(found["grade"], np.mean(drawn, axis=0))
+
+
+def test_surprising_counts_are_so_by_the_side_on_which_they_are():
+    counts, omegas, scales = (
+        NegativeBinomial(1.0, np.full(1, 0.5)),
+        np.full((5, 2, 1), np.log(2.5)),
+        np.full((5, 1), 0.5),
+    )
+    lower, upper = counts.interval(omegas, scales, 0.683)  # 0 to 5 or so
+    found = counts.surprise(np.array([[0.0], [60.0]]), omegas, scales)
+    np.testing.assert_allclose(found, [2.5 / (2.5 - lower[0, 0]), 57.5 / (upper[1, 0] - 2.5)])
+    rare = counts.surprise(np.array([[0.0], [60.0]]), omegas - 2.0, scales)
+    mean = np.exp(omegas[0, :, 0] - 2.0)
+    lower, upper = counts.interval(omegas - 2.0, scales, 0.683)
+    usual = np.maximum([mean[0] - lower[0, 0], upper[1, 0] - mean[1]], 0.5)
+    np.testing.assert_allclose(rare, [mean[0] / usual[0], (60.0 - mean[1]) / usual[1]])
+    assert usual[1] > 1.2 * usual[0]
+
+
+@pytest.mark.parametrize("name", ["grades", "times"])
+def test_the_best_thresholds_of_these_documents_know_no_others(name):
+    """Those of earlier batches are in the draws, not in the regressions on words."""
+    response, rng = PRIORS_OF[name][0], np.random.default_rng(0)
+    y = rng.integers(0, 4, (30, 1)) + (0.5 if name == "times" else 0.0) * (rng.random((30, 1)) < 0.5)
+    y, weight, omega = np.minimum(y, 3.0), np.ones((30, 1)), rng.normal(size=(30, 1))
+    alone, value = response.fitted(y, weight, omega)
+    for carried in (EARLIER, EARLIER * [[1.0], [100.0]]):
+        found, same = replace(response, carried=carried).fitted(y, weight, omega)
+        np.testing.assert_array_equal(found.thresholds, alone.thresholds)
+        assert same == value
+
+
+def test_a_known_variance_is_in_the_units_of_y():
+    """Of each column, and of weighted ratings."""
+    y, weight = np.column_stack([NUMBERS, 10.0 * NUMBERS]), 2.0 ** (np.arange(12) % 3)
+    found = Gaussian(1.0, np.ones(1), known_variance=4.0).encode(y, weight).response
+    variance = np.average((NUMBERS - np.average(NUMBERS, weights=weight)) ** 2, weights=weight)
+    np.testing.assert_allclose(found.sigma2, 4.0 / variance * np.array([1.0, 0.01]))
+
+
+@pytest.mark.parametrize("kind", ["weighted", "weighted grades"])
+def test_weights_of_classes_go_by_their_names(kind):
+    """Whatever the order of the classes is, and beside weights of documents."""
+    response, y = PLAIN[kind]
+    weight = 2.0 ** (np.arange(12) % 3)
+    found = response.encode(y, weight).target.weight
+    wanted = weight * [response.class_weight.get(name, 1.0) for name in y]
+    np.testing.assert_allclose(found, np.repeat(wanted[:, None], found.shape[1], axis=1))

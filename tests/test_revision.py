@@ -11,6 +11,7 @@ import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
+from test_consensus import small_posterior
 
 import supertopic
 from supertopic import (
@@ -475,3 +476,17 @@ def test_the_columns_of_a_frame_that_stay_are_those_of_other_words(binary):
     losses = [kind.evaluate(own[:50], y[:50]).losses for kind, own in ((framed, frame), (found, left))]
     assert [found.revision_.before, found.revision_.after] == pytest.approx([own.mean() for own in losses])
     assert found.revision_.se == pytest.approx((losses[1] - losses[0]).std(ddof=1) / np.sqrt(50))
+
+
+def test_a_revised_model_starts_from_topics_in_the_common_order():
+    posterior = small_posterior()
+    part = posterior.topics[0]
+    change = Change(((0, 2), (1,)), np.array([0, 3, 4, 8]), np.arange(9))
+    found = revised(posterior, change)
+    for chain, order in enumerate(posterior.order):
+        alpha, counts = part.alpha[chain][order], part.word_topic[chain][:, order]
+        np.testing.assert_allclose(found.topics[0].alpha[chain], [alpha[0] + alpha[2], alpha[1]])
+        merged = np.column_stack([counts[:, 0] + counts[:, 2], counts[:, 1]])
+        np.testing.assert_array_equal(found.topics[0].word_topic[chain], merged[[0, 3, 4, 8]])
+    assert found.order.tolist() == [[0, 1], [0, 1]] and found.topic_names == {"0": "zero", "1": "one"}
+    assert not found.carryover.sums.any() and found.n_batches == 0

@@ -8,6 +8,7 @@ from supertopic import LDA, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegre
 from supertopic.corpus.source import Arrays, Target, make_target, no_target
 from supertopic.corpus.tokens import check_counts, count_matrix, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference import fit as fit_room
 from supertopic.inference import start as start_room
 from supertopic.inference.start import MOST_DOCUMENTS, factorise_words, seeds_first, short_rows
 from supertopic.model.responses import Gaussian, Logistic
@@ -37,7 +38,12 @@ def source_of(X, y=None, weight=None):
 
 def test_counts_come_back_from_tokens():
     X, _ = blocks()
-    np.testing.assert_array_equal(count_matrix(make_tokens(check_counts(X)), X.shape[1]).toarray(), X)
+    tokens = make_tokens(check_counts(X))
+    before = [array.copy() for array in tokens]
+    for _ in range(2):  # the tokens stay as they are
+        np.testing.assert_array_equal(count_matrix(tokens, X.shape[1]).toarray(), X)
+    for one, other in zip(before, tokens, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_planted_topics_are_the_factors():
@@ -165,3 +171,14 @@ def test_seeds_and_priors_keep_their_own_start():
     )
     assert model.topic_word_[0].reshape(4, 10).sum(axis=1).argmax() == 2
     assert sp.issparse(count_matrix(make_tokens(check_counts(X)), 40))
+
+
+def test_only_the_first_documents_are_factorised(monkeypatch):
+    """Later batches, and fits with another model as a prior, go on from topics that there are."""
+    X, group = blocks(120)
+    starts, real = [], fit_room.run_chains
+    monkeypatch.setattr(fit_room, "run_chains", lambda *more: starts.append(more[7]) or real(*more))
+    model = SLDAClassifier(**RUN | {"burn_in": 2, "n_draws": 2}).partial_fit(X, group)
+    model.partial_fit(X, group)
+    SLDAClassifier(**RUN | {"burn_in": 2, "n_draws": 2}, prior=model).fit(X, group)
+    assert isinstance(starts[0], start_room.Start) and starts[1:] == [None, None]

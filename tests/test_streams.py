@@ -3,15 +3,35 @@
 import numpy as np
 import pytest
 
-from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor
+from supertopic import (
+    MedLDAClassifier,
+    SLDAClassifier,
+    SLDACountRegressor,
+    SLDACrowdClassifier,
+    SLDACrowdRegressor,
+    SLDAOrdinalClassifier,
+    SLDARegressor,
+    SLDASurvivalRegressor,
+)
 from supertopic.corpus.tokens import Tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import calibration, predict, reported, shrinkage, weights
 from supertopic.kernels.draws import inverse_gaussians, make_key, normals, polya_gammas
-from supertopic.model.responses import Gaussian, Hinge, Logistic, NegativeBinomial, counts, gaussian
-from supertopic.model.responses.augmentation import KernelResponse
+from supertopic.model import groups
+from supertopic.model.responses import (
+    CrowdGaussian,
+    CrowdLogistic,
+    Gaussian,
+    Hinge,
+    Logistic,
+    NegativeBinomial,
+    counts,
+    gaussian,
+)
+from supertopic.model.responses.augmentation import KernelResponse, OneLam
+from supertopic.model.responses.thresholds import ThresholdResponse
 from supertopic.model.state import fixed_topics
-from supertopic.sampling import gibbs, matrix_free, new_documents, plan, threads
+from supertopic.sampling import chain, gibbs, matrix_free, new_documents, plan, threads
 from supertopic.sampling.counts import Counts
 from supertopic.sampling.new_documents import run_sweeps
 from supertopic.sampling.shard import Shard
@@ -81,6 +101,46 @@ def test_no_two_draws_share_a_key(monkeypatch, sampler, kind, parameters):
     model = kind(3, burn_in=3, n_draws=3, n_chains=2, held_out=0.2, random_state=0, **{"sampler": sampler} | parameters)
     model.fit(corpus.X, corpus.y)
     assert len(log.uses) > 60 and len({what for uses in log.uses.values() for what, *_ in uses}) >= 4
+    assert log.clashes() == []
+
+
+MORE = [
+    (SLDASurvivalRegressor, {"periods": 2}), (SLDASurvivalRegressor, {"periods": 2, "effects": "by_period"}),
+    (SLDACrowdClassifier, {}), (SLDACrowdRegressor, {}), (SLDAOrdinalClassifier, {}), (SLDARegressor, {}),
+    (SLDAClassifier, {"multiclass": "separate"}), (SLDACountRegressor, {}),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("kind", "parameters"), MORE, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_no_two_draws_of_batches_share_a_key(monkeypatch, kind, parameters, short_regressions):
+    """Two batches of the same documents, with groups: every response, its own parameter, the variance of groups."""
+    monkeypatch.setattr(plan, "SHARD_TOKENS", 500)
+    log = Log(monkeypatch)
+    log.watch(Shard, "start", "start", 1, docs_of_shard)
+    log.watch(Shard, "sweep", "sweep", 3, docs_of_shard)
+    log.watch(gibbs, "draw_weights", "eta", 4)
+    for room in (chain, calibration, groups):
+        log.watch(room, "draw_variance", "variance", 2)
+    for room in (calibration, reported):
+        log.watch(room, "normals", "normals", 1)
+    log.watch(calibration, "uniforms", "steps", 1)
+    for response in (OneLam, ThresholdResponse, CrowdLogistic):
+        log.watch(response, "draw", "lambda", 3, docs_of_target)
+    for response in (CrowdLogistic, CrowdGaussian):
+        log.watch(response, "own_sums", "truth", 3, docs_of_target)
+    for response in (Gaussian, NegativeBinomial, ThresholdResponse):  # raters have paths below the key of true labels
+        log.watch(response, "draw_scale", "scale", 2)
+    corpus = make_corpus(n_docs=60, n_topics=3, doc_length=30, eta=np.linspace(-4, 4, 9).reshape(3, 3), random_state=0)
+    y = corpus.y * 1.0 if kind in (SLDARegressor, SLDAClassifier, SLDACountRegressor) else corpus.y.sum(axis=1) * 1.0
+    if kind is SLDASurvivalRegressor:
+        y = np.column_stack([1.0 + y, y > 0])
+    if "Crowd" in kind.__name__:
+        y = np.stack([y, np.roll(y, 1), y], axis=1)
+    model = kind(3, burn_in=2, n_draws=2, n_chains=2, held_out=0.2, random_state=0, words=False, **parameters)
+    for _ in range(2):
+        model.partial_fit(corpus.X, y, groups=np.arange(60) % 5)
+    assert {"start", "sweep", "eta", "variance", "lambda"} <= {what for uses in log.uses.values() for what, *_ in uses}
     assert log.clashes() == []
 
 

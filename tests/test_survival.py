@@ -853,3 +853,16 @@ def test_read_times_of_unknown_ones():
     found = read_times([[1.0, 1], [np.nan, 1], [2.0, np.nan], [0.0, 0]], 4)
     assert found.known.tolist() == [True, False, False, True]
     assert read_times(pd.Series([1, None, 3]), 3).known.tolist() == [True, False, True]
+
+
+def test_seeds_fade_with_the_events_and_chains_start_from_ranks_of_times():
+    """An early event is a large risk; who is censored early is known to be at less risk than nobody alive."""
+    passed, weight = np.array([0.5, 3.0, 1.0, 2.5, 1.5, 0.5]), np.array([1.0, 2.0, 1.0, 1.0, 1.0, 0.0])
+    life = np.array([[5.0, 4.0, 2.0], [1.0, 1.0, 1.0]])
+    for response in (shared(1.0, THREE, life=life), replace(by_period(1.0, 3), life=life)):
+        target = make_target(*response.columns_of(passed, weight))
+        np.testing.assert_array_equal(response.seed_support(target, np.zeros((1, 4))), np.full(4, 3.0))
+        sooner, later = response.start_columns(target).T
+        assert np.argsort(-sooner[:5], kind="stable").tolist() == [0, 4, 3, 2, 1] and sooner[5] == later[5] == 0.0
+        np.testing.assert_allclose(sooner[:5] + later[:5], 1.0)
+        assert sooner.max() == 1.0 and sooner[:5].min() == 0.0

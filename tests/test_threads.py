@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from supertopic import LDA, SLDAClassifier
-from supertopic.corpus.tokens import cut
+from supertopic.corpus.tokens import check_counts, cut, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import chains, fit
+from supertopic.kernels.draws import make_key
 from supertopic.model import state
+from supertopic.model.state import fixed_topics
 from supertopic.sampling import counts as topics
-from supertopic.sampling import plan
+from supertopic.sampling import new_documents, plan
+from supertopic.sampling.new_documents import draw_omegas, infer_shares
 
 WORDS = [f"w{i}" for i in range(1000)]
 
@@ -98,3 +101,19 @@ def test_blas_threads_are_given_back(corpus, two_blas_threads):
     assert 2 in before
     LDA(3, burn_in=1, n_draws=1).fit(corpus.X)
     assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_new_documents_in_parts_are_those_at_once(monkeypatch):
+    """Shares and omega of some documents at a time, whatever threads do, empty ones among them."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.3, (23, 12))
+    X[[0, 7, 22]] = 0
+    tokens, key = make_tokens(check_counts(X)), make_key(3)
+    topics, eta = fixed_topics(rng.dirichlet(np.ones(12), 5).T, np.full(5, 0.2)), rng.normal(size=(4, 2, 5))
+    shares, omega = infer_shares(tokens, topics, 6, key, 1), draw_omegas(tokens, topics, 6, eta, key)
+    monkeypatch.setattr(new_documents, "CHUNK_TOKENS", 9)
+    monkeypatch.setattr(new_documents, "CHUNK_NUMBERS", 200)
+    np.testing.assert_array_equal(infer_shares(tokens, topics, 6, key, 3), shares)
+    np.testing.assert_array_equal(draw_omegas(tokens, topics, 6, eta, key), omega)
+    assert not shares[[0, 7, 22]].any() and not omega[:, [0, 7, 22]].any()
+    np.testing.assert_allclose(np.delete(shares, [0, 7, 22], axis=0).sum(axis=1), 1.0)

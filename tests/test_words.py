@@ -1,7 +1,9 @@
 """Words and features beside topics: rows, weights and their spread against other ways to the same numbers."""
 
 import itertools
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,9 +18,13 @@ from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLD
 from supertopic.corpus.source import make_target, select_target
 from supertopic.datasets import make_corpus
 from supertopic.inference import beside
+from supertopic.inference import held_out_predictions as held_out_room
+from supertopic.inference import linear as linear_room
+from supertopic.inference import weights as weights_room
 from supertopic.inference.beside import Folds, Part, Past, Problem, Seen, learn_beside
 from supertopic.inference.blocks import DenseBlock, SparseBlock, make_block
 from supertopic.inference.contributions import describe_contributions, shapley, variance_shares
+from supertopic.inference.factors import DrawnFactors
 from supertopic.inference.ridge import Ridge
 from supertopic.inference.shrinkage import (
     COVARIATES,
@@ -641,3 +647,87 @@ def test_later_batches():
     np.testing.assert_allclose(firm.added, x @ past.theta, atol=1e-3)  # what is known exactly does not change
     new = learn_beside([Part(x, past), Part(x)], seen, none, Gaussian(1.0, np.ones(1)), ONE)  # a part that is new
     assert new.theta[1].any() and new.past[1].penalty == beside.PENALTIES[beside.FIRST]
+
+
+def test_folds_of_words_and_of_predictions_are_the_same(monkeypatch, short_regressions):
+    """A held-out document is predicted with words and with factors that were learned without it."""
+    dealt, real = [], linear_room.deal
+
+    def deal(known, rng):
+        dealt.append(real(known, rng))
+        return dealt[-1]
+
+    monkeypatch.setattr(linear_room, "deal", deal)
+    monkeypatch.setattr(held_out_room, "deal", deal)
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(0.6, (80, 12)), np.arange(80) % 2
+    y = np.where(np.arange(80) < 6, -1, y)  # unknown
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        SLDAClassifier(2, n_chains=1, burn_in=2, n_draws=2, held_out=0.4, missing_label=-1, random_state=0).fit(X, y)
+    words, factors = dealt
+    np.testing.assert_array_equal(words, factors)
+    assert set(words.tolist()) == {0, 1, 2, 3, 4} and np.ptp(np.bincount(words)) <= 1
+
+
+def test_the_share_of_a_batch_is_that_of_all_of_its_documents():
+    """Those that are held out, too."""
+    seen, held_out = (SimpleNamespace(target=make_target(np.zeros((n, 2)), np.full((n, 2), 2.0))) for n in (3, 5))
+
+    def share(held_out, total):
+        made = SimpleNamespace(split=SimpleNamespace(seen=seen, held_out=held_out))
+        made.rate = SimpleNamespace(sums=np.vstack([np.zeros((4, 2)), np.full(2, total)]))
+        return linear_room.share_of_batch(made)
+
+    assert share(held_out, 64.0) == pytest.approx(0.25) and share(None, 60.0) == pytest.approx(0.1)
+    assert share(held_out, 16.0) == 1.0 and share(held_out, 0.0) == 1.0
+
+
+def test_contributions_have_the_factor_of_their_term():
+    rng = np.random.default_rng(0)
+    parts = [HeldOutDraws(*rng.normal(size=(2, 3, 4, 2))) for _ in range(2)]
+    factors = DrawnFactors(*rng.gamma(2.0, size=(4, 2, 3, 2)))
+    evidence = SimpleNamespace(draws=parts)
+    linear = SimpleNamespace(names=["words", "features"], fit=SimpleNamespace(held_out=rng.normal(size=(2, 4, 2))))
+    found = weights_room.contribution_parts(evidence, factors, linear)
+    for name, draws, factor in (
+        ("topics", np.concatenate([part.topics for part in parts]).mean(axis=0), factors.topics),
+        ("covariates", np.concatenate([part.covariates for part in parts]).mean(axis=0), factors.covariates),
+        ("words", linear.fit.held_out[0], factors.linear), ("features", linear.fit.held_out[1], factors.linear),
+    ):  # fmt: skip
+        np.testing.assert_allclose(found[name], draws * factor.mean(axis=(0, 1)))
+
+
+def test_a_batch_without_responses_leaves_weights_of_words_and_what_is_unknown_of_them(short_regressions):
+    """In units of a word's effect, since its idf changes with the documents."""
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.7, (90, 10))
+    y = (X[:, 0] + rng.normal(size=90) > 0.8) * 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SLDARegressor(2, n_chains=1, burn_in=2, n_draws=2, held_out=0.3, random_state=0).partial_fit(X, y)
+        before = model.posterior_.words
+        model.partial_fit(X[:30], np.full(30, np.nan))
+    after = model.posterior_.words
+    assert before.variance.min() > 0 and np.array_equal(before.dictionary.word, after.dictionary.word)
+    for power, a, b in ((1, before.theta[0], after.theta[0]), (2, before.variance, after.variance)):
+        idf, other = (words.dictionary.idf[:, None] ** power for words in (before, after))
+        np.testing.assert_allclose(b * other, a * idf, rtol=1e-5)
+
+
+def test_the_spread_is_judged_under_the_factors_of_all_terms():
+    """Draws that are twice as large are draws with a factor of 2: of topics, covariates, and words."""
+    rng, n = np.random.default_rng(0), 25
+    response, scales = Gaussian(1.0, np.ones(1)), np.full((6, 1), 0.7)
+    parts, linear = [HeldOutDraws(*rng.normal(size=(2, 3, n, 1))) for _ in range(2)], rng.normal(size=(n, 1))
+    target, sd, one = make_target(rng.normal(size=(n, 1)), np.ones((n, 1))), np.full((n, 1), 0.5), np.ones((1, 1))
+
+    def spread(draws, linear, a, b, c, scales=scales, v=1.0):
+        mass = {TOPICS: (np.array([[a, c]]), one), COVARIATES: (np.array([b]), one), SCALE: (np.array([v]), one)}
+        shrinkage = Shrinkage(mass, *np.zeros((2, n, 1)), np.ones((n, 1)), {}, {}, {})
+        return estimate_spread(response, target, draws, scales, shrinkage, linear, sd if c == 1.0 else sd / c)
+
+    wanted = spread(parts, linear, 1.0, 1.0, 1.0)
+    for a, b, c, v in ((2.0, 1.0, 1.0, 1.0), (1.0, 3.0, 1.0, 1.0), (1.0, 1.0, 0.5, 1.0), (1.0, 1.0, 1.0, 4.0)):
+        draws = [HeldOutDraws(part.topics / a, part.covariates / b) for part in parts]
+        assert spread(draws, linear / c, a, b, c, scales / v, v) == pytest.approx(wanted)

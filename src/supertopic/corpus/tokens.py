@@ -65,7 +65,8 @@ def make_tokens(X: sp.csr_array) -> Tokens:
 def count_matrix(tokens: Tokens, n_words: int) -> sp.csr_array:
     """The counts of some documents, (n_docs, n_words): the inverse of `make_tokens`."""
     shape = len(tokens.doc_start) - 1, n_words
-    X = sp.csr_array((np.ones(len(tokens.word), np.int64), tokens.word.copy(), tokens.doc_start), shape=shape)
+    own = tokens.word.copy(), tokens.doc_start.copy()  # what follows changes its arrays in place
+    X = sp.csr_array((np.ones(len(tokens.word), np.int64), *own), shape=shape)
     X.sum_duplicates()
     return X
 

@@ -31,7 +31,7 @@ class DrawnFactors:
 
     def omega_draws(
         self, seen: Target, topics: np.ndarray, covariates: np.ndarray, linear: np.ndarray | float,
-        held_out: list[HeldOutDraws], centre: np.ndarray,
+        held_out: list[HeldOutDraws],
     ) -> list[OmegaDraws]:  # fmt: skip
         """Draws with and without linear terms: mean omega of training documents, and spread on held-out ones."""
         found, uses = [], (self.linear > 0).any(axis=2)
@@ -40,17 +40,17 @@ class DrawnFactors:
             a, b, c = (factor[own].mean(axis=0) for factor in (self.topics, self.covariates, self.linear))
             like = topics * a + covariates * b
             omega = seen.offset + like + (linear * c if kind else 0.0)
-            found.append(OmegaDraws(float(own.mean()), omega, self.of_held_out(held_out, centre, own), like))
+            found.append(OmegaDraws(float(own.mean()), omega, self.of_held_out(held_out, own), like))
         return found
 
-    def of_held_out(self, draws: list[HeldOutDraws], centre: np.ndarray, own: np.ndarray) -> np.ndarray:
+    def of_held_out(self, draws: list[HeldOutDraws], own: np.ndarray) -> np.ndarray:
         """omega of held-out documents in the draws of the mask `own` (chain, draw): (n, n_held_out, R)."""
         found = []
         for chain, part in enumerate(draws):
             pairs = np.arange(len(part.topics)) % own.shape[1]
             some = own[chain][pairs]
             pairs = pairs[some]
-            omega = (part.topics[some] - centre[chain]) * self.topics[chain][pairs][:, None]
+            omega = part.topics[some] * self.topics[chain][pairs][:, None]
             if len(part.covariates):
                 omega = omega + part.covariates[some] * self.covariates[chain][pairs][:, None]
             found.append(omega)

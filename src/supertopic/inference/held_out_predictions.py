@@ -56,14 +56,17 @@ def predict_fold(
     response, mask = made.response.plain(), np.zeros(len(evidence.lengths), bool)
     mask[docs] = True
     factors, target = draw(shrinkage.without(mask), rng=made.rng(2)), select_target(evidence.target, docs)
-    some = [HeldOutDraws(part.topics[:, docs], part.covariates[:, docs]) for part in evidence.draws]
+    some = [HeldOutDraws(part.topics[:, docs], part.covariates[:, docs]) for part in evidence.relative(final.centre)]
     pairs = np.arange(len(evidence.draws[0].topics)) % final.scale.shape[1]
+    scale = (response.rescale(final.scale, factors.scale) if response.rescaled else final.scale) + final.matched
     level = np.where(evidence.lengths[docs, None] > 0, final.level, 0.0)
-    omegas = factors.of_held_out(some, final.centre, np.ones(final.scale.shape[:2], bool))
+    omegas = factors.of_held_out(some, np.ones(final.scale.shape[:2], bool))
     omegas = omegas + (evidence.offset[docs] + level)
+    empty, rate = evidence.lengths[docs] == 0, made.rate
+    of_empty = response.with_scale(scale.mean(axis=(0, 1))).draw_offsets(rate.empty, rate.empty_documents, len(omegas))
+    omegas[:, empty] += (of_empty - rate.empty)[:, None]
     if linear is not None:
         noise = spread_normals(len(omegas), omegas.shape[2])[:, None]
         added = linear.fit.relearned[docs] + noise * np.sqrt(linear.fit.held_out_variance[docs])
         omegas = omegas + np.concatenate(factors.linear[:, pairs])[:, None] * added
-    scale = (response.rescale(final.scale, factors.scale) if response.rescaled else final.scale) + final.matched
     return compare(response, response.encoded_truth(target.y), omegas, np.concatenate(scale[:, pairs]))

@@ -83,6 +83,11 @@ class Evidence(NamedTuple):
     lengths: np.ndarray  # their tokens
     offset: np.ndarray  # (n, R) or (n, 1): as in predictions, at the level of all batches so far
 
+    def relative(self, centre: np.ndarray) -> list[HeldOutDraws]:
+        """The draws, topics' parts relative to that of the usual mixture, (chain, R); without words there is none."""
+        words = (self.lengths > 0)[:, None]
+        return [part._replace(topics=part.topics - words * own) for part, own in zip(self.draws, centre, strict=True)]
+
 
 def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
     """The held-out documents; an empty set if there are none now but were in earlier batches."""

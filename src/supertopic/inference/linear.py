@@ -130,8 +130,7 @@ def share_of_batch(made: Ingredients) -> float:
 
 def ask(evidence: Evidence, places: np.ndarray, centre: np.ndarray) -> Asked:
     """Held-out documents; places are the rows of all documents in the inputs."""
-    draws = [own._replace(topics=own.topics - c) for own, c in zip(evidence.draws, centre, strict=True)]
-    return Asked(places[evidence.asked], evidence.target, draws, evidence.scales)
+    return Asked(places[evidence.asked], evidence.target, evidence.relative(centre), evidence.scales)
 
 
 def fit_linear(

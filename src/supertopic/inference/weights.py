@@ -88,18 +88,17 @@ def calibrated_terms(made: Ingredients) -> PredictionTerms:
     evidence = gather_held_out(made, scale)
     of_mean = response.with_scale(scale.mean(axis=(0, 1)))
     alone, centre = shrink_alone(made, evidence), usual_omega(made, topics)
+    of_topics = left_out - np.where((lengths > 0)[:, None], centre.mean(axis=0), 0.0)
     linear = fit_linear(
         made, evidence, alone, of_mean, seen._replace(offset=seen.offset + by_covariates),
-        left_out - centre.mean(axis=0), centre,
+        of_topics, centre,
     )  # fmt: skip
     shrinkage = alone if linear is None else linear.shrinkage or alone
     usual = (1.0, 0.0) if linear is None else (1.0, 1.0) if made.config.topics_first else USUAL
     draw = partial(DrawnFactors.draw, usual=usual, shape=scale.shape[:2], n_columns=seen.weight.shape[1])
     factors = draw(shrinkage, rng=made.rng(2))
     draws, grown = (
-        factors.omega_draws(
-            seen, left_out - centre.mean(axis=0), by_covariates, added, evidence.draws if evidence else [], centre
-        )
+        factors.omega_draws(seen, of_topics, by_covariates, added, evidence.relative(centre) if evidence else [])
         for added in ((linear.fit.added, linear.fit.grown) if linear else (0.0, 0.0))
     )
     further = learn_further(made, of_mean, seen, draws)

@@ -46,6 +46,10 @@ class Answers(NamedTuple):
         own = np.array([place[str(name)] for name in self.raters.tolist()], int)
         return self._replace(rater=own[self.rater], raters=raters)
 
+    def counts(self, weight: np.ndarray) -> np.ndarray:
+        """How many answers each rater gave about documents that count, (n_raters,); weight is (n_docs,)."""
+        return np.bincount(self.rater[weight[self.doc] > 0], minlength=len(self.raters))
+
     def rows(self, values: np.ndarray) -> np.ndarray:
         """A row of values (n,) for each document, (n_docs, most answers about one), NaN after the last one."""
         size = np.bincount(self.doc, minlength=self.n_docs)

@@ -108,9 +108,7 @@ class CrowdLogistic(Logistic):
             raise ValueError("y has no answers (or weights of 0 only); some are needed.")
         if weight.max(initial=0.0) * self.c > MOST_COPIES:
             raise ValueError(f"Weights times c must be at most {MOST_COPIES:g}, got {weight.max() * self.c:g}.")
-        response = replace(response, n_answers=np.bincount(answers.rater, minlength=len(answers.raters)) + (
-            response.n_answers if fitted else 0
-        ))  # fmt: skip
+        response = replace(response, n_answers=answers.counts(weight) + (response.n_answers if fitted else 0))
         share, base = response.from_answers(codes, gold, weight)
         response = replace(response, base=response.base if fitted else base)
         response = replace(response, confusion=(response.base if fitted else base).ravel())

@@ -87,7 +87,7 @@ class CrowdGaussian(Gaussian):
         answers = read_answers(y, n_docs, self.raters)
         values = check_numbers(answers.value.tolist(), len(answers.value)) if len(answers.value) else np.zeros(0)
         gold = check_numbers([np.nan if value is None else value for value in answers.gold.tolist()], n_docs)
-        n_of = np.bincount(answers.rater, minlength=len(answers.raters))
+        n_of = answers.counts(weight)
         response = replace(
             self, names=np.array(["rating"], object), raters=answers.raters,
             n_answers=n_of + (self.n_answers if fitted else 0),
