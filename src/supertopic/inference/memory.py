@@ -1,6 +1,8 @@
 """What a fit needs of memory, so that what cannot fit is refused before any of it is taken."""
 
+import ctypes
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -82,6 +84,14 @@ def free_memory() -> float:
     except (OSError, ValueError, KeyError):
         return float("inf")
     return min([machine, *map(free_in_group, control_groups())])
+
+
+def return_freed() -> None:
+    """Return freed memory to the system where glibc would keep it: a fifth of the peak, between arrays in use."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
+        if trim is not None:
+            trim(ctypes.c_size_t(0))
 
 
 def control_groups() -> Iterator[Group]:
