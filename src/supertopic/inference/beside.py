@@ -257,7 +257,7 @@ class Problem:
 
     def ridge(self, docs: np.ndarray | slice = slice(None)) -> Ridge:
         """The regression on some of the documents."""
-        blocks = [make_block(part.x, self.rows[docs], self.pool, self.device) for part in self.parts]
+        blocks = [make_block(part.x, self.pool, self.device, self.rows[docs]) for part in self.parts]
         variances = [None if part.past is None else part.past.variance.astype(np.float32) for part in self.parts]
         return Ridge(blocks, variances, self.response, select_target(self.target, docs), self.offset[docs])
 

@@ -102,8 +102,9 @@ class DenseBlock:
         return np.concatenate(found) if found else np.zeros((0, like.shape[1]), np.float32)
 
 
-def make_block(x: Matrix, docs: np.ndarray, pool: Pool, device: str = "cpu") -> Block:
+def make_block(x: Matrix, pool: Pool, device: str = "cpu", docs: np.ndarray | None = None) -> Block:
     """The block of some rows; only sparse ones are put on a GPU, since of dense ones there are few columns."""
+    docs = np.arange(x.shape[0]) if docs is None else docs
     if not sp.issparse(x):
         return DenseBlock(x[docs], pool)
     if device == "cuda":
