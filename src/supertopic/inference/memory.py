@@ -41,7 +41,7 @@ def check_memory(
     moments = 8 * width**2 * (n_columns + 2) if n_columns else 0
     if is_matrix_free(n_topics, n_covariates, device):  # a diagonal, and some vectors as long
         moments = 80 * width * n_columns
-    state = 4 * n_tokens + table + moments
+    state = 2 * n_tokens + table + moments  # z; chains share the words of their tokens, which are 4 bytes each
     kept = table + shares + 16 * n_draws * n_columns * width
     matching = 12 * n_topics**2 if n_chains > 1 else 0  # how alike the topics of two chains are, twice
     needed = 4 * n_tokens + workers * state + n_sets * (n_chains * kept + 2 * shares) + tables * table + matching
