@@ -1,7 +1,15 @@
 """The first fit of a process: what is compiled for it."""
 
+import gc
 import subprocess
 import sys
+
+import numba
+import numba.extending
+import numpy as np
+import pytest
+
+import supertopic.kernels.compiled  # noqa: F401
 
 FIT = """
 from importlib import import_module
@@ -27,3 +35,41 @@ def test_a_fit_and_a_prediction_compile_each_kernel_once():
     assert "sweep.sweep_documents" in times and len(times) < 20
     assert times.pop("products.multiply") == "2"  # a fit multiplies in float32, a prediction in float64
     assert set(times.values()) == {"1"}
+
+
+def test_garbage_is_not_collected_while_a_kernel_compiles():
+    """Each collection looks through all objects; afterwards it is as it was, also after an error."""
+    seen = []
+
+    @numba.extending.overload(note)
+    def note_while_compiling(x):
+        seen.append(gc.isenabled())
+        if not isinstance(x, numba.types.Integer):
+            raise numba.TypingError("an error while it compiles")
+        return lambda x: x
+
+    def kernel(x):
+        return note(x)
+
+    def compile_as(module):
+        kernel.__module__ = module
+        return numba.njit(kernel)
+
+    assert compile_as("supertopic.kernels.other")(3) == 3
+    assert seen and not any(seen) and gc.isenabled()
+    with pytest.raises(numba.TypingError):
+        compile_as("supertopic.kernels.other")(3.0)
+    assert gc.isenabled()
+    seen.clear()
+    compile_as("another.package")(np.int8(3))  # a type that was not compiled yet
+    assert seen and all(seen)
+    gc.disable()
+    try:
+        compile_as("supertopic.kernels.other")(np.int16(3))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def note(x):
+    """Overloaded above."""

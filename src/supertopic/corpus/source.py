@@ -1,7 +1,7 @@
 """Documents and what is known about each: the protocols of a corpus, and a corpus in memory."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -53,8 +53,8 @@ class Source(Protocol):
         """Tokens and target of consecutive documents."""
 
 
-class Corpus(Source, Protocol):
-    """All documents of a fit."""
+class Described(Protocol):
+    """What is known of documents without their words."""
 
     @property
     def doc_start(self) -> np.ndarray:
@@ -64,14 +64,18 @@ class Corpus(Source, Protocol):
     def target(self) -> Target:
         """The target of all documents."""
 
+    def column(self, r: int) -> Self:
+        """The same documents with one response column."""
+
+
+class Corpus(Source, Described, Protocol):
+    """All documents of a fit."""
+
     def part(self, docs: slice) -> Source:
         """A source of consecutive documents only; it pickles without the others."""
 
     def with_target(self, target: Target) -> "Corpus":
         """The same documents with another target."""
-
-    def column(self, r: int) -> "Corpus":
-        """The same documents with one response column."""
 
     def select(self, docs: np.ndarray) -> "Corpus":
         """The documents of a mask."""
@@ -83,8 +87,18 @@ class Corpus(Source, Protocol):
         """All arrays that distinguish this corpus from others, for a fingerprint."""
 
 
+class Outline(NamedTuple):
+    """What is left of a corpus whose words are not read any more."""
+
+    doc_start: np.ndarray
+    target: Target
+
+    def column(self, r: int) -> "Outline":
+        return self._replace(target=self.target.column(r))
+
+
 class Arrays(NamedTuple):
-    """A corpus in memory."""
+    """A corpus in memory, as tokens."""
 
     tokens: Tokens
     target: Target

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 MAX_TOKENS = 2**31 - 1  # counts are int32
 MAX_DOC_TOKENS = 2**24 - 1  # the counts of one document are whole float32 numbers in the sampler
+PIECE = 2**19  # entries of a matrix that are worked on at a time: a few megabytes
 
 
 class Tokens(NamedTuple):
@@ -15,6 +16,9 @@ class Tokens(NamedTuple):
 
     word: np.ndarray  # (n_tokens,) int32
     doc_start: np.ndarray  # (n_docs + 1,) int64
+
+
+NO_TOKENS = Tokens(np.zeros(0, np.int32), np.zeros(1, np.int64))  # of no document
 
 
 def check_counts(X: Any) -> sp.csr_array:
@@ -52,14 +56,51 @@ def check_counts(X: Any) -> sp.csr_array:
 
 def make_tokens(X: sp.csr_array) -> Tokens:
     """Lay out checked counts as tokens, the words of a document in the order of the vocabulary."""
+    starts = token_starts(X)
+    return Tokens(list_words(X, starts, slice(0, X.shape[0])), starts)
+
+
+def token_starts(X: sp.csr_array) -> np.ndarray:
+    """Where the tokens of each document of checked counts start, (n_docs + 1,)."""
     n_tokens = int(X.data.sum())
     if n_tokens > MAX_TOKENS:
         raise ValueError(f"The corpus has {n_tokens:,} tokens; the limit is {MAX_TOKENS:,}. Fit on a sample of it.")
-    ends = np.concatenate([[0], np.cumsum(X.sum(axis=1))]).astype(np.int64)
-    longest = int(np.diff(ends).max(initial=0))
+    starts = np.concatenate([[0], np.cumsum(X.sum(axis=1))]).astype(np.int64)
+    longest = int(np.diff(starts).max(initial=0))
     if longest > MAX_DOC_TOKENS:
         raise ValueError(f"A document has {longest:,} tokens; the limit is {MAX_DOC_TOKENS:,}. Split it into parts.")
-    return Tokens(np.repeat(X.indices.astype(np.int32), X.data), ends)
+    return starts
+
+
+def list_words(X: sp.csr_array, starts: np.ndarray, docs: slice | np.ndarray) -> np.ndarray:
+    """The words of all tokens of some documents, given as a slice or a mask; `starts` are those of all documents.
+
+    They are listed piece by piece, since copies of the counts would take more memory than the words.
+    """
+    if isinstance(docs, slice):
+        mask, first, last = None, docs.start, docs.stop
+    else:
+        mask, first, last = docs, 0, X.shape[0]
+    n_tokens = starts[last] - starts[first] if mask is None else np.diff(starts)[mask].sum()
+    word, filled = np.empty(n_tokens, np.int32), 0
+    for rows in row_pieces(X.indptr, first, last):
+        entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+        times = X.data[entries]
+        if mask is not None:
+            times = times * np.repeat(mask[rows], np.diff(X.indptr[rows.start : rows.stop + 1]))
+        listed = np.repeat(X.indices[entries], times)
+        word[filled : filled + len(listed)] = listed
+        filled += len(listed)
+    return word
+
+
+def row_pieces(starts: np.ndarray, first: int, last: int) -> list[slice]:
+    """The rows from first to last in pieces of about PIECE entries."""
+    if starts[last] - starts[first] <= PIECE:
+        return [slice(first, last)]
+    edges = np.searchsorted(starts[first : last + 1], np.arange(starts[first], starts[last], PIECE)) + first
+    edges = np.unique([first, *edges, last])
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(edges)]
 
 
 def count_matrix(tokens: Tokens, n_words: int) -> sp.csr_array:

@@ -13,8 +13,9 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from supertopic.corpus.counted import make_counted
 from supertopic.corpus.made_frames import LIBRARIES, configured, in_own_library, library_of
-from supertopic.corpus.source import Arrays, Corpus, no_target
+from supertopic.corpus.source import Corpus
 from supertopic.corpus.tokens import make_tokens
 from supertopic.estimators import documents, reading, revision, tables
 from supertopic.estimators.docs import documented_fit
@@ -146,7 +147,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 self, X, y, more.get("classes"), feature_names, previous, growing, self._validate_counts
             )
             read = update.documents
-        documents = Arrays(make_tokens(read.counts.topics), no_target(read.counts.topics.shape[0]))
+        documents = make_counted(read.counts.topics)
         first = previous is None or not previous.n_batches
         if y is None and first and more.get("classes") is None and self.make_response().kind:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")

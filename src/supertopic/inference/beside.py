@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from supertopic.corpus.source import Target, select_target
-from supertopic.inference.blocks import make_block
+from supertopic.inference.blocks import make_block, times_rows
 from supertopic.inference.ridge import Ridge, Solution
 from supertopic.model.linear import Dictionary, FeatureColumns, Matrix
 from supertopic.model.responses.base import Response
@@ -224,16 +224,15 @@ def make_folds(n_docs: int) -> tuple[np.ndarray, int]:
 
 def sum_parts(parts: Sequence[Part], rows: np.ndarray | slice, theta: Sequence[np.ndarray]) -> np.ndarray:
     """The sum of x @ theta over the parts, for some rows: (n_rows, R)."""
-    return np.sum([np.asarray(part.x[rows] @ own) for part, own in zip(parts, theta, strict=True)], axis=0)
+    return np.sum([times_rows(part.x, rows, own) for part, own in zip(parts, theta, strict=True)], axis=0)
 
 
 def sum_squares(
     parts: Sequence[Part], variance: Sequence[np.ndarray], rows: np.ndarray | slice = slice(None)
 ) -> np.ndarray:
     """The variance of the sum of x @ theta, for some rows: (n_rows, R)."""
-    some = (part.x[rows] for part in parts)
-    squares = (x.power(2) if issparse(x) else x**2 for x in some)
-    return np.sum([np.asarray(x @ own) for x, own in zip(squares, variance, strict=True)], axis=0)
+    squares = (times_rows(part.x, rows, own, squared=True) for part, own in zip(parts, variance, strict=True))
+    return np.sum(list(squares), axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +257,7 @@ class Problem:
 
     def ridge(self, docs: np.ndarray | slice = slice(None)) -> Ridge:
         """The regression on some of the documents."""
-        blocks = [make_block(part.x[self.rows[docs]], self.pool, self.device) for part in self.parts]
+        blocks = [make_block(part.x, self.pool, self.device, self.rows[docs]) for part in self.parts]
         variances = [None if part.past is None else part.past.variance.astype(np.float32) for part in self.parts]
         return Ridge(blocks, variances, self.response, select_target(self.target, docs), self.offset[docs])
 

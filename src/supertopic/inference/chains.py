@@ -4,18 +4,18 @@ import importlib.util
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 
-from supertopic.corpus.source import Arrays, Corpus, Target
+from supertopic.corpus.source import Arrays, Corpus, Described, Outline, Target
 from supertopic.inference.calibration import Calibrated, Unseen, calibrate, own_weights
 from supertopic.inference.checkpoint import Checkpoint, temporary_folder
-from supertopic.inference.memory import chains_on_device, check_memory
+from supertopic.inference.memory import chains_on_device, check_memory, return_freed
 from supertopic.inference.predict import Settings
 from supertopic.inference.progress import progress
 from supertopic.inference.settling import drift, has_settled, longest_burn_in, may_stop
@@ -31,6 +31,7 @@ from supertopic.sampling.threads import ThreadEnginePool
 INITS = ("nmf", "random")
 ON_DEVICE = 6  # largest number of chains at a time on a GPU: more wait for each other's turn of the interpreter
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
+D = TypeVar("D", bound=Described, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -90,25 +91,27 @@ class Config:
         return "collapsed" if n_tokens <= COLLAPSED_UP_TO else "delayed"
 
 
-class Split(NamedTuple):
+class Split(NamedTuple, Generic[D]):
     """The documents that chains use, and those that are held out."""
 
-    seen: Corpus
+    seen: D
     held_out: Arrays | None
     some: np.ndarray | None  # a mask of the held-out documents for which draws of omega are kept
     mask: np.ndarray  # (n_docs,): which are held out
     fold: np.ndarray  # (n_docs,): the chain that does not see a document's response; -1 for none
 
-    def column(self, r: int) -> "Split":
+    def column(self, r: int) -> "Split[D]":
         """The same documents with one response column."""
         return self._replace(seen=self.seen.column(r), held_out=self.held_out.column(r) if self.held_out else None)
 
-    def seen_by(self, chain: int | None) -> Corpus:
-        """The documents without the responses of the chain's fold, or without any for None; their words stay."""
-        own, target = (self.fold[~self.mask] == chain) | (chain is None), self.seen.target
-        if not own.any():
-            return self.seen
-        return self.seen.with_target(target._replace(weight=np.where(own[:, None], 0.0, target.weight)))
+    def by_columns(self, columns: Sequence[slice]) -> list[D]:
+        """The documents of each set of topics, which has some columns of the response."""
+        return [self.seen.column(part.start) for part in columns] if len(columns) > 1 else [self.seen]
+
+    def without_words(self) -> "Split[Outline]":
+        """The same after the chains have ended: the words of their documents are not read again."""
+        outline = Outline(self.seen.doc_start, self.seen.target)
+        return Split(outline, self.held_out, self.some, self.mask, self.fold)
 
     def fold_docs(self, chain: int) -> tuple[np.ndarray, np.ndarray]:
         """Which of the seen and of the held-out documents are in a chain's fold."""
@@ -132,6 +135,14 @@ class Split(NamedTuple):
     def unseen_by(self, chain: int) -> Unseen:
         seen, held_out = self.fold_docs(chain)
         return Unseen(self.seen.target.weight, seen, self.held_out, held_out, self.some)
+
+
+def seen_by(split: Split[Corpus], chain: int | None) -> Corpus:
+    """The documents without the responses of the chain's fold, or without any for None; their words stay."""
+    own, target = (split.fold[~split.mask] == chain) | (chain is None), split.seen.target
+    if not own.any():
+        return split.seen
+    return split.seen.with_target(target._replace(weight=np.where(own[:, None], 0.0, target.weight)))
 
 
 class ChainRun(NamedTuple):
@@ -163,7 +174,7 @@ def open_pool(config: Config, corpus: Corpus, n_sets: int, tables: int) -> Engin
 
 
 def run_chains(
-    config: Config, plans: list[Plan], split: Split, priors: list[ChainPrior], columns: list[slice],
+    config: Config, plans: list[Plan], split: Split[Corpus], priors: list[ChainPrior], columns: list[slice],
     open_checkpoint: Callable[[str | None], Checkpoint | None], every_corpus: Corpus, start: Start | FittedStart | None,
 ) -> list[ChainRun]:  # fmt: skip
     """Run the chains of every set of topics, set after set. `plans` has one for each set."""
@@ -189,7 +200,9 @@ def run_chains(
             if priors[index].weights is not None:  # what is known of all pairs
                 plan = plan._replace(quicker_without=False)
             job = ChainJob(config, plan, index, priors[index], own, checkpoint, advance, stop, start, seconds)
-            return pool.run(plan, own.seen_by(chain), priors[index].pseudo_counts, job.run)
+            found = pool.run(plan, seen_by(own, chain), priors[index].pseudo_counts, job.run)
+            return_freed()
+            return found
 
         return each(run, n, pool.at_once, stop)
 
@@ -198,8 +211,9 @@ class ChainJob:
     """One chain from its start, or from a checkpoint, to its weights. After a loss of workers it runs again."""
 
     def __init__(
-        self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split, checkpoint: Checkpoint | None,
-        advance: Callable[..., None], stop: threading.Event, start: Start | FittedStart | None, seconds: float | None,
+        self, config: Config, plan: Plan, index: int, prior: ChainPrior, split: Split[Corpus],
+        checkpoint: Checkpoint | None, advance: Callable[..., None], stop: threading.Event,
+        start: Start | FittedStart | None, seconds: float | None,
     ):  # fmt: skip
         self.config, self.plan, self.index, self.prior, self.split = config, plan, index, prior, split
         self.checkpoint, self.advance, self.stop = checkpoint, advance, stop
@@ -226,6 +240,7 @@ class ChainJob:
             self.show(f"chain {self.index}: calibration", self.plan.burn_in + self.config.n_draws)
             if not self.config.calibrate or not self.plan.n_columns:
                 return ChainRun(chain.draws(), own_weights(chain))
+            return_freed()  # what sweeps have used
             weights = calibrate(chain, self.config.predict_sweeps, self.split.unseen_by(self.chain), self.check)
             return ChainRun(chain.draws(), weights)
 

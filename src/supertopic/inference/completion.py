@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_array
 
-from supertopic.corpus.tokens import Tokens, count_matrix, make_tokens
+from supertopic.corpus.tokens import Tokens, count_matrix, make_tokens, select
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.model.posterior import Posterior
 from supertopic.model.reference import Reference, word_surprise
 
 MOST_DOCUMENTS, MOST_SHARES = 1000, 2**20  # largest number of documents of a reference, and of numbers in its shares
-NUMBERS = 2**22  # topic shares of tokens that are in memory at a time
+NUMBERS = 2**19  # topic shares of tokens that are in memory at a time
 LEAST_TIMES = 2  # smallest number of times that a word occurs in the documents of the topics
 
 
@@ -62,10 +62,11 @@ def make_reference(
     previous: Reference | None,
 ) -> Reference:  # fmt: skip
     """What later documents are compared with: held-out documents of this fit and of earlier batches."""
-    counts = count_matrix(held_out, posterior.n_words)
-    n = min(counts.shape[0], MOST_DOCUMENTS, MOST_SHARES // posterior.n_topics)
-    some = np.linspace(0, counts.shape[0] - 1, n).astype(int) if n else np.zeros(0, int)
-    found = describe_documents(posterior, counts[some], shares[some], settings)
+    n = min(len(shares), MOST_DOCUMENTS, MOST_SHARES // posterior.n_topics)
+    some = np.zeros(len(shares), bool)
+    some[np.linspace(0, len(shares) - 1, n).astype(int) if n else []] = True
+    counts = count_matrix(select(held_out, some), posterior.n_words)
+    found = describe_documents(posterior, counts, shares[some], settings)
     found = found._replace(surprise=found.surprise[~np.isnan(found.surprise)])
     if previous is None:
         return found._replace(unknown=np.zeros(0) if unknown is None else unknown)

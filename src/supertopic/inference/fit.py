@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from numbers import Real
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from supertopic.corpus.source import Corpus
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
-from supertopic.inference.chains import ChainRun, Config, Split, run_chains
+from supertopic.inference.chains import ChainRun, Config, Split, run_chains, seen_by
 from supertopic.inference.checkpoint import Checkpoint, identify, stored_seed
 from supertopic.inference.completion import make_reference
 from supertopic.inference.held_out import choose_folds, choose_held_out, group_numbers
@@ -131,8 +131,7 @@ def fit(
     )  # fmt: skip
     others = [config.n_topics, config.n_words] if known.begins else batch  # these chains are not those before them
     chain_seed = int(make_key(seed, *others)) >> 1 if others else seed
-    parts = [split.seen.column(part.start) for part in columns] if len(columns) > 1 else [split.seen]
-    plans = [plan_of(part, response, config, chain_seed, n_groups) for part in parts]
+    plans = [plan_of(part, response, config, chain_seed, n_groups) for part in split.by_columns(columns)]
 
     def open_checkpoint(folder: str | None) -> Checkpoint | None:
         """The user's checkpoint, or else one in a temporary folder."""
@@ -140,9 +139,11 @@ def fit(
         return None if found.path is None else start_checkpoint(found, whole, corpus, priors, config, batch)
 
     runs = run_chains(config, plans, split, priors, columns, open_checkpoint, corpus, start)
+    outline = split.without_words()
+    del split, start  # the tokens, which take much memory
     with one_blas_thread:
         made = Ingredients(
-            config, response, split, [runs[i : i + config.n_chains] for i in range(0, len(runs), config.n_chains)],
+            config, response, outline, [runs[i : i + config.n_chains] for i in range(0, len(runs), config.n_chains)],
             topic_sets(runs, priors, config), rate, covariates, counts, previous, known.discount, [seed, *batch],
             learners, inputs,
         )  # fmt: skip
@@ -167,7 +168,7 @@ def plan_of(corpus: Corpus, response: Response, config: Config, seed: int, n_gro
     )  # fmt: skip
 
 
-def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int], n_groups: int) -> Split:
+def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[int], n_groups: int) -> Split[Corpus]:
     """Hold out some documents with a known response from all chains, and the responses of a fold from each chain."""
     mask = np.zeros(len(corpus.doc_start) - 1, bool)
     one_group = group_numbers(corpus.target.covariates, n_groups) if config.by_group else None
@@ -175,14 +176,14 @@ def split_corpus(corpus: Corpus, response: Response, config: Config, seed: list[
         mask = choose_held_out(response, corpus.target, config.held_out, seed, one_group)
     fold = choose_folds(response, corpus.target, mask, config.n_chains, seed, one_group)
     if not mask.any():
-        return Split(corpus, None, None, mask, fold)
+        return Split(corpus.select(~mask), None, None, mask, fold)
     held_out = corpus.select(mask).load()
     some = every_few(held_out.target, config.n_draws, config.n_kept)
     return Split(corpus.select(~mask), held_out, some, mask, fold)
 
 
 def find_start(
-    split: Split, response: Response, config: Config, known: Known, first: bool
+    split: Split[Corpus], response: Response, config: Config, known: Known, first: bool
 ) -> tuple[Start | FittedStart | None, Seeding | None]:
     """Where chains start if their documents are the first ones, and how far each seed word belongs to its topic."""
     seeds, previous = known.seeds, known.previous
@@ -191,7 +192,7 @@ def find_start(
     if previous and known.begins:
         start = FittedStart(previous)
     elif config.init == "nmf" and first:
-        start = Start(cache(split.seen_by), response, config.n_words, config.n_topics, places)
+        start = Start(cache(partial(seen_by, split)), response, config.n_words, config.n_topics, places)
     if seeds is None:
         return start, None
     factors, share = start.factors(None) if isinstance(start, Start) else None, None

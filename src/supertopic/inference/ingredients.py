@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from supertopic.corpus.source import Arrays, Target
+from supertopic.corpus.source import Arrays, Outline, Target, select_target
+from supertopic.corpus.tokens import NO_TOKENS
 from supertopic.inference.beside import NO_INPUTS, LinearInputs
 from supertopic.inference.chains import ChainRun, Config, Split
 from supertopic.inference.level import BaseRate, at_batch_level
@@ -26,7 +27,7 @@ class Ingredients:
 
     config: Config
     response: Response
-    split: Split
+    split: Split[Outline]
     runs: list[list[ChainRun]]  # for each set of topics the runs of its chains
     topics: tuple[TopicSet, ...]
     rate: BaseRate
@@ -99,7 +100,7 @@ def gather_held_out(made: Ingredients, scale: np.ndarray) -> Evidence | None:
             return None
         omega = np.zeros((made.config.n_kept, 0, n_columns))
         draws = [HeldOutDraws(omega, omega[: len(omega) * bool(made.covariates.width)])] * made.config.n_chains
-        held_out = split.seen.select(np.zeros(len(split.seen.target.weight), bool)).load()
+        held_out = Arrays(NO_TOKENS, select_target(split.seen.target, slice(0)))
     elif held_out is not None and split.some is not None:
         asked = np.flatnonzero(split.mask)[split.some]
         there = made.inputs.places(len(split.mask))[asked] >= 0  # those whose words and features are known

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from supertopic.corpus.source import Target, select_target
+from supertopic.corpus.source import Outline, Target, select_target
 from supertopic.inference.calibration import carry_over, draw_weights, mean_variance
 from supertopic.inference.chains import ChainRun, Split
 from supertopic.inference.ingredients import Ingredients
@@ -55,7 +55,7 @@ class FoldDocuments(NamedTuple):
         return tuple(slice(a, b) for a, b in itertools.pairwise(self.starts.tolist()))
 
 
-def gather_folds(runs: Sequence[ChainRun], split: Split, order: np.ndarray) -> FoldDocuments:
+def gather_folds(runs: Sequence[ChainRun], split: Split[Outline], order: np.ndarray) -> FoldDocuments:
     """The documents of all folds for one set of topics; order (chain, K) is that of its topics."""
     targets, shares = [], []
     for chain, run in enumerate(runs):

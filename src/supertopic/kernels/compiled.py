@@ -1,6 +1,10 @@
 """How everything in this layer is compiled."""
 
+import gc
+import threading
+
 from numba import njit
+from numba.core import event
 
 # Kernels are called from Python and let other threads run; parts are called from kernels only, which saves compiling
 # their Python side. What is called for every token is inlined: handing over its arrays would cost as much as the work.
@@ -12,3 +16,36 @@ part = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_w
 inlined = njit(
     cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, _nrt=False
 )
+
+
+class NoCollection(event.Listener):
+    """No garbage collection while a kernel of this package compiles.
+
+    Compiling makes so many objects that Python looks through all objects of the process again and again, a fifth of a
+    second each time. Kernels compile others that they call; the outermost one turns collection on again, if it was on.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.was_on = threading.Lock(), 0, False
+
+    def on_start(self, event: event.Event) -> None:
+        with self.lock:
+            if is_ours(event):
+                self.was_on = self.was_on if self.inside else gc.isenabled()
+                self.inside += 1
+                gc.disable()
+
+    def on_end(self, event: event.Event) -> None:
+        with self.lock:
+            if is_ours(event):
+                self.inside -= 1
+                if self.was_on and not self.inside:
+                    gc.enable()
+
+
+def is_ours(event: event.Event) -> bool:
+    """Whether a kernel of this package compiles."""
+    return bool(event.data["dispatcher"].py_func.__module__.startswith("supertopic."))
+
+
+event.register("numba:compile", NoCollection())

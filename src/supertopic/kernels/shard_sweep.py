@@ -25,4 +25,4 @@ def sweep_shard(
     else:
         sweep(tokens, z, topics, weights, quadratic, streams, 1, 0 if keep else 1, summed, omega, found)
     starts = found.starts[:-1]
-    return found.tokens, found.moves[: starts[-1]], starts, taken  # memory that was never written to is not taken
+    return found.tokens, found.moves[: starts[-1]].copy(), starts, taken  # the room is used again for the next shard

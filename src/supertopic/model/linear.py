@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
+from supertopic.corpus.tokens import row_pieces
 from supertopic.kernels.draws import make_key, normals
 from supertopic.kernels.moments import omegas
 from supertopic.kernels.products import multiply
@@ -31,7 +32,8 @@ def times(x: Matrix, weights: np.ndarray, squared: bool = False) -> np.ndarray:
     if not sp.issparse(x):
         return omegas(x * x if squared else x, np.ascontiguousarray(weights.T))
     out = np.empty((x.shape[0], weights.shape[1]))
-    multiply(x.indptr, x.indices, x.data * x.data if squared else x.data, weights, out, 0, x.shape[0])
+    docs = np.arange(x.shape[0])
+    multiply(x.indptr, x.indices, x.data * x.data if squared else x.data, docs, weights, out, 0, len(docs))
     return out
 
 
@@ -140,6 +142,23 @@ class Dictionary(NamedTuple):
 
     def rows(self, counts: sp.csr_array) -> sp.csr_array:
         """Documents (n_docs, n): (1 + log count) idf of each word, of length 1."""
+        pieces = row_pieces(counts.indptr, 0, counts.shape[0])
+        if len(pieces) == 1:
+            return self.few_rows(counts)
+        has, ends = np.zeros(counts.shape[1], np.int8), np.zeros_like(counts.indptr)
+        has[self.word] = 1
+        for docs in pieces:
+            known = np.cumsum(has[counts.indices[counts.indptr[docs.start] : counts.indptr[docs.stop]]], dtype=np.int64)
+            own = counts.indptr[docs.start : docs.stop + 1] - counts.indptr[docs.start]
+            ends[docs.start + 1 : docs.stop + 1] = ends[docs.start] + np.concatenate([[0], known])[own[1:]]
+        place, data = np.empty(ends[-1], counts.indices.dtype), np.empty(ends[-1])
+        for docs in pieces:
+            own, x = slice(ends[docs.start], ends[docs.stop]), self.few_rows(counts[docs])
+            place[own], data[own] = x.indices, x.data
+        return sp.csr_array((data, place, ends), shape=(counts.shape[0], len(self.word)))
+
+    def few_rows(self, counts: sp.csr_array) -> sp.csr_array:
+        """The same, with copies of the counts beside them."""
         place, data, ends = counts.indices, counts.data, counts.indptr
         if len(self.word) < counts.shape[1]:  # searched for: the columns of a matrix are as many as the vocabulary
             place = np.searchsorted(self.word, place).clip(max=max(len(self.word) - 1, 0)).astype(place.dtype)
