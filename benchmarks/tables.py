@@ -307,7 +307,7 @@ def rating_raters() -> list[list[str]]:
 @table("tomotopy")
 def tomotopy() -> list[list[str]]:
     rows = [["work", "supertopic", "tomotopy", "ratio"]]
-    for own in runs("results")[-1]["rows"]:
+    for own in runs("results")[-1]["rows"] + runs("many_topics")[-1]["rows"]:
         if "tomotopy" in own:
             digits, unit = (0, "ns") if own["unit"] == "ns" else (1, "s")
             both = [f"{fixed(own[name], digits)} {unit}" for name in ("supertopic", "tomotopy")]
