@@ -9,7 +9,7 @@ import numba.extending
 import numpy as np
 import pytest
 
-import supertopic.kernels.compiled  # noqa: F401
+from supertopic.kernels.compiled import no_collection
 
 FIT = """
 from importlib import import_module
@@ -66,6 +66,21 @@ def test_garbage_is_not_collected_while_a_kernel_compiles():
     gc.disable()
     try:
         compile_as("supertopic.kernels.other")(np.int16(3))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_context_without_collection_may_be_nested():
+    with no_collection:
+        with no_collection:
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with no_collection:
+            pass
         assert not gc.isenabled()
     finally:
         gc.enable()

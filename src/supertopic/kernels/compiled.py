@@ -18,29 +18,42 @@ inlined = njit(
 )
 
 
-class NoCollection(event.Listener):
-    """No garbage collection while a kernel of this package compiles.
-
-    Compiling makes so many objects that Python looks through all objects of the process again and again, a fifth of a
-    second each time. Kernels compile others that they call; the outermost one turns collection on again, if it was on.
-    """
+class NoCollection:
+    """A context without garbage collection. The last thread that leaves it turns collection on again, if it was on."""
 
     def __init__(self) -> None:
         self.lock, self.inside, self.was_on = threading.Lock(), 0, False
 
-    def on_start(self, event: event.Event) -> None:
+    def __enter__(self) -> None:
         with self.lock:
-            if is_ours(event):
-                self.was_on = self.was_on if self.inside else gc.isenabled()
-                self.inside += 1
-                gc.disable()
+            self.was_on = self.was_on if self.inside else gc.isenabled()
+            self.inside += 1
+            gc.disable()
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.was_on and not self.inside:
+                gc.enable()
+
+
+no_collection = NoCollection()
+
+
+class QuickCompiling(event.Listener):
+    """No garbage collection while a kernel of this package compiles.
+
+    Compiling makes so many objects that Python looks through all objects of the process again and again, a fifth of a
+    second each time.
+    """
+
+    def on_start(self, event: event.Event) -> None:
+        if is_ours(event):
+            no_collection.__enter__()
 
     def on_end(self, event: event.Event) -> None:
-        with self.lock:
-            if is_ours(event):
-                self.inside -= 1
-                if self.was_on and not self.inside:
-                    gc.enable()
+        if is_ours(event):
+            no_collection.__exit__()
 
 
 def is_ours(event: event.Event) -> bool:
@@ -48,4 +61,4 @@ def is_ours(event: event.Event) -> bool:
     return bool(event.data["dispatcher"].py_func.__module__.startswith("supertopic."))
 
 
-event.register("numba:compile", NoCollection())
+event.register("numba:compile", QuickCompiling())

@@ -15,6 +15,8 @@ import numpy as np
 from llvmlite import ir
 from numba import config, cuda, njit, types
 
+from supertopic.kernels.compiled import no_collection
+
 DeviceArray = Any  # an array on the device; Numba has no public type for it
 SIMULATED = bool(config.ENABLE_CUDASIM)
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False  # a small corpus leaves most of a GPU idle, and nothing can be done about it
@@ -280,11 +282,12 @@ def _capture(function: Callable[[], None]) -> Any:
     from cuda.bindings import driver
 
     here = _handle()
-    _driver("cuStreamBeginCapture", here, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-    try:
-        function()
-    finally:
-        graph = _driver("cuStreamEndCapture", here)
+    with no_collection:  # it may free arrays of the device, which ends a capture
+        _driver("cuStreamBeginCapture", here, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+        try:
+            function()
+        finally:
+            graph = _driver("cuStreamEndCapture", here)
     return _driver("cuGraphInstantiate", graph, 0)
 
 
