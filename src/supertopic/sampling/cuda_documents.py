@@ -52,6 +52,38 @@ NUMBERS = 2**28  # of shares or private topics on the device at a time: a gigaby
 STARTING, MOVING = range(2)  # random numbers of a new document
 
 
+class Layout(NamedTuple):
+    """Which tokens are in which row: the parts of documents that are cut, document by document, then the other ones."""
+
+    row: np.ndarray  # (n_docs,): the first row of each document
+    n_cut: int  # rows of parts, filled up to whole warps
+    start: np.ndarray  # (rows,): the first token of each row among those of the corpus
+    length: np.ndarray  # (rows,): its tokens
+    whole: np.ndarray  # (rows,): the tokens of a document, in its first row; 0 in its others
+    first: np.ndarray  # (rows,): which of its document's tokens is the first one
+    leader: np.ndarray  # (rows,): the first row of its document
+
+
+def lay_out(doc_start: np.ndarray, parts: np.ndarray) -> Layout:
+    """Rows for documents that have some parts each, of equal length; those that are not cut are the longest first."""
+    lengths = np.diff(doc_start)
+    cut, uncut = np.flatnonzero(parts > 1), np.flatnonzero(parts == 1)
+    uncut = uncut[np.argsort(-lengths[uncut], kind="stable")]
+    n_parts = int(parts[cut].sum())
+    n_cut = -(-n_parts // WARP) * WARP
+    n_rows, row = n_cut + max(-(-len(uncut) // WARP), 1) * WARP, np.empty(len(lengths), np.int64)
+    row[cut], row[uncut] = np.cumsum(parts[cut]) - parts[cut], n_cut + np.arange(len(uncut))
+    start, length, first, whole = np.zeros((4, n_rows), np.int64)
+    length[row], start[row], whole[row] = lengths, doc_start[:-1], lengths
+    leader, rows, doc = np.arange(n_rows), np.arange(n_parts), np.repeat(cut, parts[cut])
+    leader[rows] = row[doc]
+    place = rows - leader[rows]
+    first[rows] = place * lengths[doc] // parts[doc]
+    length[rows] = (place + 1) * lengths[doc] // parts[doc] - first[rows]
+    start[rows] = doc_start[doc] + first[rows]
+    return Layout(row, n_cut, start, length, whole, first, leader)
+
+
 class DocumentRows:
     """Documents on the device."""
 
@@ -60,34 +92,21 @@ class DocumentRows:
         lengths = np.diff(tokens.doc_start)
         self.shape, self.n_docs = shape, len(lengths)
         parts = np.ones(self.n_docs, np.int64) if whole or shape.sparse else np.maximum(-(-lengths // PART), 1)
-        cut, uncut = np.flatnonzero(parts > 1), np.flatnonzero(parts == 1)
-        uncut = uncut[np.argsort(-lengths[uncut], kind="stable")]
-        ends = np.cumsum(parts[cut])
-        self.n_cut = -(-int(parts[cut].sum()) // WARP) * WARP
-        self.n_rows = self.n_cut + max(-(-len(uncut) // WARP), 1) * WARP
-        self.row = np.empty(self.n_docs, np.int64)  # the first row of each document
-        self.row[cut], self.row[uncut] = ends - parts[cut], self.n_cut + np.arange(len(uncut))
-        leader, first, length, start, of_doc = (np.zeros(self.n_rows, np.int64) for _ in range(5))
-        leader[:] = np.arange(self.n_rows)
-        length[self.row], start[self.row], of_doc[self.row] = lengths, tokens.doc_start[:-1], lengths
-        rows, doc = np.arange(ends[-1] if len(cut) else 0), np.repeat(cut, parts[cut])
-        leader[rows] = self.row[doc]
-        place = rows - leader[rows]
-        first[rows] = place * lengths[doc] // parts[doc]
-        length[rows] = (place + 1) * lengths[doc] // parts[doc] - first[rows]
-        start[rows] = tokens.doc_start[doc] + first[rows]
-        self.cut = put(self.row[cut]), put(parts[cut])  # the first rows of documents in parts, and how many they have
-        longest = length.reshape(-1, shape.group).max(axis=1)
+        layout = lay_out(tokens.doc_start, parts)
+        self.row, self.n_cut, self.n_rows = layout.row, layout.n_cut, len(layout.start)
+        of_cut = self.row[parts > 1], parts[parts > 1]
+        self.cut = put(of_cut[0]), put(of_cut[1])  # the first rows of documents in parts, and how many they have
+        longest = layout.length.reshape(-1, shape.group).max(axis=1)
         base = np.concatenate([[0], np.cumsum(longest * shape.group)])
         self.n_places = int(base[-1]) + WARP
-        self.n_long, self.side = int((length > LONG).sum()), new_stream()
+        self.n_long, self.side = int((layout.length > LONG).sum()), new_stream()
         self.place = base[:-1][np.arange(self.n_rows) // shape.group] + np.arange(self.n_rows) % shape.group
-        self.length, self.start, self.flat, self.doc_start = of_doc, put(start), put(tokens.word), tokens.doc_start
-        there = [put(array.astype(np.int32)) for array in (length, of_doc, first, leader)]
+        self.length, self.start = layout.whole, put(layout.start)
+        self.flat, self.doc_start = put(tokens.word), tokens.doc_start
+        length, tokens_of_doc, first, leader = (put(array.astype(np.int32)) for array in layout[3:])
         self.docs = Documents(
-            zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), there[0], there[1],
-            there[2], there[3], empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32),
-            *self.lists(),
+            zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), length, tokens_of_doc,
+            first, leader, empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32), *self.lists(),
         )  # fmt: skip
         launch(kernels.interleave, self.n_rows, self.flat, self.start, self.docs, shape.group, self.docs.word)
 
