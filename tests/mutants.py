@@ -1529,6 +1529,8 @@ UNSEEN = [  # where nobody looked at first
       "omegas[:, empty] += 0.0", "decisions:as_new_ones"),
     m("inference/weights", "training documents without words have the usual mixture of topics", "np.where((lengths > 0)[:, None], centre.mean(axis=0), 0.0)",
       "centre.mean(axis=0)", "pairs:topics_first"),
+    m("inference/weights", "later batches draw the variance between groups with one key", "1 + sum(made.seed[1:])", "len(made.seed)",
+      "groups:each_batch"),
     m("corpus/tokens", "counting changes where documents start", "tokens.word.copy(), tokens.doc_start.copy()", "tokens.word.copy(), tokens.doc_start",
       "start:come_back"),
 ]  # fmt: skip

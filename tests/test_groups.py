@@ -24,7 +24,7 @@ from supertopic import (
 from supertopic.command.cli import main
 from supertopic.corpus.source import Target
 from supertopic.datasets import make_corpus
-from supertopic.inference import fit, reported
+from supertopic.inference import fit, reported, weights
 from supertopic.inference.held_out import choose_folds, choose_held_out, deal_groups
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments
 from supertopic.kernels.draws import make_key
@@ -381,3 +381,12 @@ def test_variances_for_draws_have_their_distribution():
         draws.append(np.log(variance[0]))
     assert ks_2samp(found, draws[::12]).pvalue > 1e-6
     assert len(set(found.tolist())) == 400
+
+
+def test_each_batch_draws_the_variance_between_groups_anew(monkeypatch):
+    keys = []
+    monkeypatch.setattr(weights, "variances_of", lambda intercepts, key: keys.append(int(key)) or intercepts)
+    columns = SimpleNamespace(names=(), groups=("a", "b"))
+    for seed in ([7], [7, 1], [7, 2], [7, 3], [8]):
+        weights.with_covariates(SimpleNamespace(seed=seed, covariates=columns), np.zeros((1, 2, 1, 2)))
+    assert len(set(keys)) == 5

@@ -61,7 +61,7 @@ def with_covariates(made: Ingredients, eta: np.ndarray) -> list[CovariateWeights
     if len(columns.names):
         found.append(CovariateWeights(columns, own))
     if len(columns.groups):
-        key = make_key(made.seed[0], len(made.seed), BETWEEN_GROUPS)
+        key = make_key(made.seed[0], 1 + sum(made.seed[1:]), BETWEEN_GROUPS)  # each batch has its own
         found.append(GroupWeights(columns.groups, intercepts, variances_of(intercepts, key)))
     return found
 
