@@ -1,5 +1,6 @@
 """What tables, frames and pages show, computed again from the posterior and from y by NumPy alone."""
 
+import copy
 import json
 import re
 from dataclasses import replace
@@ -175,7 +176,9 @@ def test_the_score_of_a_table_stands_beside_that_of_the_base_rate(loaded):
 def test_draws_of_each_chain_are_its_own(loaded):
     """In the dataset, in scores of chains, and in priors."""
     pytest.importorskip("xarray")
-    model = loaded("class")
+    model = copy.copy(loaded("class"))
+    shape = 3 * len(model.posterior_.reported), *model.posterior_.reported.shape[1:]  # more than chains have draws
+    model.posterior_ = replace(model.posterior_, reported=np.random.default_rng(0).normal(size=shape))
     posterior, data = model.posterior_, model.to_xarray()
     n_chains, n_draws = posterior.n_chains, posterior.n_draws
     own = posterior.reported.reshape(n_chains, -1, *posterior.reported.shape[1:])
