@@ -31,7 +31,7 @@ from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors, fixed_topics
 from supertopic.sampling.gibbs import draw_weights
 from supertopic.sampling.gradients import solve
-from supertopic.sampling.plan import SWEEP, TOPICS
+from supertopic.sampling.plan import MATRIX_UP_TO, SWEEP, TOPICS
 from supertopic.sampling.threads import ThreadEngine
 
 if DEVICE:
@@ -382,6 +382,7 @@ def test_a_chain_on_a_device_draws_weights_without_a_matrix(monkeypatch):
     from supertopic.kernels.cuda import layout
     from supertopic.sampling import cuda_counts
 
+    assert layout.SPARSE_FROM == MATRIX_UP_TO + 1  # those that do so have lists
     monkeypatch.setattr(layout, "SPARSE_FROM", 1)
     monkeypatch.setattr(cuda_counts, "DENSE", 1)
     rng, n_topics = np.random.default_rng(0), 260 if DEVICE == "GPU" else 6  # a row of 32 lanes

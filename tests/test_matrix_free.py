@@ -13,6 +13,7 @@ from supertopic.corpus.source import Arrays, make_target
 from supertopic.corpus.tokens import make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import calibration, memory, reported
+from supertopic.inference import fit as fit_room
 from supertopic.inference.memory import check_memory
 from supertopic.inference.regression import regression_engine
 from supertopic.kernels.draws import make_key
@@ -23,6 +24,7 @@ from supertopic.sampling import gibbs, matrix_free
 from supertopic.sampling import plan as plans
 from supertopic.sampling.gibbs import draw_eta, log_prior
 from supertopic.sampling.shard import Shard
+from supertopic.sampling.threads import ThreadEngine
 
 KEY = make_key(4, 1)
 KNOWN = np.array([[[1.2, 0.0], [0.0, 0.8]]]), np.array([[1.0, -0.7]])  # precision and shift of eta, a column
@@ -99,10 +101,14 @@ def test_the_solution_is_that_of_a_factor(always, n_topics, nu2):
     prior = matrix_free.prior_precision(None, nu2, statistics.shift.shape)
     right = statistics.shift + matrix_free.draw_noise(engine, prior, KEY)
     found = matrix_free.solve(engine, statistics, prior, right)
+    steps, near = len(asked), found + 1e-3 * np.random.default_rng(0).normal(size=found.shape)
+    again = matrix_free.solve(engine, statistics, prior, right, near)
+    assert len(asked) < 2 * steps  # a guess that is near saves steps
+    del asked[steps:]
     for r in range(3):
         A = small.precision(r, prior[:, r])
-        sd = np.sqrt(np.diag(np.linalg.inv(A)))
-        assert np.abs((found[:, r] - np.linalg.solve(A, right[:, r])) / sd).max() < 3e-4
+        sd, exact = np.sqrt(np.diag(np.linalg.inv(A))), np.linalg.solve(A, right[:, r])
+        assert max(np.abs((one[:, r] - exact) / sd).max() for one in (found, again)) < 3e-4
     assert asked[0] == 3 and 0 < asked[-1] < 3 and len(asked) < 200
     right[:, 0] = 0.0
     assert (matrix_free.solve(engine, statistics, prior, right)[:, 0] == 0).all()
@@ -342,3 +348,32 @@ def test_memory_of_many_topics(monkeypatch):
     monkeypatch.setattr(plans, "MOST_WEIGHTS", 10**9)
     with pytest.raises(MemoryError):
         check_memory(source, 5, 10_000, 5, 1, 1, 1, 0, "cpu")
+
+
+def test_a_chain_on_a_device_does_without_a_matrix_where_lists_are_shorter():
+    """From as many topics on as documents have lists of them; a processor keeps the matrix."""
+    y = np.zeros((4, 1))
+    source = Arrays(make_tokens(sp.csr_array(np.ones((4, 5), int))), make_target(y, y + 1))
+    found = [
+        plans.make_plan(source, 5, Logistic(1.0), Priors(np.ones(n), 0.1, 1.0), False, "delayed", 0, 1, device)
+        for n, device in ((320, "cuda"), (321, "cuda"), (321, "cpu"))
+    ]
+    assert [plan.quicker_without for plan in found] == [False, True, False]
+    assert [plan.no_statistics().is_diagonal for plan in found] == [False, True, False]
+    assert not any(plan.matrix_free for plan in found)
+
+
+@pytest.mark.usefixtures("short_regressions")
+def test_only_the_iterations_of_a_chain_do_without_a_matrix(monkeypatch):
+    """Held-out regressions and what later batches know have one, and with what is known a chain has one, too."""
+    make, solve, asked = fit_room.make_plan, ThreadEngine.solve, []
+    monkeypatch.setattr(fit_room, "make_plan", lambda *given: make(*given)._replace(quicker_without=True))
+    monkeypatch.setattr(ThreadEngine, "solve", lambda *given: asked.append(given[-1] is not None) or solve(*given))
+    y = CORPUS.y.ravel()
+    model = SLDAClassifier(5, **RUN).fit(CORPUS.X[:200], y[:200])
+    assert asked == [True] * RUN["n_chains"] * (RUN["burn_in"] + RUN["n_draws"])  # each from the last draw on
+    (chains,) = model.posterior_.carryover.weights
+    assert not any(part.is_diagonal for chain in chains for part in chain)
+    model.partial_fit(CORPUS.X[200:], y[200:])
+    assert len(asked) == RUN["n_chains"] * (RUN["burn_in"] + RUN["n_draws"])
+    assert model.score(CORPUS.X, y) > 0.7
