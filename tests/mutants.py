@@ -838,7 +838,7 @@ CARD = [  # noticed in Numba's simulator
     m("sampling/threads", "a matrix of diagonals", "self.plan, self.spare = self.plan._replace(quicker_without=False), []", "self.spare = []", "gpu:without_matrix"),
     m("kernels/responses", "a hinge without its margin", "return (2.0 * y - 1.0) * own", "return 2.0 * y - 1.0", "responses:scalar contract:device_augment"),
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
-    m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key)", "rows.number(0)", "contract:device_new"),
+    m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key, rows.docs.number)", "rows.number(0)", "contract:device_new"),
 ]  # fmt: skip
 PAPER = [  # tables and text for a paper; some tests read files that a copy does not have, so that words choose others
     m("report/summary", "effects of standardised covariates", "draws if term is None else draws / term.columns.scale)\n\n\ndef changes", "draws)\n\n\ndef changes", "tables:covariates"),

@@ -517,18 +517,42 @@ def test_private_topics_on_a_device():
     mass = kept.tokens / kept.n_draws + N_WORDS * BETA
     for shard, same in zip(problem.engine.shards, other.engine.shards, strict=True):
         rows, group, width = shard.rows, shard.rows.shape.group, shard.rows.shape.width
-        sizes, words = empty(rows.n_rows, np.int64), empty(rows.n_places, np.int32)
+        sizes, new = empty(rows.n_rows, np.int64), rows.part(0, rows.n_rows, rows.docs.number).docs
         launch(gpu_counts.count_distinct, rows.n_rows, rows.docs, group, sizes)
         ends = np.concatenate([[0], np.cumsum(get(sizes))])
         like, summed = empty(ends[-1] * width, np.float32), put(wide(kept.word_topic.astype(np.int64), width))
         launch(
             gpu_counts.private_rows, rows.n_rows, rows.docs, group, summed, 1, BETA, put(mass), width, 0, rows.n_rows,
-            put(ends), words, like,
+            put(ends), new, like,
         )  # fmt: skip
         found = get(like).reshape(-1, width)[:, :N_TOPICS]
         for d, row in enumerate(rows.row):
             _, phi = private_topics(same.tokens, same.z, kept.word_topic, 1, BETA, mass, 8, d, d + 1)
             np.testing.assert_allclose(found[ends[row] : ends[row + 1]], phi.reshape(-1, 8)[:, :N_TOPICS], rtol=1e-5)
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_left_out_documents_some_at_a_time_on_a_device(sparse, monkeypatch):
+    """How many documents have room for their private topics does not change their shares."""
+    from supertopic.sampling import cuda
+
+    if sparse:
+        only_sparse(monkeypatch)
+    rng, found = np.random.default_rng(5), []
+    docs = [rng.integers(0, N_WORDS, n).tolist() for n in (7, 0, 5, 3, 1, 6, 2, 4, 4, 5)]
+    z = [rng.integers(0, N_TOPICS, len(words)).tolist() for words in docs]
+    target = make_target(np.ones((10, 1)), np.ones((10, 1)))
+    plan, source = plan_of(docs, N_WORDS, Logistic(1.0), target, PRIORS, "delayed", 2, device="cuda")
+    for numbers in (cuda.NUMBERS, 1):
+        monkeypatch.setattr(cuda, "NUMBERS", numbers)
+        engine = engine_of(plan, source, flat(docs, z)[1], Logistic(1.0), np.ones((10, 1)), np.zeros((1, N_TOPICS)), 4)
+        assert engine.pool.n_threads == 1  # streams of several threads would not wait for each other
+        engine.counts.keep()
+        engine.leave_out(PRIORS, 6, KEY)
+        found.append(engine.left_out_omega(np.eye(N_TOPICS)))
+    assert found[0].sum(axis=1) == pytest.approx([float(len(words) > 0) for words in docs])
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("device", ["cpu", *(["cuda"] if DEVICE else [])])

@@ -28,7 +28,7 @@ from supertopic.inference.weights import PredictionTerms, calibrated_terms, unca
 from supertopic.kernels.draws import make_key
 from supertopic.model.held_out import HeldOutPredictions
 from supertopic.model.history import Batch, appended
-from supertopic.model.posterior import Posterior, TopicSet, Traces, match_topics
+from supertopic.model.posterior import TINY, Posterior, TopicSet, Traces, match_topics
 from supertopic.model.priors import ChainPrior, Earlier, Prior, chain_priors, match_words
 from supertopic.model.responses.base import Encoded, Response
 from supertopic.model.seeds import Seeding, Seeds
@@ -227,7 +227,8 @@ def topic_sets(runs: list[ChainRun], priors: list[ChainPrior], config: Config) -
         own = slice(first, first + config.n_chains)
         draws = [run.draws for run in runs[own]]
         found.append(TopicSet(
-            np.stack([draw.word_topic for draw in draws]), config.n_draws,
+            draws[0].word_topic[None] if len(draws) == 1 else np.stack([draw.word_topic for draw in draws]),
+            config.n_draws,
             np.array([draw.priors.alpha for draw in draws]), np.array([draw.priors.beta for draw in draws]),
             np.array([prior.pseudo_tokens for prior in priors[own]]),
             np.array([draw.eta for draw in draws]),
@@ -315,17 +316,17 @@ def training_shares(made: Ingredients, posterior: Posterior) -> np.ndarray:
     Those of held-out documents are inferred.
     """
     split, config, consensus = made.split, made.config, posterior.consensus
-    lengths, seen = np.diff(split.seen.doc_start), np.flatnonzero(~split.mask)
+    empty, seen = np.diff(split.seen.doc_start) == 0, np.flatnonzero(~split.mask)
     found = np.empty((len(split.mask), posterior.n_topics))
     for first in range(0, len(seen), AT_ONCE):
         some = slice(first, first + AT_ONCE)
-        shares = np.zeros((len(seen[some]), posterior.n_topics))
-        for chain, has in enumerate(consensus.has):
-            counts = np.concatenate([runs[chain].draws.doc_topic[some] for runs in made.runs], axis=1)
-            shares += counts[:, posterior.order[chain]] * has
-        shares = posterior.as_shares(shares / consensus.n_having)
-        shares[lengths[some] == 0] = posterior.mean_shares
-        found[seen[some]] = shares
+        for runs, places in zip(made.runs, posterior.places, strict=True):
+            shares = np.zeros((len(seen[some]), places.stop - places.start))
+            for run, order, has in zip(runs, posterior.order[:, places], consensus.has[:, places], strict=True):
+                shares += run.draws.doc_topic[some][:, order - places.start] * has
+            shares /= consensus.n_having[places]
+            found[seen[some], places] = shares / np.maximum(shares.sum(axis=1, keepdims=True), TINY) / len(made.runs)
+    found[seen[empty]] = posterior.mean_shares
     if split.held_out:
         found[split.mask] = mean_topic_shares(posterior, split.held_out.tokens, config.settings)
     return found

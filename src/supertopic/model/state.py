@@ -133,7 +133,10 @@ NO_COUNTS, NO_PHI, NO_SMOOTH = np.zeros(0, np.int32), np.zeros(0, np.float32), n
 
 def fixed_topics(phi: np.ndarray, alpha: np.ndarray) -> Topics:
     """Fixed topics, from phi (V, K)."""
-    return padded_topics(pad(np.maximum(phi, 1e-37).astype(np.float32)).reshape(-1), alpha)
+    wide = pad(phi.astype(np.float32, copy=False))
+    here = wide[:, : phi.shape[1]]
+    np.maximum(here, np.float32(1e-37), out=here)
+    return padded_topics(wide.reshape(-1), alpha)
 
 
 def mean_topics(word_topic: np.ndarray, n_draws: int, priors: Priors) -> Topics:

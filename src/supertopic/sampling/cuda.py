@@ -143,8 +143,8 @@ class CudaShard:
         self.rows.begin(key)
         if topics is not None:
             rows = self.rows.without_response()
-            rows.docs = self.rows.docs
-            rows.sweep(freeze(topics).tables, self.no_response, put_key(make_key(key, MOVING)), SETTLE, SETTLE)
+            tables, moving = freeze(topics).tables, put_key(make_key(key, MOVING))
+            rows.sweep(tables, self.no_response, moving, SETTLE, SETTLE, exchange=SETTLE)
 
     def restart(self, response: Response) -> None:
         """Set kappa and lam to their values before the first iteration."""
@@ -304,25 +304,24 @@ class CudaShard:
         docs, width, group = rows.docs, rows.shape.width, rows.shape.group
         mass = put(summed.tokens / summed.n_draws + self.n_words * priors.beta)
         word_topic, moving = put(wide(summed.word_topic.astype(np.int64), width)), put_key(make_key(key, MOVING))
-        sizes = empty(rows.n_rows, np.int64)
+        sizes, number = empty(rows.n_rows, np.int64), empty(rows.n_rows, np.uint64)
         launch(kernels.count_distinct, rows.n_rows, docs, group, sizes)
+        rows.hash(key, number)
         ends = np.concatenate([[0], np.cumsum(get(sizes))])
-        entry, new = put(ends), rows.without_response()
-        new.hash(key)
-        new.begin(make_key(key, STARTING))
-        counted, first = zeros(rows.n_rows * width, np.float32), 0
+        entry, counted, first = put(ends), zeros(rows.n_rows * width, np.float32), 0
         while first < rows.n_rows:  # as many documents at a time as there is room for their private topics
             last = int(np.searchsorted(ends, ends[first] + NUMBERS // width, side="right")) - 1
             last = min(max(last // WARP * WARP, first + WARP), rows.n_rows)
-            like = empty(max(int(ends[last] - ends[first]), 1) * width, np.float32)
+            like, new = empty(max(int(ends[last] - ends[first]), 1) * width, np.float32), rows.part(first, last, number)
             launch(
                 kernels.private_rows, last - first, docs, group, word_topic, summed.n_draws, priors.beta, mass, width,
-                first, last, entry, new.docs.word, like,
+                first, last, entry, new.docs, like,
             )  # fmt: skip
-            tables = fixed_tables(like, priors.alpha)
-            new.sweep(tables, self.no_response, moving, n_sweeps, n_sweeps // 2, counted, 0, (first, last))
+            new.begin(make_key(key, STARTING))
+            summed_here = counted[first * width : last * width]
+            new.sweep(fixed_tables(like, priors.alpha), self.no_response, moving, n_sweeps, n_sweeps // 2, summed_here)
             first = last
-        self.set_shares(self.rows.counts_of(new, counted), n_sweeps - n_sweeps // 2)
+        self.set_shares(self.rows.counts_of(rows, counted), n_sweeps - n_sweeps // 2)
 
     def infer_shares(self, topics: DeviceTopics, n_sweeps: int, key: np.uint64) -> None:
         """Infer the shares of each document under fixed topics that were learned without it."""
@@ -372,7 +371,7 @@ class CudaShard:
         """Set z, kappa and lam to those of a saved state; eta (R, K + P) is the last draw."""
         z, quadratic = state["z"], Quadratic(state["kappa"], state["lam"])
         fits = all(array.shape == (self.n_docs, self.n_columns) for array in quadratic)
-        if not fits or z.shape != (len(self.rows.flat),) or (z >= self.n_topics).any():
+        if not fits or z.shape != (self.rows.doc_start[-1],) or (z >= self.n_topics).any():
             raise ValueError("The checkpoint does not fit these documents.")
         self.rows.set_z(z.astype(np.uint16))
         self.sorted = self.listed = False
@@ -387,11 +386,11 @@ class CudaShard:
 
 def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_columns: int, n_covariates: int) -> int:
     """About how many bytes a chain takes on the device, with a gigabyte at most for left-out documents."""
-    width = row_width(n_topics)
-    documents = n_docs * (16 * width + 8 * (7 * n_columns + n_covariates))
+    width, sparse = row_width(n_topics), n_topics >= SPARSE_FROM
+    # counts, their sum over the draws, and those of left-out documents; a copy of documents that are not cut any more
+    documents = n_docs * ((12 if sparse else 16) * width + 8 * (7 * n_columns + n_covariates))
     moments = moment_bytes(n_topics + n_covariates, n_columns)
     if is_matrix_free(n_topics, n_covariates, "cuda"):
         moments = 40 * n_columns * (n_topics + n_docs)
-    private = 4 * min(NUMBERS, n_tokens * width)
-    tokens = n_tokens * (30 if n_topics >= SPARSE_FROM else 16)
-    return tokens + 32 * n_words * width + documents + moments + private
+    private = 5 * min(NUMBERS, n_tokens * width)
+    return 14 * n_tokens + 32 * n_words * width + documents + moments + private

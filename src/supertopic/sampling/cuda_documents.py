@@ -97,18 +97,17 @@ class DocumentRows:
         of_cut = self.row[parts > 1], parts[parts > 1]
         self.cut = put(of_cut[0]), put(of_cut[1])  # the first rows of documents in parts, and how many they have
         longest = layout.length.reshape(-1, shape.group).max(axis=1)
-        base = np.concatenate([[0], np.cumsum(longest * shape.group)])
+        base = self.base = np.concatenate([[0], np.cumsum(longest * shape.group)])
         self.n_places = int(base[-1]) + WARP
         self.n_long, self.side = int((layout.length > LONG).sum()), new_stream()
         self.place = base[:-1][np.arange(self.n_rows) // shape.group] + np.arange(self.n_rows) % shape.group
-        self.length, self.start = layout.whole, put(layout.start)
-        self.flat, self.doc_start = put(tokens.word), tokens.doc_start
+        self.length, self.start, self.doc_start = layout.whole, put(layout.start), tokens.doc_start
         length, tokens_of_doc, first, leader = (put(array.astype(np.int32)) for array in layout[3:])
         self.docs = Documents(
             zeros(self.n_places, np.int32), zeros(self.n_places, np.uint16), put(base[:-1]), length, tokens_of_doc,
             first, leader, empty(self.n_rows, np.uint64), empty(self.n_rows * shape.width, np.float32), *self.lists(),
         )  # fmt: skip
-        launch(kernels.interleave, self.n_rows, self.flat, self.start, self.docs, shape.group, self.docs.word)
+        self.interleave(tokens.word, self.docs.word)
 
     def lists(self) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
         """Room for the topics that each document has, their tokens, and how many they are; none if none is sparse."""
@@ -116,14 +115,26 @@ class DocumentRows:
         return empty(n_places, np.uint16), empty(n_places, np.float32), empty(n_rows, np.int32)
 
     def without_response(self) -> "DocumentRows":
-        """The same documents without a response, with a state of their own and words that the caller sets."""
+        """The same documents, in the same arrays, for a sweep that knows no response."""
         rows = copy(self)
         rows.shape = make_shape(self.shape.n_topics, 0)._replace(n_lanes=self.shape.n_lanes)
+        return rows
+
+    def part(self, first: int, last: int, number: DeviceArray) -> "DocumentRows":
+        """Some rows of documents that are not cut, with a state of their own and words that the caller sets.
+
+        They have no response, and `number` (n_rows,) is what the random numbers of all rows depend on.
+        """
+        rows, some, width = self.without_response(), slice(first, last), self.shape.width
+        base = self.base[first // self.shape.group : last // self.shape.group + 1]
+        rows.n_rows, rows.n_places = last - first, int(base[-1] - base[0]) + WARP
+        rows.n_long = int((self.length[some] > LONG).sum())
         topic, tokens, size = rows.lists()
-        rows.docs = self.docs._replace(
-            word=zeros(self.n_places, np.int32), z=zeros(self.n_places, np.uint16),
-            number=empty(self.n_rows, np.uint64), n=empty(self.n_rows * self.shape.width, np.float32),
-            topic=topic, tokens=tokens, size=size,
+        rows.docs = Documents(
+            zeros(rows.n_places, np.int32), zeros(rows.n_places, np.uint16), put(base[:-1] - base[0]),
+            self.docs.length[some], self.docs.whole[some], self.docs.first[some],
+            put(np.arange(rows.n_rows, dtype=np.int32)), number[some], empty(rows.n_rows * width, np.float32),
+            topic, tokens, size,
         )  # fmt: skip
         return rows
 
@@ -161,9 +172,10 @@ class DocumentRows:
         """Let random numbers depend on a document's number in the corpus."""
         self.put_into(self.docs.number, np.arange(first_doc, first_doc + self.n_docs, dtype=np.uint64))
 
-    def hash(self, key: np.uint64) -> None:
-        """Let random numbers depend on a document's words alone."""
-        launch(kernels.content_numbers, self.n_rows, self.flat, self.start, self.docs.whole, key, self.docs.number)
+    def hash(self, key: np.uint64, number: DeviceArray) -> None:
+        """Compute numbers (n_rows,) that depend on a document's words alone, for its random numbers."""
+        flat = self.collect(self.docs.word)
+        launch(kernels.content_numbers, self.n_rows, flat, self.start, self.docs.whole, key, number)
 
     def begin(self, key: np.uint64) -> None:
         """Draw every z from the uniform distribution."""
@@ -187,12 +199,12 @@ class DocumentRows:
 
     def sweep(
         self, tables: TopicTables, response: ResponseTables, key: DeviceArray, n_sweeps: int = 1, burn_in: int = 1,
-        summed: DeviceArray | None = None, apart: int = 0, rows: tuple[int, int] | None = None,
-        tally: DeviceArray | None = None,
+        summed: DeviceArray | None = None, apart: int = 0, tally: DeviceArray | None = None, exchange: int = 1,
     ) -> None:  # fmt: skip
-        """Draw every z anew, of all documents or, where none is cut, of some rows that fill whole warps.
+        """Draw every z anew.
 
-        The sampler is the sparse one if the tables are for it; `tally` counts its proposals and those accepted.
+        The sampler is the sparse one if the tables are for it; `tally` counts its proposals and those accepted. Parts
+        of documents exchange their counts after so many sweeps, which is 1 unless nothing is kept.
 
         The device waits for the longest document. So long ones that are not cut start first, beside the others, on
         multiprocessors of their own: their blocks take all registers, though most of their threads do nothing.
@@ -205,37 +217,45 @@ class DocumentRows:
             more = *more, zeros(2, np.int64) if tally is None else tally
         else:
             kernel, alone = make_sweep(self.shape), self.shape.alone(self.shape.registers)
-        n_cut, first, last = (row // self.shape.group for row in (self.n_cut, *(rows or (self.n_cut, self.n_rows))))
-        long = min(max(-(-self.n_long // self.shape.group), first), last) if not n_cut else first
+        n_cut, last = self.n_cut // self.shape.group, self.n_rows // self.shape.group
+        long = n_cut or min(-(-self.n_long // self.shape.group), last)  # where documents are cut, none is long
 
         def run(start: int, stop: int, threads: int, where: object, *sweeps: int) -> None:
             blocks = -(-(stop - start) * WARP // self.shape.block)
             kernel[blocks, threads, where](*known, *sweeps, *more, start, stop - start)
 
-        with beside(self.side, n_cut > 0 or long > first):
-            for i in range(n_sweeps if n_cut else 0):
-                run(0, n_cut, self.shape.block, self.side, i, i + 1, n_sweeps)
+        with beside(self.side, long > 0):
+            for i in range(0, n_sweeps if n_cut else 0, exchange):
+                run(0, n_cut, self.shape.block, self.side, i, min(i + exchange, n_sweeps), n_sweeps)
                 begin = (i - burn_in) * apart
                 self.join(response, self.side, summed if i >= burn_in else None, begin)
-            if long > first:
-                run(first, long, alone, self.side, 0, n_sweeps, burn_in)
+            if long > n_cut:
+                run(n_cut, long, alone, self.side, 0, n_sweeps, burn_in)
             if last > long:
                 run(long, last, self.shape.block, stream(), 0, n_sweeps, burn_in)
 
     def tokens(self) -> Tokens:
         """The documents in the order of the corpus."""
-        return Tokens(get(self.flat), self.doc_start)
+        return Tokens(get(self.collect(self.docs.word)), self.doc_start)
 
     def z(self) -> np.ndarray:
         """The topic of every token, in the order of the corpus."""
-        flat = empty(len(self.flat), np.uint16)
-        launch(kernels.collect, self.n_rows, self.docs.z, self.start, self.docs, self.shape.group, flat)
-        return get(flat)
+        return get(self.collect(self.docs.z))
 
     def set_z(self, z: np.ndarray) -> None:
         """Set the topic of every token, in the order of the corpus."""
-        launch(kernels.interleave, self.n_rows, put(z), self.start, self.docs, self.shape.group, self.docs.z)
+        self.interleave(z, self.docs.z)
         self.count()
+
+    def interleave(self, flat: np.ndarray, places: DeviceArray) -> None:
+        """Put what each token has, in the order of the corpus, into the places where warps read it."""
+        launch(kernels.interleave, self.n_rows, put(flat), self.start, self.docs, self.shape.group, places)
+
+    def collect(self, places: DeviceArray) -> DeviceArray:
+        """What each token has, in the order of the corpus, from the places where warps read it."""
+        flat = empty(int(self.doc_start[-1]), places.dtype)
+        launch(kernels.collect, self.n_rows, places, self.start, self.docs, self.shape.group, flat)
+        return flat
 
 
 def put_key(key: np.uint64) -> DeviceArray:
@@ -299,7 +319,7 @@ def count_new(
 ) -> tuple[DocumentRows, DeviceArray]:
     """Rows of new documents, and their counts in the second half of the sweeps: summed, or each if n_draws is not 1."""
     rows = DocumentRows(tokens, make_shape(topics.n_topics, 0, quick=True))
-    rows.hash(key)
+    rows.hash(key, rows.docs.number)
     rows.begin(make_key(key, STARTING))
     size = rows.n_rows * rows.shape.width
     summed, apart = zeros(n_draws * size, np.float32), size if n_draws > 1 else 0

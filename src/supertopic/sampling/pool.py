@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -101,17 +101,19 @@ class OneBlasThread:
 
     The limit holds for the whole process: the first thread that enters sets it, and the last one that leaves lifts it.
     OpenBLAS may ignore a thread other than the one that set the limit; therefore the limits before the very first entry
-    are the ones that are restored.
+    are the ones that are restored. Finding the libraries takes milliseconds, so that it is done once.
     """
 
     def __init__(self) -> None:
         self.lock, self.inside = threading.Lock(), 0
+        self.libraries: ThreadpoolController | None = None
         self.first: threadpool_limits | None = None
 
     def __enter__(self) -> None:
         with self.lock:
             if self.inside == 0:
-                limits = threadpool_limits(1, user_api="blas")
+                self.libraries = self.libraries or ThreadpoolController()
+                limits = self.libraries.limit(limits=1, user_api="blas")
                 self.first = self.first or limits
             self.inside += 1
 

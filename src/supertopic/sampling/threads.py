@@ -98,7 +98,8 @@ class LocalShards:
         self.groups = range(len(plan.groups))[part]
         self.first = plan.groups[self.groups[0]].start  # of its shards
         slices = plan.slices[self.first : plan.groups[self.groups[-1]].stop]
-        self.pool = Pool(min(n_threads, len(slices)))
+        # on a GPU each thread has a stream of its own, and streams do not wait for each other
+        self.pool = Pool(min(n_threads, len(slices)) if plan.device == "cpu" else 1)
         make_shard, self.make_counts = shard_kinds(plan)
         self.shards = [
             make_shard(*source.read(docs), docs.start, plan.n_words, plan.n_topics, plan.response) for docs in slices

@@ -213,15 +213,16 @@ def count_distinct(docs, group, out):
 
 
 @cuda.jit
-def private_rows(docs, group, summed, n_draws, beta, mass, width, first, last, entry, word, like):
+def private_rows(docs, group, summed, n_draws, beta, mass, width, first, last, entry, new, like):
     """Topics for documents first to last as if they had been learned without each: a row for each of its words.
 
     summed (V, width) is a sum over draws, of which z is the last; the rows of document d start at entry[d] -
-    entry[first], and word gets the tokens' rows.
+    entry[first], and the words of the new documents become the tokens' rows.
     """
     d = first + cuda.grid(1)
     if d < last:
         place, n_topics = docs.base[d // group] + d % group, len(mass)
+        new_place = new.base[(d - first) // group] + (d - first) % group
         row, i = entry[d] - entry[first], 0
         while i < docs.length[d]:
             w, here = docs.word[place + i * group], row * width
@@ -229,7 +230,7 @@ def private_rows(docs, group, summed, n_draws, beta, mass, width, first, last, e
                 like[here + k] = summed[w * width + k] / n_draws if k < n_topics else 0.0
             while i < docs.length[d] and docs.word[place + i * group] == w:
                 like[here + docs.z[place + i * group]] -= 1.0
-                word[place + i * group] = row
+                new.word[new_place + i * group] = row
                 i += 1
             for k in range(n_topics):
                 rest = max(mass[k] - docs.n[d * width + k], beta)

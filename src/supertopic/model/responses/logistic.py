@@ -48,8 +48,8 @@ class Logistic(LogisticColumns, ProbabilityResponse):
     def log_predictive(self, y: np.ndarray, omegas: np.ndarray, scales: np.ndarray) -> np.ndarray:
         if not self.exclusive:
             return super().log_predictive(y, omegas, scales)
-        which = y.argmax(axis=1)[:, None]
-        logs = [np.take_along_axis(log_softmax(omega, axis=1), which, axis=1) for omega in omegas]
+        which = y.argmax(axis=1)[None, :, None]
+        logs = np.take_along_axis(log_softmax(omegas, axis=2), which, axis=2)
         return np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
 
     def expected(self, omega: np.ndarray, scales: np.ndarray | None = None) -> np.ndarray:
