@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -79,8 +80,31 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def kept_workers(ray_cluster):
+    """The workers that are left of one fit are those of the next one: to start them takes longer than to fit."""
+    from supertopic.sampling import ray as cluster
+
+    class Pool(cluster.RayEnginePool):
+        kept: ClassVar[list] = []
+
+        def __enter__(self):
+            self.workers = Pool.kept
+            return super().__enter__()
+
+        def __exit__(self, *error):
+            Pool.kept, self.workers = self.workers, []
+            super().__exit__(*error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "RayEnginePool", Pool)
+        yield
+    for _, worker in Pool.kept:
+        cluster.ray.kill(worker)
+
+
 @pytest.mark.parametrize("name", MODELS)
-def test_the_model_is_that_of_threads(name, ray_cluster):
+def test_the_model_is_that_of_threads(name):
     kind, y, more = MODELS[name]
     model = kind(**RUN | more).fit(CORPUS.X, y)
     other = kind(**RUN | more, engine="ray", n_jobs=1).fit(CORPUS.X, y)
@@ -92,7 +116,7 @@ def test_the_model_is_that_of_threads(name, ray_cluster):
         same(model.partial_fit(CORPUS.X[:90], y[:90]), other.partial_fit(CORPUS.X[:90], y[:90]))
 
 
-def test_texts_and_features_on_a_cluster(ray_cluster):
+def test_texts_and_features_on_a_cluster():
     """Words and features are learned by the driver, from the same documents."""
     names = np.array([f"w{i:03d}" for i in range(CORPUS.X.shape[1])])
     texts = [" ".join(names[row.indices].repeat(row.data)) for row in (CORPUS.X[[i]].tocsr() for i in range(120))]
