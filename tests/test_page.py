@@ -36,9 +36,12 @@ from supertopic import (
     save,
 )
 from supertopic.datasets import make_corpus
+from supertopic.model.responses import Gaussian, Logistic
+from supertopic.model.responses.none import NoResponse
 from supertopic.report import page as page_module
 from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
+from supertopic.report.page_documents import Shown, choose, describe_documents, first_document, true_text, views_of
 from supertopic.report.page_evaluation import calibration, kaplan_meier, same_for_all
 from supertopic.report.page_groups import Grouping, describe_groups, group
 from supertopic.report.page_headline import weakest_sentence, worst_of
@@ -381,6 +384,93 @@ def test_many_documents_are_sampled(monkeypatch):
     assert all(own[3] == str(own[0]) for own in typical) and {own[0] for own in typical} - read
     assert all(d["row"] % 3 == 0 and d["text"] == TEXTS[d["row"]] for d in data["documents"])
     assert [level["documents"] for level in data["groups"][1]["levels"]] == [80, 0]  # every third is of the first group
+
+
+def shown_of(response, truth, expected, surprise=None, **more):
+    """Documents of a page whose predictions and surprises are known; their rows are numbered from 100."""
+
+    def part(docs):
+        def of_part(own):
+            np.testing.assert_array_equal(own, truth[docs])
+            return surprise[docs]
+
+        return SimpleNamespace(surprise=of_part)
+
+    n = len(expected)
+    documents = SimpleNamespace(posterior=SimpleNamespace(response=response, supervised=False), part=part)
+    none = np.zeros((n, 0))
+    shown = Shown(documents, 100 + np.arange(n), [""] * n, truth, np.ones((n, 1)), expected, np.zeros(n), none, none)
+    return shown._replace(**more)
+
+
+def test_which_documents_the_reader_has(monkeypatch):
+    """The most surprising ones, one of each kind of error, typical ones, each of them once, and random ones."""
+    monkeypatch.setattr(documents_module, "MOST_DOCUMENTS", 24)
+    monkeypatch.setattr(documents_module, "MOST_TYPICAL", 3)
+    i, rng = np.arange(60), np.random.default_rng(0)
+    true, wrong = i % 3, i % 4 == 0
+    said = np.where(wrong, (true + 1 + i % 8 // 4) % 3, true)
+    truth, surprise = np.eye(3)[true], rng.random(60) - wrong
+    truth[:10] = np.nan
+    response = Logistic(1.0, classes=np.arange(3))
+    shown = shown_of(response, truth, np.eye(3)[said], surprise)
+    found = choose(shown, [5, 5, 1, 9, 13]).tolist()
+    assert found[:8] == [int(d) for d in np.argsort(-surprise) if d >= 10][:8]
+    assert {(true[d], said[d]) for d in found[8:14]} == {(a, b) for a in range(3) for b in range(3) if a != b}
+    assert min(found[8:14]) >= 10 and found[14:17] == [5, 1, 9] and len(set(found)) == len(found) == 24
+    assert found[17:] != sorted(found[17:])
+    few = shown_of(response, truth[:24], np.eye(3)[said[:24]], surprise[:24])
+    assert choose(few, [5]).tolist() == list(range(24)) and first_document(shown) is None
+    surprise[12] = np.nan  # as far as is known
+    assert first_document(few) == 100 + 10 + np.nanargmax(surprise[10:24])
+
+
+def test_long_texts_and_small_topics_are_cut():
+    texts, shares = ["a" * 2500, "b" * 2501], np.array([[0.5, 0.31, 0.17, 0.02, 0.0], [0.3, 0.25, 0.2, 0.15, 0.1]])
+    shares = np.column_stack([shares, 0.09 * shares[:, 4]])
+    shown = shown_of(NoResponse(), None, np.zeros((2, 0)), texts=texts, shares=shares)
+    second, first = describe_documents(shown, np.array([1, 0]), np.array([]), [], {})
+    assert first["text"] == texts[0] and second["text"] == "b" * 2499 + "…"
+    assert first["topics"] == [[0, 0.5], [1, 0.31], [2, 0.17], [3, 0.02]] and len(second["topics"]) == 5
+    assert (first["row"], second["row"]) == (100, 101)
+
+
+def test_classes_and_texts_of_responses():
+    """The thirds of a number hold their upper edges; numbers are in their own units."""
+    truth = np.array([[0.0], [1.0], [2.0], [3.0], [np.nan]])
+    two = {"names": np.array(["a", "b"]), "centre": np.array([1.0, 10.0]), "unit": np.array([2.0, 5.0])}
+    one = Gaussian(1.0, np.ones(1), names=np.array(["a"]), centre=np.array([7.0]), unit=np.array([2.0]))
+    shown = shown_of(one, truth, np.zeros((5, 1)))
+    assert shown.classes()[0].tolist() == [0, 0, 1, 2, -1] and true_text(shown, 4) is None
+    shown = shown_of(Gaussian(1.0, np.ones(2), multioutput=True, **two), np.array([[0.5, -1.0]]), np.zeros((1, 2)))
+    assert shown.classes() is None and true_text(shown, 0) == "2, 5"
+    labels = Logistic(1.0, classes=np.array(["x", "y", "z"]), multilabel=True)
+    shown = shown_of(labels, np.array([[0.0, 0, 0], [1, np.nan, 1]]), np.zeros((2, 3)))
+    assert [true_text(shown, i) for i in (0, 1)] == ["no label", "x, z"] and shown.classes() is None
+
+
+def test_which_labels_of_a_document_are_explained():
+    """Wrong ones first, then those that are predicted, the more probable ones before the others; one at least."""
+    response = Logistic(1.0, classes=np.array(list("abcd")), multilabel=True)
+    expected = np.array([[0.9, 0.4, 0.8, 0.1], [0.9, 0.4, 0.8, 0.6], [0.3, 0.2, 0.4, 0.1]])
+    truth = np.array([[1.0, 1, np.nan, 0], [1, 1, 0, 1], [0, 0, 0, np.nan]])
+    shown = shown_of(response, truth, expected)
+    assert [[view[0] for view in views_of(shown, i)] for i in range(3)] == [["b", "a", "c"], ["c", "b", "a"], ["c"]]
+    assert shown.wrong().tolist() == [True, True, False]
+
+
+def test_the_middle_of_several_periods_is_explained():
+    response = SimpleNamespace(kind="time", explained=lambda: (["1", "2", "3"], np.eye(3)))
+    ((name, against, combine),) = views_of(shown_of(response, None, np.zeros((1, 3))), 0)
+    assert (name, against, combine.tolist()) == ("2", None, [0, 1, 0])
+
+
+def test_few_documents_are_not_called_unsure():
+    """Of five or more it is a fifth."""
+    pipeline, y = fitted("two")
+    for n in (4, 5):
+        data = data_of(pipeline[-1].report(TEXTS[1 : n + 1], y[1 : n + 1], vectorizer=pipeline[0]))
+        assert sum(document["unsure"] for document in data["documents"]) == n - 4
 
 
 def test_figures():
