@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from sklearn.feature_extraction.text import CountVectorizer
 
 import supertopic
 from supertopic import SLDAClassifier, SLDARegressor, choose_topics
@@ -20,8 +21,19 @@ from supertopic.command import show, show_explanation
 from supertopic.command.cells import numbers_if_all
 from supertopic.command.cli import main
 from supertopic.command.console import PlainConsole
-from supertopic.command.show_explanation import HALF, explanation_table, signed
+from supertopic.command.show_explanation import (
+    AWAY,
+    HALF,
+    TOWARDS,
+    explanation_table,
+    mark_words,
+    predicted,
+    runner_up,
+    signed,
+    topics_line,
+)
 from supertopic.datasets import make_corpus
+from supertopic.model.responses import Gaussian, Hinge, Logistic
 from supertopic.report.explain import Explanation
 from supertopic.report.summary import describe_topics
 
@@ -456,6 +468,132 @@ def test_a_wrong_label_is_explained(command, place, tmp_path):
 
 def test_numbers_of_an_explanation_have_the_digits_that_they_need():
     assert [signed(value, 3) for value in (0.0004, -0.0004, 0.25, -1.0)] == ["0.000", "0.000", "+0.250", "-1.000"]
+
+
+def explanation_of(adds, others=None, **more):
+    """An explanation of words that add so much, (n_words, R), to columns a, b, c."""
+    adds = np.array(adds, float)
+    (n, n_columns), own = adds.shape, {"intercept": np.zeros(adds.shape[1])} | (others or {})
+    omega, names = adds.sum(axis=0) + sum(own.values()), list("abcdefgh"[:n_columns])
+    return Explanation(
+        names, [f"w{i}" for i in range(n)], np.ones(n), {"topics": adds}, adds - 0.25, adds + 0.5, own, omega, omega,
+        (omega - 0.1, omega + 0.1), names, np.zeros((1, n_columns)), np.ones(1), ["0"],
+    )._replace(**more)  # fmt: skip
+
+
+def lines_of(found, second=None, column=0):
+    """The lines of the table by their first words: their other cells."""
+    console = Console(width=100, file=io.StringIO())
+    console.print(explanation_table(found, second, column))
+    lines = [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+    return {line[0]: line[1:] for line in lines}
+
+
+@pytest.mark.parametrize(("largest", "shown"), [
+    (4321.0, "+4321"), (432.1, "+432"), (43.21, "+43.2"), (0.04321, "+0.0432"), (4.321e-5, "+0.000043"),
+])  # fmt: skip
+def test_numbers_of_an_explanation_have_three_digits_in_any_unit(largest, shown):
+    """Six behind the point at most; what covariates add counts, what rounds to 0 has no sign."""
+    lines = lines_of(explanation_of([[largest], [-1e-9 * largest]]))
+    assert lines["w0"][0] == lines["total"][0] == shown and lines["w1"][0] == f"{0:.{len(shown.partition('.')[2])}f}"
+    lines = lines_of(explanation_of([[1e-3 * largest]], {"year": np.array([-largest])}))
+    assert lines["year"][0] == shown.replace("+", "-") and lines["year"][1] == "█" * HALF + "│"
+
+
+def test_a_table_beside_the_runner_up_has_the_words_that_decide():
+    """Also those that only speak for the other class; each number is of its own column."""
+    adds = np.zeros((18, 3))
+    adds[:, 1], adds[:, 2] = np.linspace(1.7, 0.0, 18), 0.5
+    adds[17] = [0.0, -0.001, 3.0]
+    found = explanation_of(adds, {"year": np.array([5.0, 0.25, 1.0])})
+    lines = lines_of(found, 2, 1)
+    assert lines["over"] == ["c", "90", "%", "interval"] if "over" in lines else "over" in lines["adds"]
+    assert lines["w0"][:5] == ["+1.70", "+1.20", "+1.45", "..", "+2.20"] and lines["w17"][1] == "-3.00"
+    assert lines["year"][:2] == ["+0.25", "-0.75"] and list(lines)[-1] == "total"
+    left = [i for i in range(18) if f"w{i}" not in lines]
+    assert lines["3"][:4] == ["more", "words", f"{adds[left, 1].sum():+.2f}", f"{(adds[left, 1] - 0.5).sum():+.2f}"]
+    assert lines["total"] == [f"{found.omega[1]:+.2f}", f"{found.omega[1] - found.omega[2]:+.2f}"]
+    order = [name for name in lines if name in found.words or name == "year"]
+    assert order == ["w0", *order[1:]] and order.index("year") > order.index("w13") and order[-1] == "w17"
+    assert lines_of(found, None, 1)["What"] == ["adds", "to", "b"]
+
+
+def test_bars_are_rounded_and_end_where_the_table_does():
+    lines = lines_of(explanation_of([[1.0]] * 15 + [[0.95]] * 4))
+    assert lines["w0"][-1] == lines["4"][-1] == "│" + "█" * HALF
+    bars = [show_explanation.bar(share) for share in (0.95, -0.3)]
+    assert [bar.plain.strip() for bar in bars] == ["│" + "█" * 8, "██│"]
+    for bar, style in zip(bars, (TOWARDS, AWAY), strict=True):
+        assert {bar.plain[span.start : span.end].strip(): span.style for span in bar.spans}["█" * (
+            8 if style is TOWARDS else 2)] == style.split()[1]  # fmt: skip
+
+
+def test_the_topics_of_an_explanation():
+    """Those that add most, with their shares; none that the document does not have."""
+    topics = np.array([[0.2, 9.0], [-1.5, 0.1], [3.0, 0.1], [0.25, 0.1], [0.1, 0.1]])
+    found = explanation_of([[1.0, 2.0]], topics=topics, topic_shares=np.array([0.2, 0.5, 0.0, 0.3, 0.0]),
+                           topic_labels=["0 x", "1 y", "2 z", "3 t", "4 u"])  # fmt: skip
+    assert topics_line(found, 0) == "its topics: 1 y 50% (-1.50), 3 t 30% (+0.25)"
+    assert topics_line(found, 1).startswith("its topics: 0 x 20% (+9.00), 1 y 50% (+0.10)")
+
+
+def test_which_class_a_prediction_is_compared_with():
+    """With the known one, if it is another, or else with the second best; of two classes and labels with none."""
+    model = SimpleNamespace(posterior_=SimpleNamespace(response=Logistic(1.0, classes=np.array(list("abc")))))
+    found = explanation_of([[1.0, 4.0, 2.0]])
+    assert [runner_up(model, found, known) for known in (None, "a", "b", "z")] == [2, 0, 2, 2]
+    assert runner_up(model, found._replace(columns=["a", "b"]), "a") is None  # sticks have fewer columns
+    assert runner_up(model, explanation_of([[1.0, 4.0]]), "a") is None
+    several = SimpleNamespace(posterior_=SimpleNamespace(response=Logistic(1.0, multilabel=True)))
+    assert runner_up(several, found, "a") is None
+    mean = found._replace(mean=np.array([0.2, 0.7, 0.1]), mean_interval=(np.zeros(3), np.ones(3)))
+    assert predicted(mean, 0, True, True) == "b 0.7 (0 .. 1), a 0.2 (0 .. 1), c 0.1 (0 .. 1)\nb is 0.5 above a"
+    near = mean._replace(mean=np.array([0.4, 0.4004, 0.1996]))
+    assert predicted(near, 0, True, True).endswith("b is less than 0.001 above a")
+    sure = mean._replace(mean=np.array([0.0001, 0.9999, 0.0]), mean_interval=(np.full(3, 0.5), np.full(3, 0.5)))
+    assert predicted(sure, 0, True, True) == "b >0.999, a <0.001, c 0\nb is more than 0.999 above a"
+    assert predicted(sure, None) == "a 0.0001 (0.5 .. 0.5), b 1 (0.5 .. 0.5), c 0 (0.5 .. 0.5)"
+    six = SimpleNamespace(mean=np.arange(6.0)[::-1], mean_names=list("abcdef"), mean_interval=np.zeros((2, 6)))
+    assert predicted(six, None, True, True, 5) == "a 5, b 4, c 3, d 2, f 0 and 1 more"
+
+
+def test_what_is_said_before_the_table(monkeypatch):
+    """How numbers and texts without known words are predicted; classes are sorted if there are more than two."""
+
+    def said(response, found, column=None):
+        console = PlainConsole(width=100, file=io.StringIO(), force_terminal=False)
+        monkeypatch.setattr(show_explanation, "out", console)
+        model = SimpleNamespace(posterior_=SimpleNamespace(response=response))
+        show_explanation.show_explanation(model, "", found, None, column)
+        return console.file.getvalue()
+
+    note, empty = "The interval is that of the expected value", "no word of the vocabulary"
+    number = said(Gaussian(1.0, np.ones(1)), explanation_of([[2.0]]))
+    assert number.startswith("a 2 (1.9 .. 2.1)\n") and note in number and empty not in number
+    assert said(Gaussian(1.0, np.ones(2)), explanation_of([[1.0, 2.0]])).startswith("a 1 (0.9 .. 1.1), b 2")
+    scores = said(Hinge(1.0, 1.0, classes=np.array(list("abc"))), explanation_of([[0.0, 2.0, 0.9999]]))
+    assert scores.startswith("b 2 (1.9 .. 2.1), c 1 (0.9 .. 1.1), a 0") and note not in scores
+    chance = explanation_of([[1.0]])._replace(mean=np.array([0.1, 0.9999]), mean_names=["a", "b"],
+                                              mean_interval=np.array([[0.0, 0.9999], [1.0, 0.9999]]))  # fmt: skip
+    assert said(Logistic(1.0, classes=np.array(["a", "b"])), chance).startswith("a 0.1 (0 .. 1), b >0.999\n")
+    labels = explanation_of(np.zeros((0, 3)), topics=np.array([[0.0, 1.0, 2.0]]))
+    shown = said(Logistic(1.0, classes=np.array(list("abc")), multilabel=True), labels, 2)
+    assert shown.startswith("The text contains " + empty) and "What adds to c" in shown and "100% (+2.00)" in shown
+
+
+def test_which_words_are_marked():
+    """By what a token adds; half of a pair to each of its words; what is small is not marked."""
+    text = "Bad bad good, so so film Not good"
+    adds = np.array([[0.0, -2.0], [0.0, 0.04], [9.0, 0.03], [0.0, -0.9], [0.0, 0.4]])
+    found = explanation_of(adds, words=["bad", "film", "so", "not good", "good"], times=np.array([2, 1, 2, 1, 2]))
+    model = SimpleNamespace(vectorizer_=CountVectorizer())
+    marked = mark_words(model, text, found, 1)
+    styles = [(text[span.start : span.end], span.style) for span in marked.spans]
+    assert styles == [("Bad", AWAY), ("bad", AWAY), ("good", TOWARDS), ("Not", AWAY), ("good", AWAY)]
+    model.word_vectorizer_ = CountVectorizer(tokenizer=str.split, token_pattern=None)
+    assert mark_words(model, text, found, 1).spans == []
+    model.word_vectorizer_ = CountVectorizer(token_pattern=r"(?u)(good)\b[,]?")
+    assert [text[span.start : span.end] for span in mark_words(model, text, found, 1).spans] == ["good", "good"]
 
 
 def test_the_intercept_does_not_shrink_the_bars_of_words():

@@ -101,15 +101,15 @@ def explanation_table(found: Explanation, second: int | None, column: int) -> Ta
     adds = found.total[:, column]
     over = adds if second is None else adds - found.total[:, second]
     order = np.argsort(-np.maximum(np.abs(adds), np.abs(over)), kind="stable")
-    shown = [*adds[order[:1]], *(value[column] for name, value in found.others.items() if name != Intercept.name)]
+    top, rest = order[:MOST_WORDS], order[MOST_WORDS:]
+    shown = [*adds[top], *(value[column] for name, value in found.others.items() if name != Intercept.name)]
     largest = float(np.abs(shown).max(initial=0.0)) or 1.0  # the intercept is no reason of this document
     digits = int(np.clip(2 - np.floor(np.log10(largest)), 0, MOST_DIGITS))
     rows = [(name, float(value[column]), "", difference(value, column, second)) for name, value in found.others.items()]
-    for i in order[:MOST_WORDS]:
+    for i in top:
         span = f"{signed(found.lower[i, column], digits)} .. {signed(found.upper[i, column], digits)}"
         rows.append((found.words[i], float(adds[i]), span, float(over[i])))
     rows.sort(key=lambda row: -abs(row[1]))
-    rest = order[MOST_WORDS:]
     if len(rest):
         rows.append((f"{len(rest)} more words", float(adds[rest].sum()), "", float(over[rest].sum())))
     rows.append(("total", float(found.omega[column]), "", difference(found.omega, column, second)))
