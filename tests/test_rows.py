@@ -528,6 +528,14 @@ def test_bars_are_rounded_and_end_where_the_table_does():
             8 if style is TOWARDS else 2)] == style.split()[1]  # fmt: skip
 
 
+def test_words_that_are_called_as_other_rows_are_have_bars():
+    """A text may have the words "total" and "intercept"."""
+    console = Console(width=100, file=io.StringIO())
+    console.print(explanation_table(explanation_of([[1.0], [-0.5]], words=["total", "intercept"]), None, 0))
+    bars = [(line.split()[0], line.count("█")) for line in console.file.getvalue().splitlines()[4:] if line.strip()]
+    assert bars == [("total", HALF), ("intercept", HALF // 2), ("intercept", 0), ("total", 0)]
+
+
 def test_the_topics_of_an_explanation():
     """Those that add most, with their shares; none that the document does not have."""
     topics = np.array([[0.2, 9.0], [-1.5, 0.1], [3.0, 0.1], [0.25, 0.1], [0.1, 0.1]])

@@ -105,14 +105,17 @@ def explanation_table(found: Explanation, second: int | None, column: int) -> Ta
     shown = [*adds[top], *(value[column] for name, value in found.others.items() if name != Intercept.name)]
     largest = float(np.abs(shown).max(initial=0.0)) or 1.0  # the intercept is no reason of this document
     digits = int(np.clip(2 - np.floor(np.log10(largest)), 0, MOST_DIGITS))
-    rows = [(name, float(value[column]), "", difference(value, column, second)) for name, value in found.others.items()]
+    rows = [
+        (name, float(value[column]), "", difference(value, column, second), name != Intercept.name)
+        for name, value in found.others.items()
+    ]
     for i in top:
         span = f"{signed(found.lower[i, column], digits)} .. {signed(found.upper[i, column], digits)}"
-        rows.append((found.words[i], float(adds[i]), span, float(over[i])))
+        rows.append((found.words[i], float(adds[i]), span, float(over[i]), True))
     rows.sort(key=lambda row: -abs(row[1]))
     if len(rest):
-        rows.append((f"{len(rest)} more words", float(adds[rest].sum()), "", float(over[rest].sum())))
-    rows.append(("total", float(found.omega[column]), "", difference(found.omega, column, second)))
+        rows.append((f"{len(rest)} more words", float(adds[rest].sum()), "", float(over[rest].sum()), True))
+    rows.append(("total", float(found.omega[column]), "", difference(found.omega, column, second), False))
     title = f"What adds to {escape(str(found.columns[column]))}"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
     table.add_column("", no_wrap=True, overflow="ellipsis", max_width=24)
@@ -121,10 +124,9 @@ def explanation_table(found: Explanation, second: int | None, column: int) -> Ta
         table.add_column(f"over {escape(str(found.columns[second]))}", justify="right", max_width=14)
     table.add_column("90 % interval", no_wrap=True)
     table.add_column("", no_wrap=True)
-    for name, total, span, over in rows:
+    for name, total, span, over, has_bar in rows:
         others = [signed(over, digits)] if second is not None else []
-        plain = name in ("total", Intercept.name)
-        table.add_row(escape(str(name)), signed(total, digits), *others, span, "" if plain else bar(total / largest))
+        table.add_row(escape(str(name)), signed(total, digits), *others, span, bar(total / largest) if has_bar else "")
     return table
 
 
