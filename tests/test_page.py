@@ -427,7 +427,7 @@ def test_which_documents_the_reader_has(monkeypatch):
 
 def test_long_texts_and_small_topics_are_cut():
     texts, shares = ["a" * 2500, "b" * 2501], np.array([[0.5, 0.31, 0.17, 0.02, 0.0], [0.3, 0.25, 0.2, 0.15, 0.1]])
-    shares = np.column_stack([shares, 0.09 * shares[:, 4]])
+    shares = np.column_stack([shares, 0.3 * shares[:, 4]])
     shown = shown_of(NoResponse(), None, np.zeros((2, 0)), texts=texts, shares=shares)
     second, first = describe_documents(shown, np.array([1, 0]), np.array([]), [], {})
     assert first["text"] == texts[0] and second["text"] == "b" * 2499 + "…"

@@ -1,8 +1,11 @@
 """Where chains start: a factorisation of tf-idf, responses and seeds, without held-out documents."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from supertopic import LDA, Seeds, SLDAClassifier, SLDACountRegressor, SLDARegressor
 from supertopic.corpus.source import Arrays, Target, make_target, no_target
@@ -10,7 +13,15 @@ from supertopic.corpus.tokens import check_counts, count_matrix, make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import fit as fit_room
 from supertopic.inference import start as start_room
-from supertopic.inference.start import MOST_DOCUMENTS, factorise_words, seeds_first, short_rows
+from supertopic.inference.start import (
+    MOST_DOCUMENTS,
+    FittedStart,
+    Start,
+    factorise_words,
+    seed_columns,
+    seeds_first,
+    short_rows,
+)
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.responses.none import NoResponse
 
@@ -147,6 +158,114 @@ def test_many_documents_are_sampled_evenly(monkeypatch):
     some = factorise_words(source_of(X[np.linspace(0, 399, 50).astype(int)]), NoResponse(), 40, 4, [])
     np.testing.assert_array_equal(found.phi, some.phi)
     assert MOST_DOCUMENTS >= 1000
+
+
+class Factorised:
+    """In the place of scikit-learn's NMF: keeps what it is given, and finds random factors."""
+
+    def __init__(self, n_topics, **options):
+        self.n_topics, self.options = n_topics, options
+
+    def set_output(self, **_):
+        pass
+
+    def fit_transform(self, X):
+        rng = np.random.default_rng(0)
+        type(self).given, type(self).found = (X.toarray(), self.options), self
+        self.components_ = rng.random((self.n_topics, X.shape[1])) ** 4
+        self.sizes = np.geomspace(1.0, 30.0, self.n_topics)
+        return np.tile(self.sizes / X.shape[0], (X.shape[0], 1))
+
+
+@pytest.fixture
+def factorised(monkeypatch):
+    monkeypatch.setattr(start_room, "NMF", Factorised)
+    return Factorised
+
+
+LABELS_OF_TWO = Logistic(1.0, classes=np.array(["a", "b"]), multilabel=True)
+
+
+def test_a_label_and_a_seed_count_half_as_much_as_all_words(factorised):
+    """Beside tf-idf rows of length 1; documents with several labels have no more; documents that are left out none."""
+    X, _ = blocks(n_docs=60, n_blocks=2, size=20)
+    X[:, 5], X[0, 5], y = 0, 9, (np.arange(60)[:, None] // [1, 2] % 2).astype(float)  # word 5 is in one document alone
+    factorise_words(source_of(X, y), LABELS_OF_TWO, 40, 3, [[6, 7], [5, 9]])
+    matrix, used = factorised.given[0], np.delete(np.arange(40), 5)
+    rows = TfidfTransformer(sublinear_tf=True).fit_transform(X[:, used]).toarray()
+    np.testing.assert_allclose(matrix[:, :39], rows)
+    np.testing.assert_allclose(matrix[:, 39:41], 0.5 * y / np.sqrt(y.sum(axis=1).clip(1.0))[:, None])
+    seeds = np.stack([rows[:, [5, 6]].sum(axis=1), rows[:, 8]], axis=1)  # the places of words 6, 7 and 9
+    seeds /= seeds.max(axis=0)
+    np.testing.assert_allclose(matrix[:, 41:], 0.5 * seeds / np.linalg.norm(seeds, axis=1).clip(1.0)[:, None])
+    assert (np.linalg.norm(seeds, axis=1) > 1).any()
+    nothing = seed_columns(sp.csr_array(rows), used, [[5], []])
+    assert not nothing.any() and nothing.shape == (60, 2)
+
+
+def test_topics_and_shares_of_factors(factorised):
+    """By their definition: a factor's words by its size, its seeds' tenth in equal parts, those of seeds first."""
+    X, _ = blocks(n_docs=60, n_blocks=2, size=20)
+    y, seeded = (np.arange(60)[:, None] % [2, 3] == 0).astype(float), [[6, 7], [25]]
+    found = factorise_words(source_of(X, y), LABELS_OF_TWO, 40, 4, seeded)
+    model = factorised.found
+    weights = model.components_ * model.sizes[:, None]
+    about = weights[:, 42:] / weights.sum(axis=1, keepdims=True)  # how far each factor is about seeds
+    pairs = [(a, b) for a in range(4) for b in range(4) if a != b]
+    first = max(pairs, key=lambda pair: about[pair[0], 0] + about[pair[1], 1])
+    order = [*first, *(k for k in range(4) if k not in first)]
+    assert order != sorted(order)
+    np.testing.assert_allclose(found.share, (weights[:, :40] / weights[:, :40].sum(axis=0))[order].T)
+    words = weights[order, :40] / TfidfTransformer().fit(X).idf_
+    mass = words.sum(axis=1)
+    words[0, [6, 7]] += 0.05 * mass[0]
+    words[1, 25] += 0.1 * mass[1]
+    phi = words / words.sum(axis=1, keepdims=True) + 1e-5
+    np.testing.assert_allclose(found.phi, (phi / phi.sum(axis=1, keepdims=True)).T, rtol=1e-5)
+
+
+def test_the_fewest_documents_and_words_of_a_start(factorised, monkeypatch):
+    """Five documents a topic, and more words than topics that two documents have in common."""
+
+    def starts(X, n_topics):
+        return factorise_words(source_of(X), NoResponse(), X.shape[1], n_topics, []) is not None
+
+    X, _ = blocks(n_docs=20)
+    assert starts(X, 4) and not starts(X[:19], 4)
+    few = np.zeros((20, 9), int)
+    few[:, :4], few[np.arange(5), np.arange(4, 9)] = 1, 1  # five of the words are in one document each
+    assert starts(few, 3) and not starts(few, 4)
+    few[7, 4] = 1
+    assert starts(few, 4)
+    monkeypatch.setattr(start_room, "MOST_TOPICS", 3)
+    assert starts(X, 3) and not starts(X, 4)
+
+
+def test_the_most_frequent_words_are_factorised(factorised, monkeypatch):
+    monkeypatch.setattr(start_room, "MOST_WORDS", 10)
+    X, _ = blocks(n_docs=80)
+    X[:, 3:13] += 1
+    found = factorise_words(source_of(X), NoResponse(), 40, 4, [])
+    assert (found.phi > 1e-4).any(axis=1).nonzero()[0].tolist() == list(range(3, 13)) and (found.phi > 0).all()
+
+
+def test_many_topics_have_fewer_steps(factorised, monkeypatch):
+    X, _ = blocks(n_docs=80)
+    for work, steps in ((1e9, 100), (120 * 16 * 37, 37), (1.0, 10)):  # a step costs (80 + 40) * 4**2
+        monkeypatch.setattr(start_room, "WORK", work)
+        factorise_words(source_of(X), NoResponse(), 40, 4, [])
+        assert factorised.given[1]["max_iter"] == steps and factorised.given[1]["random_state"] == 0
+
+
+def test_each_chain_starts_from_its_own_documents_and_topics(monkeypatch):
+    """Chains that see the same documents share a start; that of fitted topics is each chain's own."""
+    seen, made = [source_of(np.eye(2, dtype=int)) for _ in range(2)], []
+    monkeypatch.setattr(start_room, "factorise_words", lambda *given: made.append(given) or (None if made[1:] else 7))
+    start = Start({None: seen[0], 0: seen[0], 1: seen[1]}.get, NoResponse(), 2, 3, [[1]])
+    assert [start.factors(chain) for chain in (0, 1, None, 1)] == [7, None, 7, None]
+    assert [given[0] for given in made] == seen and made[0][2:] == (2, 3, [[1]]) and start.phi(0, 1) is None
+    sets = [SimpleNamespace(phi=lambda chain, place=place: np.full((2, 3), 10 * place + chain)) for place in (1, 2)]
+    assert FittedStart(SimpleNamespace(topics=sets)).phi(1, 2).tolist() == [[22.0] * 3] * 2
 
 
 def test_the_start_leads_to_a_higher_log_joint_and_to_the_same_topics():
