@@ -41,7 +41,16 @@ from supertopic.model.responses.none import NoResponse
 from supertopic.report import page as page_module
 from supertopic.report import page_documents as documents_module
 from supertopic.report.evaluate import reliability, threshold_counts
-from supertopic.report.page_documents import Shown, choose, describe_documents, first_document, true_text, views_of
+from supertopic.report.page_documents import (
+    Shown,
+    choose,
+    describe_documents,
+    first_document,
+    share,
+    true_text,
+    view_parts,
+    views_of,
+)
 from supertopic.report.page_evaluation import calibration, kaplan_meier, same_for_all
 from supertopic.report.page_groups import Grouping, describe_groups, group
 from supertopic.report.page_headline import weakest_sentence, worst_of
@@ -419,6 +428,7 @@ def test_which_documents_the_reader_has(monkeypatch):
     assert {(true[d], said[d]) for d in found[8:14]} == {(a, b) for a in range(3) for b in range(3) if a != b}
     assert min(found[8:14]) >= 10 and found[14:17] == [5, 1, 9] and len(set(found)) == len(found) == 24
     assert found[17:] != sorted(found[17:])
+    assert not shown.wrong()[:10].any() and shown.wrong()[10:].tolist() == wrong[10:].tolist()
     few = shown_of(response, truth[:24], np.eye(3)[said[:24]], surprise[:24])
     assert choose(few, [5]).tolist() == list(range(24)) and first_document(shown) is None
     surprise[12] = np.nan  # as far as is known
@@ -457,6 +467,22 @@ def test_which_labels_of_a_document_are_explained():
     shown = shown_of(response, truth, expected)
     assert [[view[0] for view in views_of(shown, i)] for i in range(3)] == [["b", "a", "c"], ["c", "b", "a"], ["c"]]
     assert shown.wrong().tolist() == [True, True, False]
+
+
+def test_typical_documents_of_each_topic_take_turns():
+    topics = [{"typical": [[4, 0.9], [7, 0.8]]}, {"typical": []}, {"typical": [[5, 0.6], [4, 0.3], [9, 0.2]]}]
+    assert page_module.typical_rows(topics) == [4, 5, 7, 4, 9]
+
+
+def test_parts_of_a_view_are_of_topics_that_the_document_has():
+    """And a share that is rounded is not 1."""
+    found = SimpleNamespace(
+        through_topics=np.zeros((0, 2)), direct=np.zeros((0, 2)), total=np.zeros((0, 2)), words=[], constant=np.ones(2),
+        omega=np.ones(2), others={}, topics=np.array([[9, 0.5], [9, -2.0], [9, 4.0], [9, 0.1], [9, 0.2]]),
+        topic_shares=np.array([0.5, 0.3, 0.0, 0.1, 0.1]),
+    )  # fmt: skip
+    assert view_parts(found, 1, {})["topics"] == [[1, -2], [0, 0.5], [4, 0.2]]
+    assert [share(value) for value in (1.0, 0.9999999, 0.5)] == [1, 0.99999, 0.5]
 
 
 def test_the_middle_of_several_periods_is_explained():

@@ -358,6 +358,7 @@ def test_words_of_a_page(page):
             if word in direct:
                 own = model.word_coef_[:, direct[word]]
                 assert close([value for _, value in weights], [own[t] for t, _ in weights])
+                assert [t for t, _ in weights] == [t for t in np.argsort(-np.abs(own))[:3] if abs(own[t]) > 1e-4]
         assert checked > 5
 
 
