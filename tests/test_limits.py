@@ -8,6 +8,7 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from threadpoolctl import threadpool_info
 
 from small import DEVICE
 from supertopic import LDA, MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
+from supertopic.corpus.source import Arrays, Target, no_target
+from supertopic.corpus.tokens import make_tokens
 from supertopic.datasets import make_corpus
 from supertopic.inference import memory
 from supertopic.sampling.pool import one_blas_thread
@@ -65,6 +68,45 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda: 100.0)
     with pytest.raises(MemoryError, match="min_df"):
         LDA(3, **QUICK).fit(ODD["documents of one word"])
+
+
+@pytest.mark.parametrize("n_chains", [1, 4])
+@pytest.mark.parametrize(("n_columns", "n_covariates"), [(0, 0), (2, 3)])
+def test_a_fit_that_fits_to_the_byte_is_not_refused(monkeypatch, n_chains, n_columns, n_covariates):
+    """What two chains at a time and three tables take, added up by what is kept of documents, words and weights."""
+    D, V, K, n_draws, n_sets = 7, 40, 5, 6, 3
+    weights = np.ones((D, n_columns))
+    target = Target(weights, weights, weights, np.ones((D, n_covariates))) if n_columns else no_target(D)
+    source = Arrays(make_tokens(sp.csr_array(np.ones((D, V), int))), target)
+    matrices = 8 * (K + n_covariates) ** 2 * (n_columns + 2) if n_columns else 0
+    working = 2 * (2 * D * V + 4 * V * K + matrices) + 3 * 4 * V * K
+    a_chain = 4 * V * K + 4 * D * K + 16 * n_draws * n_columns * (K + n_covariates)
+    matched = 12 * K**2 if n_chains > 1 else 0
+    needed = 4 * D * V + working + n_sets * (n_chains * a_chain + 2 * 4 * D * K) + matched
+    given = source, V, K, n_draws, n_chains, n_sets, 2, 3, "cpu"
+    monkeypatch.setattr(memory, "free_memory", lambda: float(needed))
+    memory.check_memory(*given)
+    monkeypatch.setattr(memory, "free_memory", lambda: needed - 1.0)
+    with pytest.raises(MemoryError, match=f"280 tokens, 7 documents, 40 words, n_topics=5, n_chains={n_chains}"):
+        memory.check_memory(*given)
+
+
+def test_as_many_chains_run_on_a_device_as_have_room(monkeypatch):
+    asked, needed, free = [], [34], 100
+    rooms = {
+        "supertopic.kernels.cuda.device": {"free_bytes": lambda: free},
+        "supertopic.kernels.cuda.sweep": {"check_places": lambda *given: asked.append(given)},
+        "supertopic.sampling.cuda": {"needed_bytes": lambda *given: asked.append(given) or needed[0]},
+    }
+    for name, parts in rooms.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**parts))
+    source = Arrays(make_tokens(sparse([[1, 1, 7], [0, 1, 0], [0, 0, 0]])), no_target(3))
+    for needed[0], chains in ((34, 2), (50, 2), (51, 1), (100, 1)):
+        assert memory.chains_on_device(source, 3, 5) == chains
+    assert asked[:2] == [(3, 5, 10, 9), (10, 3, 3, 5, 0, 0)]
+    needed[0] = 101
+    with pytest.raises(MemoryError, match="10 tokens, 3 documents, 3 words, n_topics=5"):
+        memory.chains_on_device(source, 3, 5)
 
 
 def test_many_fits_at_once_are_the_same_as_one_by_one(two_blas_threads):

@@ -16,11 +16,14 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import supertopic
 from supertopic import SLDAClassifier, SLDARegressor, choose_topics
+from supertopic.command import explain as explain_command
 from supertopic.command import rows as rows_of_command
 from supertopic.command import show, show_explanation
 from supertopic.command.cells import numbers_if_all
 from supertopic.command.cli import main
 from supertopic.command.console import PlainConsole
+from supertopic.command.explain import choose_rows, explain_rows, given_beside
+from supertopic.command.kinds import Asked
 from supertopic.command.show_explanation import (
     AWAY,
     HALF,
@@ -130,7 +133,7 @@ def test_numbers_have_rows_too(command, place):
     assert sorted(int(each["row"]) for each in wrong) == outside.tolist() and wrong[0]["row"] == "6"
 
 
-def test_explain_rows_of_a_table(command, place):
+def test_explain_rows_of_a_table(command, place, monkeypatch):
     folder, wrong, texts = place
     given = "explain", folder / "m", folder / "d.csv", "--text", "text"
     (found,) = json.loads(command(*given, "--row", 8, "--json"))
@@ -141,6 +144,11 @@ def test_explain_rows_of_a_table(command, place):
     assert same["row"] == "t7" and same["mean"] == found["mean"]
     one = json.loads(command("explain", folder / "m", "--text", texts[7], "--json"))
     assert one["mean"] == found["mean"] and "row" not in one
+    assert found["constant"] == pytest.approx(model.explain(texts[7]).constant) and found["covariates"] == [0, 0, 0]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(texts[7]))
+    assert json.loads(command("explain", folder / "m", "--text", "-", "--json"))["mean"] == found["mean"]
+    two = command(*given, "--where", "unsure", "-n", 2)
+    assert two.startswith("row ") and two.count("\n\nrow ") == 1
     more = json.loads(command(*given, "--where", "wrong", "--label", "team", "--id", "id", "-n", 9, "--json"))
     assert set(wrong) <= {each["row"] for each in more}
     teams = {row["id"]: row["team"] for row in read((folder / "d.csv").read_text())}
@@ -161,7 +169,8 @@ def test_explain_rows_of_a_table(command, place):
         (["--row", 1, "--id", "nothing"], "has no column 'nothing'"),
     ):
         assert message in command(*given, *arguments, code=1)
-    assert "go with a table" in command("explain", folder / "m", "--text", "worda", "--row", 3, code=1)
+    for more in (["--row", 3], ["--where", "unsure"], ["--label", "team"], ["--id", "id"]):
+        assert "go with a table" in command("explain", folder / "m", "--text", "worda", *more, code=1)
     assert "--text is needed" in command("explain", folder / "m", code=1)
     assert "Invalid value" in command(*given, "--where", "nowhere", code=2)
 
@@ -602,6 +611,72 @@ def test_which_words_are_marked():
     assert mark_words(model, text, found, 1).spans == []
     model.word_vectorizer_ = CountVectorizer(token_pattern=r"(?u)(good)\b[,]?")
     assert [text[span.start : span.end] for span in mark_words(model, text, found, 1).spans] == ["good", "good"]
+
+
+def test_the_label_that_is_most_wrong_is_explained():
+    """Probabilities are wrong beyond a half, scores beyond 0, unknown labels never; all that is beside is the row's."""
+
+    def explained(response, y, mean):
+        asked = []
+        model = SimpleNamespace(
+            posterior_=SimpleNamespace(response=response),
+            explain=lambda text, **beside: (
+                asked.append((text, beside["groups"].tolist())) or SimpleNamespace(mean=mean)
+            ),
+        )
+        beside = {"groups": np.array(["g", "h"])}
+        ((name, text, known, column, _),) = explain_rows(model, np.array(["t", "u"]), y, ["7", "8"], [1], beside)
+        assert (name, text, asked) == ("8", "u", [("u", ["h"])])
+        return known, column
+
+    options = {"classes": np.array(list("abc")), "multilabel": True}
+    probable, scored, y = Logistic(1.0, **options), Hinge(1.0, 1.0, **options), np.zeros((2, 3))
+    y[1] = [1, 0, np.nan]
+    assert explained(probable, y, np.array([0.1, 0.6, 0.99])) == ("a", 0)
+    assert explained(probable, y, np.array([0.4, 0.8, 0.99])) == ("a", 1)
+    assert explained(scored, y, np.array([-0.3, 0.6, 9.0])) == ("a", 1)
+    assert explained(probable, y, np.array([0.6, 0.4, 0.99])) == ("a", None)
+    assert explained(probable, 0 * y[:, [0, 1, 1]], np.array([0.1, 0.6, 0.2])) == ("no label", 1)
+    assert explained(Logistic(1.0, classes=np.array(list("abc"))), np.array(["a", "b"]), np.eye(3)[0]) == ("b", None)
+    assert explained(probable, None, np.array([0.1, 0.6, 0.99])) == (None, None)
+
+
+def test_which_rows_are_explained(monkeypatch):
+    """All of a name; else as many as are asked for, with all that is beside the texts."""
+    asked = []
+
+    def rows(model, texts, *more, **options):
+        asked.append((*more, options))
+        return {"rows": np.array([4, 2])}
+
+    monkeypatch.setattr(explain_command, "unsure_rows", rows)
+    monkeypatch.setattr(explain_command, "surprising_rows", rows)
+    given = np.array(["", "", ""]), "y", ["a", "b", "a"]
+    assert choose_rows(None, *given, "a", None, 3, {}, "d.csv") == [0, 2]
+    for where in ("unsure", "surprising", "wrong"):
+        assert choose_rows(None, *given, None, where, 7, {"groups": "g"}, "d.csv") == [4, 2]
+    groups = {"groups": "g"}
+    assert asked == [(7, groups), ("y", 7, groups | {"wrong": False}), ("y", 7, groups | {"wrong": True})]
+
+
+def test_what_is_given_beside_one_text_and_beside_a_table(monkeypatch):
+    model = SimpleNamespace()
+    assert given_beside(model, None, "2.5", "x") == {"groups": ["x"], "exposure": [2.5]}
+    assert given_beside(model, None, None, None) == {}
+    with pytest.raises(ValueError, match="--exposure is a number beside one text, got 'many'"):
+        given_beside(model, None, "many", None)
+    for name in ("load", "need_response", "row_names", "Table"):
+        monkeypatch.setattr(explain_command, name, lambda *given: SimpleNamespace(texts=lambda text: np.array([text])))
+    monkeypatch.setattr(explain_command, "read_beside", lambda estimator, model, table, *names: names)
+    monkeypatch.setattr(explain_command, "explain_rows", lambda *given: [])
+    monkeypatch.setattr(explain_command, "known_y", lambda model, table, asked: asked)
+    found = []
+    monkeypatch.setattr(explain_command, "choose_rows", lambda *given: found.append(given) or [])
+    given = {"text": "body", "where": "wrong", "most": 7, "event": "died", "gold": "expert", "separator": "|"}
+    explain_command.explain("m", "d.csv", **given, label="l", covariate=["c"], exposure="e", group="g")
+    _, _, y, _, row, where, most, beside, data = found[0]
+    assert y == Asked("l", "|", event="died", gold="expert") and beside == ("e", ["c"], None, "g")
+    assert (row, where, most, data) == (None, "wrong", 7, "d.csv")
 
 
 def test_the_intercept_does_not_shrink_the_bars_of_words():

@@ -244,6 +244,7 @@ def test_a_byte_that_is_no_letter_names_its_file(place, tmp_path, command):
     "groups, files",
     [
         ("0::/docker/a\n", {"sys/fs/cgroup/docker/a": ("memory.max", "memory.current", "inactive_file")}),
+        ("0::/a/b/c\n", {"sys/fs/cgroup/a": ("memory.max", "memory.current", "inactive_file")}),  # of all inside
         ("0::/host/b\n", {"sys/fs/cgroup": ("memory.max", "memory.current", "inactive_file")}),  # in a container
         (
             "5:cpu,memory:/a\n0::/\n",
@@ -255,7 +256,7 @@ def test_containers_have_less_memory_than_their_machine(tmp_path, monkeypatch, g
     monkeypatch.setattr(memory, "ROOT", tmp_path)
     assert memory.free_memory() == float("inf")
     (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/meminfo").write_text("MemAvailable: 8000 kB\nSwapFree: 0 kB\n")
+    (tmp_path / "proc/meminfo").write_text("MemAvailable: 7900 kB\nSwapFree: 100 kB\n")
     (tmp_path / "proc/self/cgroup").write_text(groups)
     assert memory.free_memory() == 8000 * 1024
     for folder, (limit, used, cache) in files.items():
@@ -264,6 +265,8 @@ def test_containers_have_less_memory_than_their_machine(tmp_path, monkeypatch, g
         (tmp_path / folder / used).write_text("3000\n")
         (tmp_path / folder / "memory.stat").write_text(f"anon 7\n{cache} 500\n")
     assert memory.free_memory() == 2500
+    (tmp_path / folder / used).write_text("9000\n")
+    assert memory.free_memory() == 0  # for a while a group may have more than its limit
     (tmp_path / folder / limit).write_text("max\n")
     assert memory.free_memory() == 8000 * 1024
 

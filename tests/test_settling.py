@@ -62,11 +62,23 @@ def test_small_changes_do_not_matter_and_few_values_say_nothing():
     assert has_settled(np.full(8, -5.0), np.zeros(8))
 
 
+def test_halves_are_the_last_ones_and_changes_relative_to_the_last_value():
+    """The one value that is too many is before both halves."""
+    values = np.r_[np.zeros(4), 100.0, 1.0, 2.0, 5.0, 8.0]
+    change, noise, half = drift(values)
+    assert (change, half) == (5.0, 2) and noise == pytest.approx(np.sqrt(0.5 * (0.5 + 4.5)))
+    flat, falls = np.full(40, -1e6), np.r_[np.full(20, 500.0), np.linspace(40.0, 30.0, 20)]
+    assert not has_settled(flat, falls) and has_settled(flat, falls + 50.0)  # by 2.1 in 20 iterations
+    assert has_settled(np.zeros(8), np.zeros(8))
+
+
 def test_the_longest_burn_in_depends_on_the_corpus():
     tokens = [0, 1, 1000, 10**6, 2 * 10**6, 5 * 10**6, 10**7, 10**9]
     lengths = [longest_burn_in(n) for n in tokens]
     assert lengths[:4] == [LONGEST] * 4 and lengths[-2:] == [FIRST_CHECK] * 2
     assert LONGEST > lengths[4] > lengths[5] > FIRST_CHECK and all(may_stop(n) for n in lengths)
+    between = [longest_burn_in(n) for n in (10**6 * 10**0.45, 10**6 * 10**0.5, 10**6 * 10**0.55)]
+    assert between == [200, 180, 160]  # by the logarithm of their number, in steps of twenty
     assert not may_stop(FIRST_CHECK - 20) and not may_stop(FIRST_CHECK + 5)
 
 
