@@ -1,5 +1,6 @@
 """Drift: a change is noticed, and chance alone hardly ever raises an alarm."""
 
+from math import comb
 from types import SimpleNamespace
 
 import numpy as np
@@ -245,6 +246,78 @@ def test_of_many_documents_some_are_compared_with_all_that_belongs_to_them(monke
     odd = np.array([text if i % 2 else "goal vote " * 20 for i, text in enumerate(new)])
     series = model.drift(pandas.Series(odd, index=labels)).documents
     assert series and series == labels[model.drift(odd).documents].tolist() and set(series) <= set(labels[rows])
+
+
+def test_the_fewest_documents_that_are_compared():
+    """Five, of which something is known, on both sides."""
+    rng = np.random.default_rng(0)
+    usual = some_reference(rng, 5)
+    for n, names in ((4, set()), (5, {d.UNKNOWN, d.SURPRISE, d.UNEXPLAINED, d.DISTANCE})):
+        new = some_reference(rng, n)
+        assert set(compare_documents(new, usual)[0]) == set(compare_documents(usual, new)[0]) == names
+    new = some_reference(rng, 5)
+    new.surprise[2] = np.nan
+    assert set(compare_documents(new, usual)[0]) == {d.UNKNOWN, d.DISTANCE}
+
+
+def test_a_document_as_odd_as_the_bound_is_not_beyond_it():
+    found = d.find_unexplained(np.array([3.0, 5.0, np.nan, 4.0, 7.0]), np.array([1.0, 4.0, 9.0, 2.0]), 2)
+    assert found.tolist() == [4, 1]
+
+
+def test_the_probability_of_so_many_documents_beyond_a_held_out_one():
+    """By counting: of all orders of 40 held-out and 6 new documents; fewer than three say nothing."""
+    n, m, rank = 40, 6, 2
+
+    def ways(k):  # k of the new ones are before the second held-out one
+        return comb(k + rank - 1, k) * comb(n - rank + m - k, m - k) / comb(n + m, m)
+
+    for k in range(3, 7):
+        row = d.compare_counts(k, m, rank, n, 0.01)
+        assert row.p == pytest.approx(sum(ways(j) for j in range(k, 7))) and row.value == pytest.approx(k / 6)
+        assert row.usual == pytest.approx(2 / 41) and row.limit == pytest.approx(2 / 6)
+    assert d.compare_counts(2, m, rank, n, 0.01).p == 1.0
+    limit = d.compare_counts(0, 60, rank, n, 0.01).limit
+    assert d.compare_counts(round(60 * limit) + 1, 60, rank, n, 0.01).p <= 0.01 < d.compare_counts(
+        round(60 * limit), 60, rank, n, 0.01).p  # fmt: skip
+
+
+def test_limits_and_new_classes_of_a_comparison():
+    """The risk is divided among the figures; a new class is compared with the documents of known classes."""
+    rng = np.random.default_rng(4)
+    usual, new, known = some_reference(rng, 100), some_reference(rng, 30), some_answers(rng, 70)
+    answers = some_answers(rng, 30)._replace(new=np.arange(30) < 4)
+    found, _ = compare_documents(new, usual, answers, known)
+    assert len(found) == 7 and found[d.NEW] == d.compare_counts(4, 30, 1, 70, d.ALARM / 7)
+    assert found[d.LOSS] == compare_means(answers.loss, known.loss, d.ALARM / 7)
+    assert d.largest(np.array([0.1, -0.4, 0.3])) == 0.4 and [row[-1] for row in Drift(found, 30).rows()[1:]] == [
+        "*" if row.p < d.ALARM / 7 else "" for row in found.values()
+    ]
+
+
+def test_the_skew_of_a_small_sample_is_that_of_its_documents():
+    """A few documents of a skewed figure exceed their mean further than they fall short of it."""
+    rng = np.random.default_rng(0)
+    reference, values = rng.gamma(0.3, 1.0, 100), rng.gamma(0.3, 1.0, 8)
+    both = np.concatenate([values, reference])
+    dealt = np.array([rng.permutation(both)[:8].mean() for _ in range(4000)])
+    for shift in (0.2, 0.5):
+        own = values - values.mean() + both.mean() + shift
+        reference_too = both.sum() - own.sum()
+        row = compare_means(own, reference * reference_too / reference.sum(), 0.01)
+        assert row.p == pytest.approx((dealt >= own.mean()).mean(), abs=0.03)
+
+
+def test_words_of_a_theme_have_a_score():
+    """n log(share / usual share), of words in two documents or more; at most ten, none that is as rare as usual."""
+    counts = sp.csr_array(np.array([[3, 1, 2, 0], [1, 1, 0, 5]]))
+    others = [["tea", "tea", "cup"], ["tea", "cup", "cup"]]  # 13 known tokens and 6 others
+    usual = np.array([0.05, 2 / 19, 0.001, 0.001])
+    expected = {"tea": 3 * np.log(3 / 19 / (0.5 / 19)), "cup": 3 * np.log(6.0), "a": 4 * np.log(4 / 19 / 0.05)}
+    assert d.theme_words(counts, list("abcd"), usual, others) == sorted(expected, key=lambda w: (-expected[w], w))
+    assert d.theme_words(counts, list("abcd"), np.array([1e-9, 2 / 19, 1, 1]), others)[0] == "a"  # 4 log 8 is more
+    many = [[f"w{i:02d}" for i in range(12)]] * 2
+    assert d.theme_words(sp.csr_array((2, 1)), ["a"], np.ones(1), many) == many[0][:10]
 
 
 def test_a_theme_is_sorted_by_tokens():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from test_drift import QUICK, SUBJECTS, make_texts
@@ -28,7 +29,7 @@ from supertopic.inference.predict import NewDocuments, Settings
 from supertopic.inference.teaching import choose_different, uncertainties
 from supertopic.model.responses import Gaussian, Hinge, Logistic
 from supertopic.model.terms import TopicWeights
-from supertopic.report.label_errors import find_wrong
+from supertopic.report.label_errors import SHAPES, LabelCheck, find_wrong
 
 THREE = ("sport", "politics", "food")
 
@@ -203,6 +204,45 @@ def flipped_texts(n, seed, rate=0.1):
     rng, (texts, y) = np.random.default_rng(seed), make_texts(n, seed, THREE)
     bad = rng.random(n) < rate
     return texts, np.where(bad, [rng.choice([c for c in THREE if c != own]) for own in y], y), y, bad
+
+
+@pytest.mark.parametrize(("n", "rate", "seed", "close"), [(60, 0.1, 8, 0.002), (100, 0.03, 6, 0.005)])
+def test_the_posterior_of_wrong_labels_is_that_of_a_dense_grid(n, rate, seed, close):
+    """Rates have a uniform prior or are 0, powers a uniform logarithm, shapes a normal one."""
+    p, _, given = simulate(np.random.default_rng(seed), n, 3, rate)
+    middle = (np.arange(50) + 0.5) / 50
+    rates, powers = np.append(0.0, 0.45 * middle), np.exp(np.log(0.05) + middle * np.log(6.0 / 0.05))
+    away = np.log(p.max(axis=1, keepdims=True) / p)
+    link = np.exp(-powers[:, None, None, None] * away ** SHAPES[:, None, None])
+    own = (link / link.sum(axis=3, keepdims=True))[:, :, np.arange(n), given].clip(1e-300)[..., None]
+    wrong = (1.0 - own) * rates / 2.0
+    whole = own * (1.0 - rates) + wrong  # (power, shape, n, rate)
+    logs = np.log(whole).sum(axis=2) + np.log(np.append(0.1, np.full(50, 0.9 / 50)))
+    logs -= 0.5 * (np.log(SHAPES)[:, None] / 0.25) ** 2
+    mass = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    of_each = wrong / whole
+    found, _, estimate = find_wrong(p, given, 0.8)
+    np.testing.assert_allclose(found, np.einsum("abc,abic->i", mass, of_each), atol=close)
+    rng = np.random.default_rng(5)
+    cells = rng.choice(mass.size, 20_000, p=mass.ravel())
+    mean, variance = (values.sum(axis=2).ravel()[cells] for values in (of_each, of_each * (1.0 - of_each)))
+    ends = np.quantile((mean + np.sqrt(variance) * rng.normal(size=20_000)).clip(0.0), [0.1, 0.9])
+    np.testing.assert_allclose([estimate.lower, estimate.upper], ends, atol=0.06 * np.ptp(ends))
+    assert estimate.wrong == pytest.approx(found.sum()) and estimate.lower >= 0.0
+
+
+def test_what_is_said_of_wrong_labels():
+    """One of them is, several are; what is not shown is counted."""
+
+    def said(rows, **estimate):
+        frame, nothing = pd.DataFrame({"row": range(rows)}), np.zeros(0)
+        return repr(LabelCheck(frame, pd.DataFrame([estimate]), nothing, nothing, nothing, nothing, 0.8))
+
+    found = said(10, documents=2000, wrong=1.2, lower=0.3, upper=2.6)
+    assert found.startswith("About 1 of 2,000 labels is wrong (0.1%), 80% interval 0 to 3.\n") and "more" not in found
+    found = said(11, label="tea", documents=0, wrong=0.0, lower=0.0, upper=0.0)
+    assert found.startswith("About 0 of 0 labels of 'tea' are wrong (0.0%)") and found.endswith("and 1 more in .frame")
+    assert "\n" not in said(0, documents=9, wrong=1.8, lower=0.0, upper=4.0)
 
 
 def test_flipped_labels_are_found_with_the_words_against_them():

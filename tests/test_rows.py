@@ -668,7 +668,9 @@ def test_what_is_given_beside_one_text_and_beside_a_table(monkeypatch):
     for name in ("load", "need_response", "row_names", "Table"):
         monkeypatch.setattr(explain_command, name, lambda *given: SimpleNamespace(texts=lambda text: np.array([text])))
     monkeypatch.setattr(explain_command, "read_beside", lambda estimator, model, table, *names: names)
-    monkeypatch.setattr(explain_command, "explain_rows", lambda *given: [])
+    monkeypatch.setattr(explain_command, "explain_rows", lambda *given: [("7", "a text", "b", 2, "why")])
+    shown = []
+    monkeypatch.setattr(explain_command, "show_explanation", lambda *given: shown.append(given[1:]))
     monkeypatch.setattr(explain_command, "known_y", lambda model, table, asked: asked)
     found = []
     monkeypatch.setattr(explain_command, "choose_rows", lambda *given: found.append(given) or [])
@@ -676,7 +678,7 @@ def test_what_is_given_beside_one_text_and_beside_a_table(monkeypatch):
     explain_command.explain("m", "d.csv", **given, label="l", covariate=["c"], exposure="e", group="g")
     _, _, y, _, row, where, most, beside, data = found[0]
     assert y == Asked("l", "|", event="died", gold="expert") and beside == ("e", ["c"], None, "g")
-    assert (row, where, most, data) == (None, "wrong", 7, "d.csv")
+    assert (row, where, most, data) == (None, "wrong", 7, "d.csv") and shown == [("a text", "why", "b", 2)]
 
 
 def test_the_intercept_does_not_shrink_the_bars_of_words():

@@ -104,6 +104,7 @@ def test_responses_and_seeds_enter_the_factors(monkeypatch):
     np.testing.assert_allclose(swapped.share[3, 0], seeded.share[3, 1], atol=0.1)  # their order is that of the seeds
     assert swapped.phi.reshape(4, 10, 4).sum(axis=1)[:, :2].argmax(axis=0).tolist() == [0, 2]
     assert seeds_first(np.array([[0.0, 0.1], [0.9, 0.2], [0.3, 0.4]])).tolist() == [1, 2, 0]
+    assert seeds_first(np.array([[0.0, 0.9, 0.1], [0.2, 0.1, 0.9], [0.9, 0.0, 0.1]])).tolist() == [2, 0, 1]
 
 
 def test_columns_of_responses():
