@@ -1,5 +1,6 @@
 """Drift: a change is noticed, and chance alone hardly ever raises an alarm."""
 
+from itertools import combinations
 from math import comb
 from types import SimpleNamespace
 
@@ -308,12 +309,20 @@ def test_the_skew_of_a_small_sample_is_that_of_its_documents():
         assert row.p == pytest.approx((dealt >= own.mean()).mean(), abs=0.03)
 
 
+def test_documents_are_dealt_without_replacement():
+    """Against all ways to deal three of six documents."""
+    values = np.arange(6.0) ** 2
+    away = [abs(values[list(own)].mean() - (55 - values[list(own)].sum()) / 3) for own in combinations(range(6), 3)]
+    row = compare_rows(values[:3, None], values[3:, None], d.largest, 0.01)
+    assert row.usual == pytest.approx(np.mean(away), rel=0.08) and row.value == pytest.approx(np.max(away))
+
+
 def test_words_of_a_theme_have_a_score():
     """n log(share / usual share), of words in two documents or more; at most ten, none that is as rare as usual."""
     counts = sp.csr_array(np.array([[3, 1, 2, 0], [1, 1, 0, 5]]))
     others = [["tea", "tea", "cup"], ["tea", "cup", "cup"]]  # 13 known tokens and 6 others
-    usual = np.array([0.05, 2 / 19, 0.001, 0.001])
-    expected = {"tea": 3 * np.log(3 / 19 / (0.5 / 19)), "cup": 3 * np.log(6.0), "a": 4 * np.log(4 / 19 / 0.05)}
+    usual = np.array([0.07, 2 / 19, 0.001, 0.001])
+    expected = {"tea": 3 * np.log(3 / 19 / (0.5 / 19)), "cup": 3 * np.log(6.0), "a": 4 * np.log(4 / 19 / 0.07)}
     assert d.theme_words(counts, list("abcd"), usual, others) == sorted(expected, key=lambda w: (-expected[w], w))
     assert d.theme_words(counts, list("abcd"), np.array([1e-9, 2 / 19, 1, 1]), others)[0] == "a"  # 4 log 8 is more
     many = [[f"w{i:02d}" for i in range(12)]] * 2

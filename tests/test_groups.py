@@ -24,7 +24,7 @@ from supertopic import (
 from supertopic.command.cli import main
 from supertopic.corpus.source import Target
 from supertopic.datasets import make_corpus
-from supertopic.inference import fit, reported, weights
+from supertopic.inference import calibration, fit, reported, weights
 from supertopic.inference.held_out import choose_folds, choose_held_out, deal_groups
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments
 from supertopic.kernels.draws import make_key
@@ -33,6 +33,7 @@ from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.responses.columns import NewColumns
 from supertopic.model.state import Priors, no_statistics
 from supertopic.model.terms import DrawPairs
+from supertopic.sampling import gibbs
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import log_weights
 from supertopic.sampling.plan import Plan
@@ -390,3 +391,24 @@ def test_each_batch_draws_the_variance_between_groups_anew(monkeypatch):
     for seed in ([7], [7, 1], [7, 2], [7, 3], [8]):
         weights.with_covariates(SimpleNamespace(seed=seed, covariates=columns), np.zeros((1, 2, 1, 2)))
     assert len(set(keys)) == 5
+
+
+def test_each_draw_of_weights_has_the_variance_of_the_one_before(monkeypatch):
+    """That of groups alone, which is drawn from the intercepts of this draw, with a key of its own."""
+    priors, given = [], []
+
+    def draw_eta(engine, statistics, known, nu2, key):
+        priors.append(nu2.copy())
+        return np.arange(10.0).reshape(2, 5) + len(priors)
+
+    monkeypatch.setattr(gibbs, "draw_weights", draw_eta)
+    monkeypatch.setattr(calibration, "draw_variance", lambda *own: given.append(own) or own[1] + 1.0)
+    nothing = SimpleNamespace(restart=lambda *_: None, regress=lambda *_: None, augment=lambda *_: None)
+    engine = SimpleNamespace(plan=SimpleNamespace(n_groups=2), statistics=lambda: None, **vars(nothing))
+    response = SimpleNamespace(burn_in=1, needs_newton=False, draw_scale=lambda *_: response)
+    draws = list(calibration.draw_weights(engine, response, 100.0, no_statistics(5, 2), 2, make_key(1)))
+    for i, (nu2, (intercepts, variance, _)) in enumerate(zip(priors, given, strict=True)):
+        np.testing.assert_array_equal(nu2, [[100, 100, 100, 1 + i, 1 + i]] * 2)
+        np.testing.assert_array_equal(intercepts, np.array([[3.0, 4.0], [8.0, 9.0]]) + 1 + i)
+        assert variance.tolist() == [1 + i] * 2
+    assert [draw.nu2[0, -1] for draw in draws] == [3, 4] and len({int(key) for *_, key in given}) == len(given) == 3

@@ -29,7 +29,7 @@ from supertopic.inference.predict import NewDocuments, Settings
 from supertopic.inference.teaching import choose_different, uncertainties
 from supertopic.model.responses import Gaussian, Hinge, Logistic
 from supertopic.model.terms import TopicWeights
-from supertopic.report.label_errors import SHAPES, LabelCheck, find_wrong
+from supertopic.report.label_errors import SHAPES, LabelCheck, find_wrong, narrowed
 
 THREE = ("sport", "politics", "food")
 
@@ -228,7 +228,16 @@ def test_the_posterior_of_wrong_labels_is_that_of_a_dense_grid(n, rate, seed, cl
     mean, variance = (values.sum(axis=2).ravel()[cells] for values in (of_each, of_each * (1.0 - of_each)))
     ends = np.quantile((mean + np.sqrt(variance) * rng.normal(size=20_000)).clip(0.0), [0.1, 0.9])
     np.testing.assert_allclose([estimate.lower, estimate.upper], ends, atol=0.06 * np.ptp(ends))
-    assert estimate.wrong == pytest.approx(found.sum()) and estimate.lower >= 0.0
+    assert estimate.wrong == pytest.approx(found.sum())
+    assert find_wrong(p, given, 0.999)[2].lower >= 0.0  # no number of labels is negative
+
+
+def test_the_second_grid_is_where_the_first_one_has_mass():
+    """With a cell on either side; around the best one where there is next to none."""
+    mass = np.zeros((2, 11))
+    mass[0, 3:6], mass[1, 7] = 0.3, 1e-9
+    found = narrowed(np.array([[0.0, 10.0], [-5.0, 15.0]]), np.array([1.0, 2.0]), mass)
+    np.testing.assert_allclose(found, [[2.0, 6.0], [7.0, 11.0]])
 
 
 def test_what_is_said_of_wrong_labels():

@@ -514,7 +514,7 @@ def test_a_table_beside_the_runner_up_has_the_words_that_decide():
     adds = np.zeros((18, 3))
     adds[:, 1], adds[:, 2] = np.linspace(1.7, 0.0, 18), 0.5
     adds[17] = [0.0, -0.001, 3.0]
-    found = explanation_of(adds, {"year": np.array([5.0, 0.25, 1.0])})
+    found = explanation_of(adds, {"year": np.array([5.0, 0.25, 1.0])}, mean=np.array([9.0, 0.2, 0.1]))
     lines = lines_of(found, 2, 1)
     assert lines["over"] == ["c", "90", "%", "interval"] if "over" in lines else "over" in lines["adds"]
     assert lines["w0"][:5] == ["+1.70", "+1.20", "+1.45", "..", "+2.20"] and lines["w17"][1] == "-3.00"
@@ -559,7 +559,7 @@ def test_which_class_a_prediction_is_compared_with():
     model = SimpleNamespace(posterior_=SimpleNamespace(response=Logistic(1.0, classes=np.array(list("abc")))))
     found = explanation_of([[1.0, 4.0, 2.0]])
     assert [runner_up(model, found, known) for known in (None, "a", "b", "z")] == [2, 0, 2, 2]
-    assert runner_up(model, found._replace(columns=["a", "b"]), "a") is None  # sticks have fewer columns
+    assert runner_up(model, found._replace(mean=np.zeros(4)), "a") is None  # a column is not a class
     assert runner_up(model, explanation_of([[1.0, 4.0]]), "a") is None
     several = SimpleNamespace(posterior_=SimpleNamespace(response=Logistic(1.0, multilabel=True)))
     assert runner_up(several, found, "a") is None
@@ -601,12 +601,14 @@ def test_what_is_said_before_the_table(monkeypatch):
 def test_which_words_are_marked():
     """By what a token adds; half of a pair to each of its words; what is small is not marked."""
     text = "Bad bad good, so so film Not good"
-    adds = np.array([[0.0, -2.0], [0.0, 0.04], [9.0, 0.03], [0.0, -0.9], [0.0, 0.4]])
-    found = explanation_of(adds, words=["bad", "film", "so", "not good", "good"], times=np.array([2, 1, 2, 1, 2]))
+    adds = np.array([[0.0, -2.0], [0.0, 0.04], [9.0, 0.03], [0.0, -0.6], [0.0, 0.8], [0.0, 0.3]])
+    words, times = ["bad", "film", "so", "not good", "good", "so film"], np.array([2, 1, 2, 1, 2, 1])
+    found = explanation_of(adds, words=words, times=times)
     model = SimpleNamespace(vectorizer_=CountVectorizer())
     marked = mark_words(model, text, found, 1)
     styles = [(text[span.start : span.end], span.style) for span in marked.spans]
-    assert styles == [("Bad", AWAY), ("bad", AWAY), ("good", TOWARDS), ("Not", AWAY), ("good", AWAY)]
+    assert [text for text, style in styles if style == AWAY] == ["Bad", "bad", "Not"]
+    assert [text for text, style in styles if style == TOWARDS] == ["good", "so", "film", "good"]  # 0.4 - 0.3
     model.word_vectorizer_ = CountVectorizer(tokenizer=str.split, token_pattern=None)
     assert mark_words(model, text, found, 1).spans == []
     model.word_vectorizer_ = CountVectorizer(token_pattern=r"(?u)(good)\b[,]?")
