@@ -412,3 +412,8 @@ def test_each_draw_of_weights_has_the_variance_of_the_one_before(monkeypatch):
         np.testing.assert_array_equal(intercepts, np.array([[3.0, 4.0], [8.0, 9.0]]) + 1 + i)
         assert variance.tolist() == [1 + i] * 2
     assert [draw.nu2[0, -1] for draw in draws] == [3, 4] and len({int(key) for *_, key in given}) == len(given) == 3
+
+
+@pytest.mark.parametrize(("size", "bound"), [(0.0, 1e-8), (1e6, 1e8)])
+def test_the_variance_of_intercepts_that_are_all_0_or_huge_has_a_bound(size, bound):
+    assert draw_variance(np.full((1, 9), size), np.array([bound]), make_key(1)).tolist() == [bound]

@@ -16,6 +16,7 @@ from supertopic.inference.chains import Split
 from supertopic.inference.held_out import LEAST_FOLDS, MOST, choose_folds
 from supertopic.inference.predict import Settings, topic_shares
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments, between_chains, full, marginal, packed
+from supertopic.kernels.draws import make_key
 from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.state import Priors, Statistics, no_statistics
 from supertopic.sampling.plan import Plan
@@ -347,3 +348,35 @@ def test_a_constant_of_groups_goes_to_the_topics():
     omega = topics @ x.T + beside[..., 1:] @ group.T
     np.testing.assert_allclose(found["reported"] @ x.T + found["reported_groups"] @ group.T, omega)
     np.testing.assert_allclose((found["reported_groups"] @ group.T).sum(axis=2), 0.0, atol=1e-12)
+
+
+def test_weights_that_are_known_already_have_a_key_for_each_set_and_draw(monkeypatch):
+    """Where no response of this batch was held out."""
+    keys = []
+    monkeypatch.setattr(reported, "LEAST_DRAWS", 4)
+    monkeypatch.setattr(reported, "gather_folds", lambda *_: SimpleNamespace(shares=[]))
+    monkeypatch.setattr(reported, "draw_eta", lambda known, nu2, key: keys.append(int(key)) or np.zeros((1, 2)))
+    known = Statistics(np.ones((3, 1)), np.zeros((2, 1)))
+    runs = [SimpleNamespace(weights=SimpleNamespace(known=SimpleNamespace(reported=known)))]
+    posterior = SimpleNamespace(
+        columns=[slice(0, 1), slice(1, 2)], places=[slice(0, 2), slice(2, 4)], order=np.arange(4)[None], best_chain=0,
+        consensus=SimpleNamespace(has=np.ones((1, 4), bool)),
+    )  # fmt: skip
+    config = SimpleNamespace(n_draws=3, n_chains=2, n_topics=2)
+    made = SimpleNamespace(runs=[runs, runs], split=SimpleNamespace(column=lambda _: None), config=config)
+    found = reported.report_weights(posterior, made, [SimpleNamespace(seed=5)] * 2)
+    assert len(set(keys)) == len(keys) == 2 * 2 * 4 and [len(part.draws) for part in found] == [8, 8]
+
+
+def test_random_vectors_of_chains_differ(monkeypatch):
+    keys, real = [], reported.normals
+    monkeypatch.setattr(reported, "normals", lambda shape, key: keys.append(int(key)) or real(shape, key))
+
+    def add_products(v, columns, total):
+        total += v
+
+    parts = [Statistics(np.ones((2, 1)), np.ones((2, 1)))] * 3
+    draws = np.random.default_rng(0).normal(size=(6, 1, 2))
+    shards = [SimpleNamespace(add_products=add_products)] * 3
+    assert reported.between_many(shards, parts, draws, np.ones((3, 2), bool), make_key(1)).shape == (1, 2)
+    assert len(set(keys)) == len(keys) == 3 * reported.N_PROBES
