@@ -684,7 +684,10 @@ SETTLED = [  # the start, the end of a burn-in, the consensus of chains, seeds
     m("model/posterior", "priors are not matched", "np.concatenate([part.alpha[chain] for part in self.topics])[self.order[chain]]", "np.concatenate([part.alpha[chain] for part in self.topics])", "consensus"),
     m("model/posterior", "shares of the corpus are not matched", "return self.matched(np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics))", "return np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics)", "consensus pairs"),
     m("inference/predict", "shares of documents are not matched", "    zbar = zbar[:, posterior.order[chain]]\n", "", "consensus"),
-    m("inference/fit", "training shares are not matched", "counts[:, posterior.order[chain]] * has", "counts * has", "consensus"),
+    m("inference/fit", "training shares are not matched", "[some][:, order - places.start] * has", "[some] * has", "consensus"),
+    m("inference/fit", "the second set of topics has the order of the first", "posterior.order[:, places]", "posterior.order[:, : places.stop - places.start] + places.start", "consensus"),
+    m("inference/fit", "shares of sets sum to 1 each", ", TINY) / len(made.runs)", ", TINY)", "consensus streams"),
+    m("inference/fit", "documents without words have other shares than the mean", "    found[seen[empty]] = posterior.mean_shares\n", "", "consensus corners"),
     m("inference/fit", "later batches match anew", "order = previous.order if previous else", "order =", "consensus pairs"),
     m("report/summary", "effects around the wrong mixture", "usual = draws @ (posterior.mean_shares * len(posterior.topics))", "usual = draws @ (posterior.mean_shares[::-1] * len(posterior.topics))", "explain consensus tables:effects"),
     m("inference/start", "held-out documents are factorised", "mask[np.linspace(0, n_docs - 1, min(n_docs, MOST_DOCUMENTS)).astype(int)] = True", "mask[: min(n_docs, MOST_DOCUMENTS)] = True", "start"),
@@ -1128,7 +1131,7 @@ GUARANTEED = [
       "        y = y.toarray()", "decisions:not_misread"),
     m("sampling/counts", "a recount without pseudo-counts", "= self.pseudo_counts[words]", "= 0", "threads:recount"),
     m("kernels/counts", "a recount of other parts, too", "// BLOCK % n_parts == part", "// BLOCK % n_parts >= part", "threads:recount"),
-    m("inference/fit", "shares of the first documents for all parts", "found[seen[some]] = shares", "found[seen[: len(shares)]] = shares",
+    m("inference/fit", "shares of the first documents for all parts", "found[seen[some], places] = shares /", "found[seen[: len(shares)], places] = shares /",
       "threads:in_parts"),
 ]  # fmt: skip
 UNSEEN = [  # where nobody looked at first
