@@ -841,6 +841,12 @@ CARD = [  # noticed in Numba's simulator
     m("sampling/threads", "a matrix of diagonals", "self.plan, self.spare = self.plan._replace(quicker_without=False), []", "self.spare = []", "gpu:without_matrix"),
     m("kernels/responses", "a hinge without its margin", "return (2.0 * y - 1.0) * own", "return 2.0 * y - 1.0", "responses:scalar contract:device_augment"),
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
+    m("sampling/cuda_documents", "numbers of the first documents for all parts", "number[some], empty", "number[: last - first], empty", "contract:some_at_a_time"),
+    m("sampling/cuda_documents", "lengths of the first documents for all parts", "self.docs.length[some]", "self.docs.length[: last - first]", "contract:some_at_a_time"),
+    m("sampling/cuda", "counts of the first documents for all parts", "counted[first * width : last * width]", "counted[: (last - first) * width]", "contract:some_at_a_time"),
+    m("sampling/cuda", "the sum over the draws begins again", "            self.put_sum(self.doc_topic)\n        elif", "            self.doc_topic = self.doc_topic_sum = None\n        elif", "contract:some_at_a_time"),
+    m("sampling/threads", "a stream for each thread", "if plan.device == \"cpu\" else 1", "if plan.device else 1", "contract:some_at_a_time"),
+    m("kernels/cuda/moments", "one square without its diagonal", "if not ONE or j <= i", "if not ONE or j < i", "contract:sums_of_pairs"),
     m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key, rows.docs.number)", "rows.number(0)", "contract:device_new"),
 ]  # fmt: skip
 PAPER = [  # tables and text for a paper; some tests read files that a copy does not have, so that words choose others
