@@ -520,7 +520,7 @@ def test_private_topics_on_a_device():
         sizes, new = empty(rows.n_rows, np.int64), rows.part(0, rows.n_rows, rows.docs.number).docs
         launch(gpu_counts.count_distinct, rows.n_rows, rows.docs, group, sizes)
         ends = np.concatenate([[0], np.cumsum(get(sizes))])
-        like, summed = empty(ends[-1] * width, np.float32), put(wide(kept.word_topic.astype(np.int64), width))
+        like, summed = empty(int(ends[-1]) * width, np.float32), put(wide(kept.word_topic.astype(np.int64), width))
         launch(
             gpu_counts.private_rows, rows.n_rows, rows.docs, group, summed, 1, BETA, put(mass), width, 0, rows.n_rows,
             put(ends), new, like,
