@@ -45,7 +45,7 @@ ODD = {
 def test_odd_corpora(case, sampler):
     X = ODD[case]
     y = np.arange(X.shape[0]) % 2
-    fitted = SLDAClassifier(3, sampler=sampler, **QUICK).fit(X, y)
+    fitted = SLDAClassifier(3, sampler=sampler, n_chains=2, **QUICK).fit(X, y)
     p = fitted.predict_proba(X[:4])
     assert np.isfinite(p).all() and fitted.doc_topic_.shape == (X.shape[0], 3)
     np.testing.assert_allclose(fitted.transform(X[:4]).sum(axis=1), 1)
