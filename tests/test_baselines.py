@@ -138,8 +138,8 @@ def test_plus_is_the_weight_of_the_response(name):
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_the_papers_systems_by_name(corpus, name, task):
     model = paper_system(name, 6, task=task, random_state=0)
-    y = corpus.y if task == "binary" else corpus.group
-    assert model.fit(corpus.X, y).score(corpus.X, y) > 0.6
+    X, y = corpus.X[:80], (corpus.y if task == "binary" else corpus.group)[:80]
+    assert model.fit(X, y).score(X, y) > 0.6
 
 
 def test_bad_input(corpus):

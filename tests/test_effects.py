@@ -667,7 +667,7 @@ def test_without_held_out_responses_there_is_nothing_to_compare(corpus, settings
         (np.array([["b"], ["a"]], dtype=object), ("a", "b")),
     ],
 )
-def test_kinds_of_groups(corpus, model, by, names):
+def test_kinds_of_groups(corpus, model, by, names, few_draws):
     y = np.random.default_rng(0).normal(size=2)
     found = model.interactions(by, y, corpus.X[:2])
     assert found.groups == names and found.sizes == (1, 1)
