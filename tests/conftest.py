@@ -8,12 +8,11 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from benchmarks import corpora
-from supertopic.inference import beside, contributions, reported, shrinkage
+from supertopic.inference import beside, contributions, reported
 from supertopic.model.responses import Response
 from supertopic.model.responses.thresholds import ThresholdResponse
 from supertopic.sampling.pool import one_blas_thread
@@ -57,13 +56,12 @@ def interrupts():
 
 @contextmanager
 def few_draws():
-    """Fits with few draws of weights, few penalties, few resamples and few factors of topics and words."""
+    """Fits with few draws of weights, few penalties and few resamples."""
     with pytest.MonkeyPatch.context() as patch:  # its own: some tests undo theirs
         patch.setattr(reported, "LEAST_DRAWS", 6)
         patch.setattr(contributions, "RESAMPLES", 5)
         patch.setattr(beside, "PENALTIES", (0.0, 0.2, 1.0, 5.0))
         patch.setattr(beside, "FIRST", 2)
-        patch.setattr(shrinkage, "BESIDE_FACTORS", (np.arange(7) / 4, np.arange(5) / 2))
         for kind in (Response, ThresholdResponse):
             patch.setattr(kind, "burn_in", 2)
         yield
@@ -71,7 +69,7 @@ def few_draws():
 
 @pytest.fixture
 def short_regressions():
-    """For a test that does not depend on how many draws, penalties, resamples and factors regressions have."""
+    """For a test that does not depend on how many draws, penalties and resamples regressions have."""
     with few_draws():
         yield
 
