@@ -947,7 +947,7 @@ GROUPS = [
     m("sampling/chain", "a variance that stays", "self.set_variance(draw_variance(intercepts, self.variance, make_key(key, VARIANCE)))", "pass", "groups:exact"),
     m("sampling/chain", "a resumed chain with another variance", 'self.set_variance(state["variance"])', "pass", "groups:checkpoints"),
     m("sampling/gibbs", "one variance for all", "nu2 = nu2[r] if isinstance(nu2, np.ndarray) else nu2", "nu2 = nu2[r, 0] if isinstance(nu2, np.ndarray) else nu2", "groups:exact groups:few"),
-    m("inference/calibration", "groups that are not pooled", "            nu2 = prior_variances(prior, variance, width, plan.n_groups)\n        if i", "            nu2 = prior\n        if i", "groups:drawn"),
+    m("inference/calibration", "groups that are not pooled", "            nu2 = prior_variances(prior, variance, width, plan.n_groups)\n        if i", "            nu2 = prior\n        if i", "groups:before_it"),
     m("inference/reported", "intercepts of groups with a constant", "topics, groups = topics + mean[..., None] * own, groups - mean[..., None]", "pass", "groups:intercepts"),
     m("inference/held_out", "groups in several folds", "if group is not None and mask is not held_out:", "if False:", "groups:whole"),
     m("inference/held_out", "documents of one group on both sides", "if n >= LEAST and group is not None:", "if False:", "groups:whole"),

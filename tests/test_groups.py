@@ -24,7 +24,7 @@ from supertopic import (
 from supertopic.command.cli import main
 from supertopic.corpus.source import Target
 from supertopic.datasets import make_corpus
-from supertopic.inference import fit, reported, weights
+from supertopic.inference import calibration, fit, reported, weights
 from supertopic.inference.held_out import choose_folds, choose_held_out, deal_groups
 from supertopic.inference.reported import NU2_REPORTED, FoldDocuments
 from supertopic.kernels.draws import make_key
@@ -33,6 +33,7 @@ from supertopic.model.responses import Gaussian, Logistic
 from supertopic.model.responses.columns import NewColumns
 from supertopic.model.state import Priors, no_statistics
 from supertopic.model.terms import DrawPairs
+from supertopic.sampling import gibbs
 from supertopic.sampling.chain import Chain
 from supertopic.sampling.gibbs import log_weights
 from supertopic.sampling.plan import Plan
@@ -153,6 +154,17 @@ def test_weights_that_are_drawn_from_the_prior_are_found_again():
     counts = np.array([np.histogram(column, bins=5, range=(0, 1))[0] for column in np.transpose(ranks)])
     statistic = ((counts - 24.0) ** 2 / 24.0).sum(axis=1)
     assert statistic.max() < chi2.ppf(0.9995, 4), counts
+
+
+def test_each_draw_of_weights_has_the_variance_that_was_drawn_before_it(monkeypatch):
+    seen, draw = [], gibbs.draw_weights
+    monkeypatch.setattr(gibbs, "draw_weights", lambda *about: seen.append(about[3]) or draw(*about))
+    monkeypatch.setattr(calibration, "draw_variance", lambda intercepts, variance, key: variance + 1.0)
+    documents, plan, _ = simulate(np.random.default_rng(0), Logistic(1.0, classes=np.arange(2)))
+    reported.regress_folds(documents, np.ones((1, 2), bool), no_statistics(8, 1), plan, 4, 1, make_key(9))
+    assert len(seen) > 4
+    for i, nu2 in enumerate(seen):
+        assert nu2.tolist() == [[NU2_REPORTED] * 2 + [1.0 + i] * 6]
 
 
 def test_intercepts_are_found(corpus):
