@@ -108,12 +108,11 @@ def draw_lams(
 
 def kappa_parts(
     kind: int, c: float, own: np.ndarray, y: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The constant and the slope of kappa in lam, (n_docs, R) each."""
+) -> tuple[np.ndarray | float, np.ndarray | float]:
+    """The constant and the slope of kappa in lam, (n_docs, R) or the same number for all."""
     # the same formulas on arrays: NumPy is as fast, and compiles nothing
-    constant = kappa_constant.py_func(kind, c, own, y, weight)
-    slope = kappa_slope.py_func(kind, own, logarithm(kind, own), y)
-    return np.broadcast_to(constant, y.shape), np.broadcast_to(slope, y.shape)
+    log_own = logarithm(kind, own)
+    return kappa_constant.py_func(kind, c, own, y, weight), kappa_slope.py_func(kind, own, log_own, y)
 
 
 def log_densities(kind: int, own: np.ndarray, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
