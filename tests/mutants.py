@@ -684,7 +684,10 @@ SETTLED = [  # the start, the end of a burn-in, the consensus of chains, seeds
     m("model/posterior", "priors are not matched", "np.concatenate([part.alpha[chain] for part in self.topics])[self.order[chain]]", "np.concatenate([part.alpha[chain] for part in self.topics])", "consensus"),
     m("model/posterior", "shares of the corpus are not matched", "return self.matched(np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics))", "return np.concatenate([part.shares for part in self.topics], axis=1) / len(self.topics)", "consensus pairs"),
     m("inference/predict", "shares of documents are not matched", "    zbar = zbar[:, posterior.order[chain]]\n", "", "consensus"),
-    m("inference/fit", "training shares are not matched", "counts[:, posterior.order[chain]] * has", "counts * has", "consensus"),
+    m("inference/fit", "training shares are not matched", "[some][:, order - places.start] * has", "[some] * has", "consensus"),
+    m("inference/fit", "the second set of topics has the order of the first", "posterior.order[:, places]", "posterior.order[:, : places.stop - places.start] + places.start", "consensus"),
+    m("inference/fit", "shares of sets sum to 1 each", ", TINY) / len(made.runs)", ", TINY)", "consensus streams"),
+    m("inference/fit", "documents without words have other shares than the mean", "    found[seen[empty]] = posterior.mean_shares\n", "", "consensus corners"),
     m("inference/fit", "later batches match anew", "order = previous.order if previous else", "order =", "consensus pairs"),
     m("report/summary", "effects around the wrong mixture", "usual = draws @ (posterior.mean_shares * len(posterior.topics))", "usual = draws @ (posterior.mean_shares[::-1] * len(posterior.topics))", "explain consensus tables:effects"),
     m("inference/start", "held-out documents are factorised", "mask[np.linspace(0, n_docs - 1, min(n_docs, MOST_DOCUMENTS)).astype(int)] = True", "mask[: min(n_docs, MOST_DOCUMENTS)] = True", "start"),
@@ -838,6 +841,12 @@ CARD = [  # noticed in Numba's simulator
     m("sampling/threads", "a matrix of diagonals", "self.plan, self.spare = self.plan._replace(quicker_without=False), []", "self.spare = []", "gpu:without_matrix"),
     m("kernels/responses", "a hinge without its margin", "return (2.0 * y - 1.0) * own", "return 2.0 * y - 1.0", "responses:scalar contract:device_augment"),
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
+    m("sampling/cuda_documents", "numbers of the first documents for all parts", "number[some], empty", "number[: last - first], empty", "contract:some_at_a_time"),
+    m("sampling/cuda_documents", "lengths of the first documents for all parts", "self.docs.length[some]", "self.docs.length[: last - first]", "contract:some_at_a_time"),
+    m("sampling/cuda", "counts of the first documents for all parts", "counted[first * width : last * width]", "counted[: (last - first) * width]", "contract:some_at_a_time"),
+    m("sampling/cuda", "the sum over the draws begins again", "            self.put_sum(self.doc_topic)\n        elif", "            self.doc_topic = self.doc_topic_sum = None\n        elif", "contract:some_at_a_time"),
+    m("sampling/threads", "a stream for each thread", "if plan.device == \"cpu\" else 1", "if plan.device else 1", "contract:some_at_a_time"),
+    m("kernels/cuda/moments", "one square without its diagonal", "if not ONE or j <= i", "if not ONE or j < i", "contract:sums_of_pairs"),
     m("sampling/cuda_documents", "neighbours' numbers", "rows.hash(key, rows.docs.number)", "rows.number(0)", "contract:device_new"),
 ]  # fmt: skip
 PAPER = [  # tables and text for a paper; some tests read files that a copy does not have, so that words choose others
@@ -938,7 +947,7 @@ GROUPS = [
     m("sampling/chain", "a variance that stays", "self.set_variance(draw_variance(intercepts, self.variance, make_key(key, VARIANCE)))", "pass", "groups:exact"),
     m("sampling/chain", "a resumed chain with another variance", 'self.set_variance(state["variance"])', "pass", "groups:checkpoints"),
     m("sampling/gibbs", "one variance for all", "nu2 = nu2[r] if isinstance(nu2, np.ndarray) else nu2", "nu2 = nu2[r, 0] if isinstance(nu2, np.ndarray) else nu2", "groups:exact groups:few"),
-    m("inference/calibration", "groups that are not pooled", "            nu2 = prior_variances(prior, variance, width, plan.n_groups)\n        if i", "            nu2 = prior\n        if i", "groups:drawn"),
+    m("inference/calibration", "groups that are not pooled", "            nu2 = prior_variances(prior, variance, width, plan.n_groups)\n        if i", "            nu2 = prior\n        if i", "groups:before_it"),
     m("inference/reported", "intercepts of groups with a constant", "topics, groups = topics + mean[..., None] * own, groups - mean[..., None]", "pass", "groups:intercepts"),
     m("inference/held_out", "groups in several folds", "if group is not None and mask is not held_out:", "if False:", "groups:whole"),
     m("inference/held_out", "documents of one group on both sides", "if n >= LEAST and group is not None:", "if False:", "groups:whole"),
@@ -1128,7 +1137,7 @@ GUARANTEED = [
       "        y = y.toarray()", "decisions:not_misread"),
     m("sampling/counts", "a recount without pseudo-counts", "= self.pseudo_counts[words]", "= 0", "threads:recount"),
     m("kernels/counts", "a recount of other parts, too", "// BLOCK % n_parts == part", "// BLOCK % n_parts >= part", "threads:recount"),
-    m("inference/fit", "shares of the first documents for all parts", "found[seen[some]] = shares", "found[seen[: len(shares)]] = shares",
+    m("inference/fit", "shares of the first documents for all parts", "found[seen[some], places] = shares /", "found[seen[: len(shares)], places] = shares /",
       "threads:in_parts"),
 ]  # fmt: skip
 UNSEEN = [  # where nobody looked at first

@@ -48,6 +48,11 @@ def stops_early(done, of, scores, pvalue=lambda: 1.0):
     return look is not None and np.abs(scores()).max() < LOOKS[look] and pvalue() > USUAL
 
 
+def near_limits(mean, usual, least=-np.inf, most=np.inf):
+    """How far a mean is from what is usual, as a score for `stops_early`: a limit of the test is at ERRORS."""
+    return ERRORS * max((usual - mean) / (usual - least), (mean - usual) / (most - usual))
+
+
 def score_of_difference(before, after):
     """Standard errors between the means of two samples of some quantities."""
     a, b = np.array(before), np.array(after)

@@ -72,10 +72,10 @@ print(topics.word_topic.tobytes().hex()[:4000], topics.training.tobytes().hex(),
 print(model.predict(b.X[:9]))
 """
 MODELS = [
-    "SLDAClassifier(4, burn_in=8, n_draws=8, n_chains=2, n_jobs=2, random_state=3)",
-    "SLDAClassifier(4, burn_in=8, n_draws=8, sampler='delayed', n_jobs=2, random_state=3)",
+    "SLDAClassifier(4, burn_in=8, n_draws=8, n_chains=2, n_jobs=2, predict_sweeps=5, random_state=3)",
+    "SLDAClassifier(4, burn_in=8, n_draws=8, sampler='delayed', n_jobs=2, predict_sweeps=5, random_state=3)",
     "SLDARegressor(4, burn_in=8, n_draws=8, sigma2='drawn', c=1, optimize_priors=True, random_state=3)",
-    "SLDACountRegressor(4, burn_in=8, n_draws=8, sampler='drawn', n_jobs=2, random_state=3)",
+    "SLDACountRegressor(4, burn_in=8, n_draws=8, sampler='drawn', n_jobs=2, predict_sweeps=5, random_state=3)",
 ]
 
 

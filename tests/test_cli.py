@@ -662,7 +662,7 @@ def reviews(tmp_path_factory):
     return path
 
 
-GRADED = ["--response", "ordinal", "--topics", "3", "--burn-in", "15", "--draws", "5", "--chains", "2"]
+GRADED = ["--response", "ordinal", "--topics", "3", "--burn-in", "15", "--draws", "8", "--chains", "1"]
 
 
 def test_ordered_classes(command, reviews, tmp_path):
@@ -762,7 +762,7 @@ def visits(tmp_path_factory):
     return path
 
 
-TIMED = ["--response", "time", "--topics", "3", "--burn-in", "15", "--draws", "5", "--chains", "2"]
+TIMED = ["--response", "time", "--topics", "3", "--burn-in", "15", "--draws", "8", "--chains", "1"]
 
 
 def test_times(command, visits, tmp_path):
@@ -831,7 +831,7 @@ def annotated(tmp_path_factory):
 
 def test_raters(command, annotated, tmp_path):
     model, page = tmp_path / "m", tmp_path / "p.html"
-    run = ["--text", "text", "--topics", "3", "--burn-in", "15", "--draws", "5", "--chains", "2"]
+    run = ["--text", "text", "--topics", "3", "--burn-in", "15", "--draws", "8", "--chains", "1"]
     known = ["--text", "text", "--label", "ann,ben,cem", "--gold", "truth"]
     fit = ["fit", annotated, *known, *run[2:], "--response", "raters", "-o", model]
     found = json.loads(command(*fit, "--test-size", "0.3", "--json", "--report", page))

@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from supertopic import LDA, Seeds, SLDAClassifier, SLDARegressor, TopicDisplay, load, save
 from supertopic.corpus.tokens import check_counts, make_tokens
 from supertopic.datasets import make_corpus
+from supertopic.inference import fit
 from supertopic.inference.predict import Settings, frozen_topics, mean_topic_shares, predict_key, topic_shares
 from supertopic.model.consensus import ALIKE, Consensus, have_topics, match_chains
 from supertopic.model.state import map_topics, mean_topics
@@ -158,6 +159,28 @@ def test_shares_of_documents_are_in_the_common_order(corpus):
     np.testing.assert_allclose(model.transform(corpus.X), total / total.sum(axis=1, keepdims=True))
     for mine, inferred in zip(model.doc_topic_.T, model.transform(corpus.X).T, strict=True):
         assert np.corrcoef(mine, inferred)[0, 1] > 0.75  # of the chains themselves, which know the responses
+
+
+def test_shares_of_training_documents_by_their_definition(corpus, monkeypatch):
+    """Means of counts over the chains that have a topic; each set of topics has an equal part of a document."""
+    given, compute = [], fit.training_shares
+    monkeypatch.setattr(fit, "training_shares", lambda *about: given.append(about) or compute(*about))
+    X = corpus.X.tolil()
+    X[[4, 90]] = 0
+    model = SLDAClassifier(**RUN | {"init": "random"}, multiclass="separate", words=False)
+    model.fit(X.tocsr(), np.arange(150) % 3)
+    ((made, posterior),) = given
+    has, order = posterior.consensus.has, posterior.order
+    assert not has.all() and (order[:, 5:10] - 5 != order[:, :5]).any()
+    for place, doc in enumerate(np.flatnonzero(~made.split.mask)):
+        expected = posterior.mean_shares
+        if doc not in (4, 90):
+            counts = [
+                np.concatenate([runs[c].draws.doc_topic[place] for runs in made.runs])[order[c]] for c in range(3)
+            ]
+            sets = np.split(np.sum(counts * has, axis=0) / has.sum(axis=0), len(made.runs))
+            expected = np.concatenate([own / own.sum() for own in sets]) / len(made.runs)
+        np.testing.assert_allclose(model.doc_topic_[doc], expected)
 
 
 def test_order_survives_files_batches_and_names(corpus, tmp_path, monkeypatch):

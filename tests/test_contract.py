@@ -520,7 +520,7 @@ def test_private_topics_on_a_device():
         sizes, new = empty(rows.n_rows, np.int64), rows.part(0, rows.n_rows, rows.docs.number).docs
         launch(gpu_counts.count_distinct, rows.n_rows, rows.docs, group, sizes)
         ends = np.concatenate([[0], np.cumsum(get(sizes))])
-        like, summed = empty(ends[-1] * width, np.float32), put(wide(kept.word_topic.astype(np.int64), width))
+        like, summed = empty(int(ends[-1]) * width, np.float32), put(wide(kept.word_topic.astype(np.int64), width))
         launch(
             gpu_counts.private_rows, rows.n_rows, rows.docs, group, summed, 1, BETA, put(mass), width, 0, rows.n_rows,
             put(ends), new, like,
@@ -529,6 +529,25 @@ def test_private_topics_on_a_device():
         for d, row in enumerate(rows.row):
             _, phi = private_topics(same.tokens, same.z, kept.word_topic, 1, BETA, mass, 8, d, d + 1)
             np.testing.assert_allclose(found[ends[row] : ends[row + 1]], phi.reshape(-1, 8)[:, :N_TOPICS], rtol=1e-5)
+
+
+@pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_topics", [1, 2, 3, 8] if DEVICE == "simulator" else [1, 16, 39, 40, 100])
+def test_sums_of_pairs_on_a_device(n_topics, n_columns):
+    """One square of pairs has all of them, or there are some; a block has some of the columns."""
+    from supertopic.kernels.cuda.device import put
+    from supertopic.sampling.cuda_moments import Moments
+
+    rng, n_docs, stride = np.random.default_rng(n_topics), 6 if DEVICE == "simulator" else 640, n_topics + 1
+    n, lengths = rng.integers(0, 9, (n_docs, stride)).astype(np.float32), rng.integers(5, 20, n_docs)
+    covariates, lam, kappa = rng.normal(size=(n_docs, 1)), *rng.normal(size=(2, n_docs, n_columns))
+    about = put(n.reshape(-1)), put(1.0 / lengths), n_topics, put(covariates)
+    precision, shift = Moments(about, stride, put(lam), put(kappa)).statistics()
+    x = np.column_stack([n[:, :n_topics] / lengths[:, None], covariates])
+    expected = np.einsum("dr,dj,dk->jkr", lam, x, x)[np.tril_indices(n_topics + 1)]
+    np.testing.assert_allclose(precision, expected, atol=1e-9)
+    np.testing.assert_allclose(shift, x.T @ kappa, atol=1e-9)
 
 
 @pytest.mark.skipif(not DEVICE, reason="there is neither a GPU nor Numba's simulator")
@@ -548,9 +567,13 @@ def test_left_out_documents_some_at_a_time_on_a_device(sparse, monkeypatch):
         monkeypatch.setattr(cuda, "NUMBERS", numbers)
         engine = engine_of(plan, source, flat(docs, z)[1], Logistic(1.0), np.ones((10, 1)), np.zeros((1, N_TOPICS)), 4)
         assert engine.pool.n_threads == 1  # streams of several threads would not wait for each other
-        engine.counts.keep()
+        engine.sweep(np.zeros((1, N_TOPICS)), PRIORS, KEY, True)
+        kept = engine.topic_counts()
         engine.leave_out(PRIORS, 6, KEY)
         found.append(engine.left_out_omega(np.eye(N_TOPICS)))
+        np.testing.assert_array_equal(engine.topic_counts(), kept)
+        engine.sweep(np.zeros((1, N_TOPICS)), PRIORS, make_key(KEY, 1), True)
+        assert (engine.topic_counts().sum(axis=1) == 2 * kept.sum(axis=1)).all() and kept.any()
     assert found[0].sum(axis=1) == pytest.approx([float(len(words) > 0) for words in docs])
     np.testing.assert_array_equal(*found)
 

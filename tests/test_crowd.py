@@ -8,10 +8,22 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit, gammaln, log_expit, logsumexp, softmax
-from test_posterior import ALPHA, BETA, DOCS, N_WORDS, OFFSET, check_exactly, compare, run, sampler  # noqa: F401
+from test_posterior import (
+    ALPHA,
+    BETA,
+    DOCS,
+    N_WORDS,
+    OFFSET,
+    chance_of_visits,
+    check_exactly,
+    compare,
+    run,
+    sampler,  # noqa: F401
+    score_of_moments,
+)
 
 import naive
-from small import ERRORS, engine_of, flat, plan_of, put, score_of_difference, stops_early
+from small import ERRORS, engine_of, flat, near_limits, plan_of, put, score_of_difference, stops_early
 from supertopic import SLDAClassifier, SLDACrowdClassifier, SLDACrowdRegressor, SLDARegressor, load, save
 from supertopic.baselines import dawid_skene
 from supertopic.corpus.source import make_target
@@ -25,7 +37,7 @@ from supertopic.sampling.gibbs import iterate
 from supertopic.sampling.threads import ThreadEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore:Found no relation between topics")
-RUN = {"n_topics": 3, "burn_in": 20, "n_draws": 10, "n_chains": 2, "random_state": 0}
+RUN = {"n_topics": 3, "burn_in": 20, "n_draws": 10, "n_chains": 2, "predict_sweeps": 15, "random_state": 0}
 NAN = np.nan
 TWO = np.array([[[0.8, 0.2], [0.3, 0.7]], [[0.4, 0.6], [0.1, 0.9]]])  # confusion matrices of two raters
 THREE = softmax(np.random.default_rng(3).normal(size=(2, 3, 3)) + 2.0 * np.eye(3), axis=2)
@@ -116,12 +128,15 @@ def test_exact_posterior_of_three_classes(sampler):  # noqa: F811
             logs.append(log_p)
             etas.append(np.array(columns))
     p = np.exp(np.array(logs) - logsumexp(logs))
-    rng, counts, drawn = np.random.default_rng(8), np.zeros(64), []
+    mass = p.reshape(64, 27)
+    columns = np.einsum("st,strg->srg", mass, np.array(etas).reshape(64, 27, 3, -1)) / mass.sum(axis=1)[:, None, None]
+    mass = mass.sum(axis=1)
+    rng, counts, drawn, n_replicates = np.random.default_rng(8), np.zeros(64), [], 2500
     target = make_target(layout(response, Y), weight)
     plan, source = plan_of(DOCS, N_WORDS, response, target, Priors(np.array(ALPHA), BETA, nu2), sampler)
     engine = ThreadEngine(plan, source, 1)
     of_z = {tuple(k for t in z for k in t): i // 27 for i, (z, _) in enumerate(states)}
-    for replicate in range(2500):
+    for replicate in range(n_replicates):
         s = rng.choice(len(p), p=p)
         eta = np.array([grid[rng.choice(len(grid), p=row)] for row in etas[s]])
         z, _ = states[s]
@@ -130,10 +145,13 @@ def test_exact_posterior_of_three_classes(sampler):  # noqa: F811
         eta, _, z = run(engine, response, plan.priors, make_key(replicate, 2), 3)
         drawn.append(eta)
         counts[of_z[tuple(z.tolist())]] += 1
-    mass = p.reshape(64, 27)
-    means = np.array(etas).reshape(64, 27, 3, -1)
-    etas = np.einsum("st,strg->srg", mass, means) / mass.sum(axis=1)[:, None, None]
-    compare(counts, mass.sum(axis=1), np.array(drawn), grid, etas)
+        look = (
+            (lambda: score_of_moments(mass, np.array(drawn), grid, columns)),
+            (lambda: chance_of_visits(counts, mass)),
+        )
+        if stops_early(replicate + 1, n_replicates, *look):
+            break
+    compare(counts, mass, np.array(drawn), grid, columns)
 
 
 class Documents:
@@ -166,15 +184,22 @@ def test_confusion_matrices_are_drawn_from_their_posterior():
         means.append(own / whole)
         squares.append(own * (own + 1.0) / (whole * (whole + 1.0)))
     mass = softmax(logs)
-    now, draws = response, []
-    for i in range(20_000):
+    now, draws, n_draws = response, [], 20_000
+
+    def scores():
+        kept, found = np.array(draws)[::4], []
+        for power, truth in ((1, means), (2, squares)):
+            exact = np.tensordot(mass, truth, 1).ravel()
+            error = (kept**power).std(axis=0) / np.sqrt(len(kept) / 4)
+            found.append(np.abs((kept**power).mean(axis=0) - exact).max() / error.max())
+        return np.array(found)
+
+    for i in range(n_draws):
         now = now.draw_scale(Documents(target, omega), make_key(2, i))
         draws.append(now.scale)
-    draws = np.array(draws)[::4]
-    for power, truth in ((1, means), (2, squares)):
-        exact = np.tensordot(mass, truth, 1).ravel()
-        error = (draws**power).std(axis=0) / np.sqrt(len(draws) / 4)
-        assert np.abs((draws**power).mean(axis=0) - exact).max() < (ERRORS * error).max()
+        if stops_early(i + 1, n_draws, scores):
+            break
+    assert scores().max() < ERRORS
 
 
 def test_likelihood_by_its_definition():
@@ -260,13 +285,13 @@ def test_draws_depend_on_the_number_of_the_document_only():
 def test_dawid_and_skene():
     """The fixed point of a plain loop, and the true classes of a corpus that raters with known errors have seen."""
     rng = np.random.default_rng(0)
-    truth = rng.choice(3, 500, p=[0.5, 0.3, 0.2])
+    n, truth = 250, rng.choice(3, 250, p=[0.5, 0.3, 0.2])
     right = [0.9, 0.7, 0.6, 0.8]
     Y = np.array([[t if rng.random() < p else rng.integers(3) for p in right] for t in truth], float)
     Y[rng.random(Y.shape) < 0.3] = NAN
-    gold = np.where(np.arange(500) < 20, truth, NAN)
+    gold = np.where(np.arange(n) < 20, truth, NAN)
     found = dawid_skene(pd.DataFrame(Y, columns=list("abcd")), gold)
-    prior, p, confusion = np.where(np.eye(3) > 0, RIGHT, WRONG / 2), np.full((500, 3), 1 / 3), None
+    prior, p, confusion = np.where(np.eye(3) > 0, RIGHT, WRONG / 2), np.full((n, 3), 1 / 3), None
     for t in range(3):
         p[:, t] = 0.1 + (t == Y).sum(axis=1)
     p = np.where(np.isnan(gold)[:, None], p / p.sum(axis=1, keepdims=True), gold[:, None] == np.arange(3))
@@ -275,7 +300,7 @@ def test_dawid_and_skene():
         counts = np.array([[[p[Y[:, r] == a, t].sum() for a in range(3)] for t in range(3)] for r in range(4)])
         confusion = (prior + counts) / (prior + counts).sum(axis=2, keepdims=True)
         rate = rate if i == 0 else (1 + p.sum(axis=0)) / (3 + p.sum())
-        for d in range(500):
+        for d in range(n):
             p[d] = [rate[t] * answer_probability(confusion, Y[d], t) * (np.isnan(gold[d]) or gold[d] == t)
                     for t in range(3)]  # fmt: skip
         p /= p.sum(axis=1, keepdims=True)
@@ -293,7 +318,7 @@ def test_without_texts_the_model_is_that_of_dawid_and_skene():
     X = np.zeros((600, 5), int)
     X[::20, 0] = 1  # a few words, which say nothing
     alone = dawid_skene(Y)
-    model = SLDACrowdClassifier(words=False, **RUN).fit(X, Y)
+    model = SLDACrowdClassifier(words=False, **RUN | {"predict_sweeps": 40}).fit(X, Y)
     np.testing.assert_allclose(model.confusion_, alone.confusion, atol=0.05)
     empty = X[:, 0] == 0
     np.testing.assert_allclose(model.infer_labels(X, Y)[empty], alone.probability[empty], atol=0.05)
@@ -410,8 +435,8 @@ def test_geweke_of_raters():
     model = replace(numbers(1.0, drawn=True), shape=4.0, rate=3.0, carried=np.array(
         [[0.2, -0.1], [2.0, 3.0], [4.0, 5.0], [3.0, 2.0]]))  # fmt: skip
     there = rng.random((6, 2)) < 0.8
-    prior, posterior = [], []
-    for i in range(6000):
+    prior, posterior, n_replicates = [], [], 6000
+    for i in range(n_replicates):
         sigma2 = 1.0 / rng.gamma(4.0, 1.0 / 3.0)
         bias = rng.normal([0.2, -0.1], [2.0**-0.5, 3.0**-0.5])
         tau = rng.gamma([4.0, 5.0], [1.0 / 3.0, 1.0 / 2.0])
@@ -426,9 +451,9 @@ def test_geweke_of_raters():
         for place, own in ((prior, scale), (posterior, found.scale)):
             x = np.concatenate([[np.log(own[0])], own[1:3], np.log(own[3:])])
             place.append(np.concatenate([x, x**2, x[1:3] * mild, x[3:] * mild**2, [x[0] * x[3], x[1] * x[2]]]))
-    prior, posterior = np.array(prior), np.array(posterior)
-    score = (prior.mean(0) - posterior.mean(0)) / np.sqrt((prior.var(0) + posterior.var(0)) / len(prior))
-    assert np.abs(score).max() < ERRORS
+        if stops_early(i + 1, n_replicates, lambda: score_of_difference(prior, posterior)):
+            break
+    assert np.abs(score_of_difference(prior, posterior)).max() < ERRORS
 
 
 def test_geweke_with_texts(sampler):  # noqa: F811
@@ -630,7 +655,7 @@ def test_explanations_add_up(model, rating_model, corpus):
         assert len(own.effect_frame()) and len(own.coefficient_frame()) == 3
 
 
-def test_files_and_batches(model, rating_model, corpus, tmp_path):
+def test_files_and_batches(model, rating_model, corpus, tmp_path, short_regressions):
     X, _, Y, ratings, _ = corpus
     for own, answers in ((model, Y), (rating_model, ratings)):
         save(own, tmp_path / "m.model")
@@ -646,7 +671,7 @@ def test_files_and_batches(model, rating_model, corpus, tmp_path):
             again.partial_fit(X[400:], pd.DataFrame(answers[400:, :2], columns=["0", "new"]))
 
 
-def test_batches_learn_as_all_documents_do(corpus):
+def test_batches_learn_as_all_documents_do(corpus, short_regressions):
     X, y, Y, ratings, truth = corpus
     parts, numbers_of = SLDACrowdClassifier(**RUN), SLDACrowdRegressor(**RUN)
     for docs in np.array_split(np.arange(400), 2):
@@ -759,6 +784,9 @@ def test_noise_has_no_effect():
         outside += ((lower > 0) | (upper < 0)).ravel().tolist()
         base = np.mean(y[:200])
         losses.append(model.evaluate(made.X[200:], y[200:])[0].mean() + stats.bernoulli.logpmf(y[200:], base).mean())
+        near = near_limits(np.mean(outside), 0.1, most=0.25), near_limits(np.mean(losses), 0.0, -0.02, 0.02)
+        if stops_early(seed + 1, 8, lambda scores=near: scores):
+            break
     assert np.mean(outside) < 0.25 and abs(np.mean(losses)) < 0.02
 
 

@@ -66,7 +66,7 @@ def test_diagnose_and_its_advice(corpus, fitted):
         assert "settle" not in repr(settled.diagnose()) and settled.diagnose().advice == []
 
 
-def test_every_model_can_be_diagnosed(corpus):
+def test_every_model_can_be_diagnosed(corpus, short_regressions):
     quick = RUN | {"burn_in": 5, "n_draws": 5}
     y, group = corpus.y, corpus.doc_topic.argmax(axis=1)
     labels = (corpus.doc_topic > 0.3).astype(int)

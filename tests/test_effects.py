@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit
 
+from small import near_limits, stops_early
 from supertopic import (
     LDA,
     MedLDAClassifier,
@@ -128,6 +129,8 @@ def test_intervals_of_effects_hold_the_truth(corpus, model):
         eta = rng.normal(size=3)
         y = shares @ eta + rng.normal(size=300)
         hits.append(inside(model.effects_on(X, y).coef_draws[:, 0], eta - y.mean()))
+        if stops_early(len(hits), 25, lambda: near_limits(np.mean(hits), 0.9, 0.8, 0.98)):
+            break
     assert 0.8 < np.mean(hits) < 0.98
 
 
@@ -141,6 +144,8 @@ def test_effects_of_classes_hold_the_truth(corpus, classifier):
         level = np.log(y.mean() / (1 - y.mean()))
         eta = np.linalg.lstsq(shares, omega)[0]
         hits.append(inside(classifier.effects_on(X, y).coef_draws[:, 0], eta - level))
+        if stops_early(len(hits), 15, lambda: near_limits(np.mean(hits), 0.9, 0.8, 0.98)):
+            break
     assert 0.8 < np.mean(hits) < 0.98
 
 
@@ -313,7 +318,7 @@ def test_documents_without_words_have_no_shares(corpus, model, monkeypatch):
     assert (offset[400:] > 7.0).all()
 
 
-def test_exposure():
+def test_exposure(few_draws):
     corpus, rng = make_corpus(n_docs=400, n_topics=3, doc_length=60, random_state=0), np.random.default_rng(0)
     exposure = rng.uniform(0.5, 20.0, 400)
     y = rng.poisson(exposure * np.exp(corpus.doc_topic @ [-1.0, 0.0, 1.0]))
@@ -441,14 +446,17 @@ def estimate(shares, place, target, response, pooled, spread=0.0):
 @pytest.mark.parametrize("pooled", [False, True])
 def test_intervals_of_groups_hold_the_truth(monkeypatch, kind, pooled):
     monkeypatch.setattr(effects, "N_DRAWS", 200)
-    weights, differences = [], []
-    for seed in range(6 if kind == "count" else 12):
+    weights, differences, n_seeds = [], [], 6 if kind == "count" else 12
+    for seed in range(n_seeds):
         *given, truth = make_groups(seed, [120, 80, 150, 60], kind=kind)
         draws = estimate(*given, pooled)
         weights.append(inside(draws, truth))
         other = (draws.mean(axis=1, keepdims=True), truth.mean(axis=0)) if pooled else (draws[:, :1], truth[0])
         away = inside(draws - other[0], truth - other[1])
         differences.append(away if pooled else away[1:])
+        means = [np.mean(hits) for hits in (weights, differences)]
+        if stops_early(seed + 1, n_seeds, lambda own=means: [near_limits(mean, 0.9, 0.8, 0.98) for mean in own]):
+            break
     assert 0.8 < np.mean(weights) < 0.98
     assert 0.8 < np.mean(differences) < 0.98
 
@@ -475,8 +483,9 @@ def test_the_comparison_is_that_of_separate_regressions():
         np.testing.assert_allclose(draws[:, group].mean(axis=0), eta - eta @ usual, atol=0.02)
 
 
-def test_pooled_groups_are_shrunk_and_hold_the_truth():
+def test_pooled_groups_are_shrunk_and_hold_the_truth(monkeypatch):
     """Forty groups of a dozen documents: pooling has the smaller error, and intervals that are not too short."""
+    monkeypatch.setattr(effects, "N_DRAWS", 200)
     errors, hits, sizes = np.zeros(2), [], [12] * 40
     for seed in range(6):
         *given, truth = make_groups(seed, sizes, spread=0.5)
@@ -486,6 +495,8 @@ def test_pooled_groups_are_shrunk_and_hold_the_truth():
             away = draws - draws.mean(axis=1, keepdims=True)
             errors[int(pooled)] += np.mean((away.mean(axis=0) - centre) ** 2)
         hits.append(inside(away, centre))
+        if stops_early(seed + 1, 6, lambda: near_limits(np.mean(hits), 0.9, 0.82, 0.97)):
+            break
     assert errors[1] < 0.3 * errors[0]
     assert 0.82 < np.mean(hits) < 0.97
 
@@ -613,10 +624,12 @@ def test_groups_of_training_documents_hold_the_truth():
         k = int(np.flatnonzero(order == 0)[0])
         assert frame.p_direction["C", k] > 0.99 and frame.difference["C", k] < -1.5
         assert np.isnan(frame.difference["A", k])
+        if stops_early(len(hits), 8, lambda: near_limits(np.mean(hits), 0.95, 0.8)):
+            break
     assert 0.8 < np.mean(hits) <= 1.0
 
 
-def test_the_last_batch_counts(corpus):
+def test_the_last_batch_counts(corpus, few_draws):
     y = np.random.default_rng(0).normal(size=400)
     model = SLDARegressor(3, words=False, **RUN).partial_fit(corpus.X[:300], y[:300])
     model.partial_fit(corpus.X[300:400], y[300:])
@@ -654,7 +667,7 @@ def test_without_held_out_responses_there_is_nothing_to_compare(corpus, settings
         (np.array([["b"], ["a"]], dtype=object), ("a", "b")),
     ],
 )
-def test_kinds_of_groups(corpus, model, by, names):
+def test_kinds_of_groups(corpus, model, by, names, few_draws):
     y = np.random.default_rng(0).normal(size=2)
     found = model.interactions(by, y, corpus.X[:2])
     assert found.groups == names and found.sizes == (1, 1)

@@ -119,13 +119,13 @@ class RoundedTimes(Rounding, SLDASurvivalRegressor):
 
 @parametrize_with_checks(
     [
-        RoundedLDA(3, burn_in=2, n_draws=2, n_chains=1),
-        RoundedSLDA(3, burn_in=2, n_draws=2, n_chains=2),
-        RoundedMedLDA(3, burn_in=2, n_draws=2, n_chains=1, words=False),
-        RoundedOrdinal(3, burn_in=2, n_draws=2, n_chains=1, words=False),
-        RoundedRegressor(3, burn_in=2, n_draws=2, n_chains=1),
-        RoundedCounts(3, burn_in=2, n_draws=2, n_chains=1, words=False),
-        RoundedTimes(3, burn_in=2, n_draws=2, n_chains=1, words=False),
+        RoundedLDA(3, burn_in=2, n_draws=2, n_chains=1, predict_sweeps=4),
+        RoundedSLDA(3, burn_in=2, n_draws=2, n_chains=2, predict_sweeps=4),
+        RoundedMedLDA(3, burn_in=2, n_draws=2, n_chains=1, predict_sweeps=4, words=False),
+        RoundedOrdinal(3, burn_in=2, n_draws=2, n_chains=1, predict_sweeps=4, words=False),
+        RoundedRegressor(3, burn_in=2, n_draws=2, n_chains=1, predict_sweeps=4),
+        RoundedCounts(3, burn_in=2, n_draws=2, n_chains=1, predict_sweeps=4, words=False),
+        RoundedTimes(3, burn_in=2, n_draws=2, n_chains=1, predict_sweeps=4, words=False),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "a weight multiplies c, a repeated document also its words",

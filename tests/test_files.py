@@ -1,6 +1,7 @@
 """Documents in files: the model of `fit`, and errors that say where."""
 
 import json
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,7 +30,7 @@ NAMES = np.array([f"w{i:03d}" for i in range(400)])
 TEXTS = [" ".join(NAMES[row.indices].repeat(row.data)) for row in (CORPUS.X[[i]].tocsr() for i in range(300))]
 CLASSES = [["a", "b", "c"][k] for k in CORPUS.doc_topic.argmax(axis=1)]
 pytestmark = pytest.mark.usefixtures("short_regressions")
-RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 6, "n_draws": 4, "random_state": 0}
+RUN = {"n_topics": 4, "n_chains": 2, "burn_in": 6, "n_draws": 4, "predict_sweeps": 8, "random_state": 0}
 
 
 @pytest.fixture(params=["parquet", "csv", "jsonl"])
@@ -73,12 +74,18 @@ MODELS = {
 }
 
 
+@cache
+def model_of_fit(label):
+    """The model of texts in memory, which is the same for all kinds of files."""
+    kind, y, more = MODELS[label]
+    return kind(**RUN, **more, vectorizer=CountVectorizer(min_df=2, max_df=0.9)).fit(TEXTS, y)
+
+
 @pytest.mark.filterwarnings("ignore:Found no relation between topics")
 @pytest.mark.parametrize("label", MODELS)
 def test_files_give_the_model_of_fit(files, label):
-    kind, y, more = MODELS[label]
-    vectorizer = CountVectorizer(min_df=2, max_df=0.9)
-    model = kind(**RUN, **more, vectorizer=vectorizer).fit(TEXTS, y)
+    kind, _, more = MODELS[label]
+    vectorizer, model = CountVectorizer(min_df=2, max_df=0.9), model_of_fit(label)
     other = kind(**RUN, **more).fit_files(files, text="body", label=label, vectorizer=vectorizer)
     assert other.vectorizer_.vocabulary_ == model.vectorizer_.vocabulary_ == vectorizer.fit(TEXTS).vocabulary_
     assert other.word_vectorizer_.vocabulary_ == model.word_vectorizer_.vocabulary_
@@ -139,14 +146,20 @@ def test_words_are_learned_from_a_part_of_many_documents(files, monkeypatch, pai
     assert model.predict(TEXTS[:5], features=features[:5]).shape == (5,)
 
 
+@cache
+def weighted_model(n_draws):
+    """A model of texts in memory with weights of documents and a covariate."""
+    frame = pd.DataFrame({"stars": np.arange(300) % 5.0})
+    return SLDAClassifier(**RUN | {"n_draws": n_draws}).fit(TEXTS, CLASSES, np.arange(300) % 7, covariates=frame)
+
+
 def test_weights_covariates_and_checkpoints(files, tmp_path):
     more = {"text": "body", "label": "team", "weight": "calls", "covariates": ["stars"]}
     model = SLDAClassifier(**RUN).fit_files(files, **more, checkpoint=tmp_path / "there")
-    frame, calls = pd.DataFrame({"stars": np.arange(300) % 5.0}), np.arange(300) % 7
-    same(model, SLDAClassifier(**RUN).fit(TEXTS, CLASSES, calls, covariates=frame))
+    same(model, weighted_model(4))
     again = SLDAClassifier(**RUN | {"n_draws": 6}).fit_files(files, **more, checkpoint=tmp_path / "there")
-    same(again, SLDAClassifier(**RUN | {"n_draws": 6}).fit(TEXTS, CLASSES, calls, covariates=frame))
-    topics = LDA(4, burn_in=4, n_draws=2, random_state=0).fit_files(files, text="body")
+    same(again, weighted_model(6))
+    topics = LDA(4, burn_in=4, n_draws=2, n_chains=1, random_state=0).fit_files(files, text="body")
     assert topics.doc_topic_.shape == (300, 4)
 
 
@@ -194,7 +207,7 @@ def test_docword(tmp_path):
     order = np.random.default_rng(0).permutation(400)
     write_docword(tmp_path / "docword.a.txt", CORPUS.X[:100][:, order].tocsr(), NAMES[order])
     write_docword(tmp_path / "docword.b.txt", CORPUS.X[100:].tocsr(), NAMES)
-    run = {"n_topics": 3, "burn_in": 4, "n_draws": 2, "random_state": 0}
+    run = {"n_topics": 3, "burn_in": 4, "n_draws": 2, "n_chains": 1, "random_state": 0}
     model = LDA(**run).fit_files(tmp_path, vectorizer=CountVectorizer(min_df=2))
     vectorizer = CountVectorizer(min_df=2)
     same(model, LDA(**run).fit(vectorizer.fit_transform(TEXTS)))

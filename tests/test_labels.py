@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from test_drift import QUICK, SUBJECTS, make_texts
 
+from small import near_limits, stops_early
 from supertopic import (
     LDA,
     MedLDAClassifier,
@@ -192,8 +193,11 @@ def test_the_number_of_wrong_labels_is_in_its_interval(n_classes, rate, power):
         p_wrong.append(of_each)
         wrong.append(truth != given)
         np.testing.assert_allclose(true.sum(axis=1), 1.0, atol=1e-6)
+        share = inside / len(wrong)
+        if stops_early(len(wrong), 20, lambda own=share: near_limits(own, 0.95, least=0.7)):
+            break
+    assert inside >= 0.7 * len(wrong) if rate else found.lower < 2
     p_wrong, wrong = np.concatenate(p_wrong), np.concatenate(wrong)
-    assert inside >= 14 if rate else found.lower < 2
     for low, high in ((0.0, 0.2), (0.2, 0.8), (0.8, 1.0)):  # they are probabilities
         own = (p_wrong >= low) & (p_wrong <= high)
         if own.sum() > 100:

@@ -48,7 +48,7 @@ ODD = {
 def test_odd_corpora(case, sampler):
     X = ODD[case]
     y = np.arange(X.shape[0]) % 2
-    fitted = SLDAClassifier(3, sampler=sampler, **QUICK).fit(X, y)
+    fitted = SLDAClassifier(3, sampler=sampler, n_chains=2, **QUICK).fit(X, y)
     p = fitted.predict_proba(X[:4])
     assert np.isfinite(p).all() and fitted.doc_topic_.shape == (X.shape[0], 3)
     np.testing.assert_allclose(fitted.transform(X[:4]).sum(axis=1), 1)
@@ -115,22 +115,24 @@ def test_many_fits_at_once_are_the_same_as_one_by_one(two_blas_threads):
     limits = [pool["num_threads"] for pool in threadpool_info()]
 
     def fit(seed):
-        return SLDAClassifier(4, burn_in=10, n_draws=5, n_chains=2, n_jobs=2, random_state=seed).fit(corpus.X, corpus.y)
+        run = {"burn_in": 10, "n_draws": 5, "n_chains": 2, "predict_sweeps": 10, "n_jobs": 2, "random_state": seed}
+        return SLDAClassifier(4, **run).fit(corpus.X, corpus.y)
 
-    alone = [fit(seed) for seed in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        together = list(pool.map(fit, range(6)))
+    alone = [fit(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(fit, range(4)))
         for a, b in zip(alone, together, strict=True):
             np.testing.assert_array_equal(a.prediction_draws_, b.prediction_draws_)
         truth = alone[0].predict_proba(corpus.X)
-        for p in pool.map(lambda _: alone[0].predict_proba(corpus.X), range(24)):
+        for p in pool.map(lambda _: alone[0].predict_proba(corpus.X), range(12)):
             np.testing.assert_array_equal(p, truth)
     fit(0)
     assert [pool["num_threads"] for pool in threadpool_info()] == limits  # BLAS has its threads back
     code = (
         "from supertopic import SLDAClassifier; from supertopic.datasets import make_corpus;"
         "b = make_corpus(n_docs=80, random_state=0);"
-        "m = SLDAClassifier(4, burn_in=10, n_draws=5, n_chains=2, n_jobs=2, random_state=0).fit(b.X, b.y);"
+        "run = dict(burn_in=10, n_draws=5, n_chains=2, predict_sweeps=10, n_jobs=2, random_state=0);"
+        "m = SLDAClassifier(4, **run).fit(b.X, b.y);"
         "print(m.prediction_draws_.tobytes().hex())"
     )
     command = [sys.executable, "-c", code]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from small import near_limits, stops_early
 from supertopic import MedLDAClassifier, SLDAClassifier, SLDACountRegressor, SLDARegressor, load, save
 from supertopic.corpus.source import Arrays, Target, make_target
 from supertopic.corpus.tokens import check_counts, make_tokens
@@ -159,6 +160,8 @@ def test_differences_between_chains_widen_intervals():
             lower, upper = np.quantile(draws, [0.05, 0.95], axis=0)
             inside += ((lower <= eta) & (eta <= upper)).tolist()
             widths.append(np.mean(upper - lower))
+            if stops_early(len(widths), 25, lambda own=inside: near_limits(np.mean(own), 0.9, 0.8, 0.97)):
+                break
         assert 0.8 < np.mean(inside) < 0.97, deviation
         assert np.mean(widths) < most
 
@@ -202,10 +205,10 @@ def test_columns_of_single_chains_are_integrated_out():
 @pytest.mark.parametrize("kind", [SLDAClassifier, MedLDAClassifier, SLDARegressor, SLDACountRegressor])
 def test_weights_rest_on_all_documents(kind):
     """Four times as many documents halve the intervals, though the part that no chain sees has the same size."""
-    corpus = make_corpus(n_docs=800, n_topics=3, eta=[-2.0, 0.0, 2.0], random_state=0)
+    corpus = make_corpus(n_docs=600, n_topics=3, eta=[-2.0, 0.0, 2.0], random_state=0)
     y = np.random.default_rng(1).poisson(np.exp(corpus.doc_topic[:, 2])) if kind is SLDACountRegressor else corpus.y
     widths = []
-    for n in (200, 800):
+    for n in (150, 600):
         model = kind(3, words=False, held_out=20 / n, **RUN).fit(corpus.X[:n], y[:n])
         assert model.held_out_["cross_fitted"] == n and model.held_out_["documents"] == 20
         widths.append(np.mean(np.subtract(*model.coef_interval()[::-1])))

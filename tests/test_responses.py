@@ -408,7 +408,7 @@ def test_scalar_formulas_are_those_of_the_response(response):
     constant, slope = kappa_parts(kind, response.c, own, y, weight)
     expected = response.kappa(target)
     np.testing.assert_array_equal(constant, expected[0])
-    np.testing.assert_array_equal(slope, np.broadcast_to(expected[1], y.shape))
+    np.testing.assert_array_equal(np.broadcast_to(slope, y.shape), np.broadcast_to(expected[1], y.shape))
     found = log_densities(kind, own, y, omega)
     np.testing.assert_allclose(found, response.log_density(y, omega), rtol=1e-12, atol=1e-12)
     part = draw_lams(kind, response.c, own, y[7:], weight[7:], omega[7:], key, 12)

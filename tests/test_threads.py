@@ -32,6 +32,7 @@ def test_the_number_of_threads_changes_nothing(corpus, short_regressions, monkey
     monkeypatch.setattr(plan, "cut", lambda *arguments: cuts.append(cut(*arguments)) or cuts[-1])
     for n_jobs in (1, 2, 7):
         slda = SLDAClassifier(6, sampler=sampler, burn_in=8, n_draws=4, n_chains=2, n_jobs=n_jobs, random_state=1)
+        slda.set_params(predict_sweeps=8)
         fits.append(slda.fit(corpus.X, corpus.y))
     cuts = cuts[1::2]  # the first of each pair is of all documents, the second of those that are not held out
     assert cuts[0] == cuts[1] == cuts[2] and (len(cuts[0]) > 10) == (sampler != "collapsed")
@@ -47,7 +48,7 @@ def test_the_number_of_threads_changes_nothing(corpus, short_regressions, monkey
 @pytest.mark.parametrize("sampler", ["delayed", "drawn", "collapsed"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_every_sampler_finds_planted_topics(monkeypatch, sampler, sparse):
-    corpus = make_corpus(n_docs=400, n_topics=4, random_state=1)
+    corpus = make_corpus(n_docs=250, n_topics=4, random_state=1)
     monkeypatch.setattr(plan, "SHARD_TOKENS", 5000)
     monkeypatch.setattr(plan, "SPARSE_FROM", 1 if sparse else 10**6)
     monkeypatch.setattr(topics, "DENSE", 0)

@@ -29,7 +29,7 @@ from supertopic.sampling.pool import each, interruptible, one_blas_thread
 from supertopic.sampling.threads import ThreadEnginePool
 
 INITS = ("nmf", "random")
-ON_DEVICE = 6  # largest number of chains at a time on a GPU: more wait for each other's turn of the interpreter
+ON_DEVICE = 4  # largest number of chains at a time on a GPU: more wait for each other's turn of the interpreter
 COLLAPSED_UP_TO = 1_000_000  # tokens; beyond, "auto" takes the sampler that runs on several threads
 D = TypeVar("D", bound=Described, covariant=True)
 

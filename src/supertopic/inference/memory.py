@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.corpus.source import Corpus
-from supertopic.sampling.plan import is_matrix_free
+from supertopic.sampling.plan import DEVICE_TOKENS, is_matrix_free
 
 logger = logging.getLogger("supertopic")
 GIB = 2**30
@@ -58,13 +58,12 @@ def chains_on_device(corpus: Corpus, n_words: int, n_topics: int) -> int:
     """How many chains have room on the device at a time; refuses what has none before anything is taken."""
     from supertopic.kernels.cuda.device import free_bytes
     from supertopic.kernels.cuda.sweep import check_places
-    from supertopic.sampling.cuda import needed_bytes
 
     target, lengths = corpus.target, np.diff(corpus.doc_start)
-    n_docs, n_tokens = len(lengths), int(lengths.sum())
-    check_places(n_words, n_topics, n_tokens, int(lengths.max(initial=0)))
+    n_docs, n_tokens, longest = len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
+    check_places(n_words, n_topics, min(n_tokens, DEVICE_TOKENS + longest), longest)  # those of the largest shard
     shape = target.weight.shape[1], target.covariates.shape[1]
-    needed, free = needed_bytes(n_tokens, n_docs, n_words, n_topics, *shape), free_bytes()
+    needed, free = device_bytes(n_tokens, n_docs, n_words, n_topics, *shape), free_bytes()
     logger.info("A chain takes %.2f GiB of the device's memory, %.2f GiB are free", needed / GIB, free / GIB)
     if needed > free:
         raise MemoryError(
@@ -73,6 +72,22 @@ def chains_on_device(corpus: Corpus, n_words: int, n_topics: int) -> int:
             "topics or a smaller vocabulary (min_df) take less; device='cpu' takes none."
         )
     return free // needed
+
+
+def device_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_columns: int, n_covariates: int) -> int:
+    """About how many bytes a chain takes on the device."""
+    from supertopic.kernels.cuda.layout import SPARSE_FROM, row_width
+    from supertopic.sampling.cuda_documents import NUMBERS
+    from supertopic.sampling.cuda_moments import moment_bytes
+
+    width = row_width(n_topics)
+    # counts, and either their sum over the draws or those of left-out documents; both again where documents were cut
+    documents = n_docs * ((8 if n_topics >= SPARSE_FROM else 16) * width + 8 * (7 * n_columns + n_covariates))
+    moments = moment_bytes(n_topics + n_covariates, n_columns)
+    if is_matrix_free(n_topics, n_covariates, "cuda"):
+        moments = 40 * n_columns * (n_topics + n_docs)
+    private = 5 * min(NUMBERS, n_tokens * width)  # topics of left-out documents, and these documents
+    return 14 * n_tokens + 32 * n_words * width + documents + moments + private
 
 
 def free_memory() -> float:

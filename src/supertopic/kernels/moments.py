@@ -4,6 +4,7 @@ Plain loops over the few topics that a document has: the bits depend on no BLAS,
 A symmetric matrix is a packed lower triangle: row j, column k <= j is at j (j + 1) / 2 + k.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -146,5 +147,11 @@ def add_documents(doc_start, z, rows, covariates, quadratic, precision, shift, x
 def unpack(packed: np.ndarray, r: int, width: int) -> np.ndarray:
     """The matrix of column r, of which the upper triangle is left 0."""
     matrix = np.zeros((width, width))
-    matrix[np.tri(width, dtype=bool)] = packed[:, r]
+    matrix[lower_triangle(width)] = packed[:, r]
     return matrix
+
+
+@lru_cache(maxsize=4)
+def lower_triangle(width: int) -> np.ndarray:
+    """A mask of the lower triangle: to make it takes longer than to use it."""
+    return np.tri(width, dtype=bool)

@@ -26,7 +26,7 @@ from supertopic.kernels.cuda.device import (
     put,
     zeros,
 )
-from supertopic.kernels.cuda.layout import SPARSE_FROM, ResponseTables, TopicTables, make_shape, row_width
+from supertopic.kernels.cuda.layout import ResponseTables, TopicTables, make_shape
 from supertopic.kernels.cuda.lists import Lists
 from supertopic.kernels.draws import make_key
 from supertopic.kernels.responses import logarithm
@@ -47,7 +47,7 @@ from supertopic.sampling.cuda_documents import (
     wide,
 )
 from supertopic.sampling.cuda_lists import ListSums, make_lists
-from supertopic.sampling.cuda_moments import Moments, moment_bytes
+from supertopic.sampling.cuda_moments import Moments
 from supertopic.sampling.new_documents import SETTLE
 from supertopic.sampling.plan import is_matrix_free
 
@@ -90,6 +90,7 @@ class CudaShard:
         self.lam, self.kappa, self.omega = (zeros((self.rows.n_rows, self.n_columns), np.float64) for _ in range(3))
         self.set_shares(self.rows.docs.n, 1)
         self.doc_topic_sum: DeviceArray | None = None  # (rows, width), flat: topic counts, summed over the draws
+        self.doc_topic: np.ndarray | None = None  # the same after the last sweep, not on the device: (n_docs, K)
         self.timer, self.buffers, self.graph, self.seconds_before = Timer(3), Buffers(), Graph(), np.zeros(3)
         self.swept: TopicTables | None = None  # the tables of the captured sweeps
         self.sweeps = Graph()
@@ -167,7 +168,9 @@ class CudaShard:
 
     def sweep(self, eta: np.ndarray, topics: TopicTables, key: np.uint64, keep: bool, n_parts: int) -> Tally:
         """Draw every z given eta (R, K + P); `keep` adds the topic counts to their sum over the draws."""
-        if keep and self.doc_topic_sum is None:
+        if keep and self.doc_topic is not None:
+            self.put_sum(self.doc_topic)
+        elif keep and self.doc_topic_sum is None:
             self.doc_topic_sum = zeros(self.rows.n_rows * self.rows.shape.width, np.float32)
         by_topic, by_lane = self.rows.shape.arrange(eta[:, : self.n_topics])
         self.for_sweep.send(key=key, eta=eta, by_topic=by_topic, by_lane=by_lane)
@@ -300,6 +303,7 @@ class CudaShard:
 
     def leave_out(self, summed: SummedCounts, priors: Priors, n_sweeps: int, key: np.uint64) -> None:
         """Infer the shares of each document as if it were new, under topics without its own tokens."""
+        self.take_sum()
         rows = self.rows.uncut()  # all parts would need the same private topics at a time
         docs, width, group = rows.docs, rows.shape.width, rows.shape.group
         mass = put(summed.tokens / summed.n_draws + self.n_words * priors.beta)
@@ -322,6 +326,17 @@ class CudaShard:
             new.sweep(fixed_tables(like, priors.alpha), self.no_response, moving, n_sweeps, n_sweeps // 2, summed_here)
             first = last
         self.set_shares(self.rows.counts_of(rows, counted), n_sweeps - n_sweeps // 2)
+
+    def take_sum(self) -> None:
+        """Take the sum over the draws from the device, where its room is needed: a chain has made its last sweep."""
+        if self.doc_topic_sum is not None:
+            self.doc_topic = self.topic_counts()
+            self.doc_topic_sum, self.sweeps = None, Graph()
+
+    def put_sum(self, doc_topic: np.ndarray) -> None:
+        """Put topic counts of the documents (n_docs, K), summed over the draws, on the device."""
+        lines = wide(np.asarray(doc_topic, np.float32), self.rows.shape.width).reshape(self.n_docs, -1)
+        self.doc_topic_sum, self.doc_topic, self.sweeps = self.rows.put(lines).reshape(-1), None, Graph()
 
     def infer_shares(self, topics: DeviceTopics, n_sweeps: int, key: np.uint64) -> None:
         """Infer the shares of each document under fixed topics that were learned without it."""
@@ -356,6 +371,8 @@ class CudaShard:
 
     def topic_counts(self) -> np.ndarray:
         """The topic counts of every document, summed over the draws, (n_docs, K)."""
+        if self.doc_topic is not None:
+            return self.doc_topic
         assert self.doc_topic_sum is not None
         return self.rows.get(self.doc_topic_sum.reshape(self.rows.n_rows, -1))[:, : self.n_topics]
 
@@ -363,7 +380,7 @@ class CudaShard:
         """The arrays that `restore` needs."""
         quadratic = {"kappa": self.rows.get(self.kappa), "lam": self.rows.get(self.lam)}
         state = {"z": self.rows.z(), **quadratic, "seconds": self.timings().copy()}
-        if self.doc_topic_sum is not None:
+        if self.doc_topic_sum is not None or self.doc_topic is not None:
             state["doc_topic"] = self.topic_counts()
         return state
 
@@ -377,20 +394,7 @@ class CudaShard:
         self.sorted = self.listed = False
         self.seconds_before = np.array(state["seconds"], dtype=float)
         if "doc_topic" in state:
-            lines = wide(np.asarray(state["doc_topic"], np.float32), self.rows.shape.width).reshape(self.n_docs, -1)
-            self.doc_topic_sum, self.sweeps = self.rows.put(lines).reshape(-1), Graph()
+            self.put_sum(state["doc_topic"])
         self.set_quadratic(quadratic)
         if self.n_columns:
             self.regress(eta)
-
-
-def needed_bytes(n_tokens: int, n_docs: int, n_words: int, n_topics: int, n_columns: int, n_covariates: int) -> int:
-    """About how many bytes a chain takes on the device, with a gigabyte at most for left-out documents."""
-    width, sparse = row_width(n_topics), n_topics >= SPARSE_FROM
-    # counts, their sum over the draws, and those of left-out documents; a copy of documents that are not cut any more
-    documents = n_docs * ((12 if sparse else 16) * width + 8 * (7 * n_columns + n_covariates))
-    moments = moment_bytes(n_topics + n_covariates, n_columns)
-    if is_matrix_free(n_topics, n_covariates, "cuda"):
-        moments = 40 * n_columns * (n_topics + n_docs)
-    private = 5 * min(NUMBERS, n_tokens * width)
-    return 14 * n_tokens + 32 * n_words * width + documents + moments + private

@@ -21,7 +21,7 @@ class OneLam(Response):
         """Draw lam given omega; a document's draw depends on its number first_doc + d only."""
 
     @abstractmethod
-    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray | float]:
+    def kappa(self, target: Target) -> tuple[np.ndarray | float, np.ndarray | float]:
         """The linear part of the quadratic in omega, as a constant and a slope: kappa = constant + slope lam."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class KernelResponse(OneLam):
     def draw_lam(self, target: Target, omega: np.ndarray, key: np.uint64, first_doc: int) -> np.ndarray:
         return draw_lams(self.formula, self.c, self.own_columns(omega.shape[1]), *target[:2], omega, key, first_doc)
 
-    def kappa(self, target: Target) -> tuple[np.ndarray, np.ndarray]:
+    def kappa(self, target: Target) -> tuple[np.ndarray | float, np.ndarray | float]:
         return kappa_parts(self.formula, self.c, self.own_columns(target.y.shape[1]), target.y, target.weight)
 
     def log_density(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
