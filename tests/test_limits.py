@@ -96,10 +96,10 @@ def test_as_many_chains_run_on_a_device_as_have_room(monkeypatch):
     rooms = {
         "supertopic.kernels.cuda.device": {"free_bytes": lambda: free},
         "supertopic.kernels.cuda.sweep": {"check_places": lambda *given: asked.append(given)},
-        "supertopic.sampling.cuda": {"needed_bytes": lambda *given: asked.append(given) or needed[0]},
     }
     for name, parts in rooms.items():
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(**parts))
+    monkeypatch.setattr(memory, "device_bytes", lambda *given: asked.append(given) or needed[0])
     source = Arrays(make_tokens(sparse([[1, 1, 7], [0, 1, 0], [0, 0, 0]])), no_target(3))
     for needed[0], chains in ((34, 2), (50, 2), (51, 1), (100, 1)):
         assert memory.chains_on_device(source, 3, 5) == chains
