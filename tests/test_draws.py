@@ -106,7 +106,9 @@ def test_inverse_gaussian(c, zeta):
 
 
 @pytest.mark.parametrize("h", [0.3, 1.0, 2.0, 7.5, 16.0, 25.0, 256.0, 1e5])
-@pytest.mark.parametrize("z", [0.0, 1e-9, 0.019, 0.021, 1.0, 3.0, 4.9, 6.5, 9.9, 11.1, 13.9, 14.1, 40.0, -40.0, 1000.0])
+@pytest.mark.parametrize(
+    "z", [0.0, 1e-9, 0.021, 0.1001, 1.0, 3.0, 4.9, 6.5, 9.9, 11.1, 13.9, 14.1, 40.0, -40.0, 1000.0]
+)
 def test_polya_gamma_moments(h, z):
     """300,000 draws; the third moment too, since the first two are matched by construction."""
     n, x = 300_000, np.empty(0)
@@ -123,9 +125,23 @@ def test_polya_gamma_moments(h, z):
     assert scores().max() < ERRORS
 
 
-@pytest.mark.parametrize("z", [0.0, 0.01, 0.0199, 0.0201, 1.0, 20.0])
+@pytest.mark.parametrize("z", [0.0, 0.01, 0.0999, 0.1001, 1.0, 20.0])
 def test_polya_gamma_moments_are_exact(z):
     np.testing.assert_allclose(unit_moments(z), moments(1.0, z)[:2], rtol=1e-8)
+
+
+def test_polya_gamma_moments_are_exact_to_what_many_terms_leave():
+    """With small h, 1,000 terms are drawn: the rest has a mean of 5e-5 and a variance of 9e-13."""
+    for z in [*np.linspace(0.0, 0.3, 61), *np.linspace(0.5, 14.0, 28)]:
+        (mean, variance), exact = unit_moments(z), moments(1.0, z)
+        assert abs(mean - exact[0]) < 1e-11 and abs(variance - exact[1]) < 1e-13, z
+
+
+@pytest.mark.parametrize("c", [1e-4, 1e-3, 0.01, 0.1])
+def test_polya_gamma_of_a_small_shape_is_a_number(c):
+    z = np.append(np.linspace(0.0, 0.3, 3001), np.linspace(0.3, 14.0, 138))[:, None]
+    x = polya_gammas(c, np.ones_like(z), z, make_key(4), 0)
+    assert np.isfinite(x).all() and (x >= 0.0).all() and x.mean() < c
 
 
 @pytest.mark.parametrize("h", [1.0, 15.9, 16.0, 64.0])
