@@ -116,7 +116,7 @@ def two_groups() -> list[list[str]]:
 
 @table("twenty-groups")
 def twenty_groups() -> list[list[str]]:
-    renamed = {"LDA + linear SVM": "LDA + linear SVM (40 topics)"}
+    renamed = {"LDA + linear SVM": "LDA + linear SVM (20 topics)"}
     return word_counts("twenty", "20 Newsgroups, twenty groups", renamed)
 
 
