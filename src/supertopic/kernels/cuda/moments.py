@@ -103,7 +103,7 @@ def make_adder(squares: Squares):
                     right[i] = x[here + to_right + uint64(i * ACROSS)]
                 for c in range(C):
                     factor = scale[uint64(d * C + c)]
-                    for p in range(PAIRS):  # features are OWN apart: of one square, the pairs with i < j are others'
+                    for p in range(PAIRS):  # in one square, the pairs with i < j are those of another thread
                         i, j = p // OWN, p % OWN
                         if not ONE or j <= i:
                             total[c * PAIRS + p] += left[i] * factor * right[j]
