@@ -846,7 +846,6 @@ CARD = [  # noticed in Numba's simulator
     m("kernels/responses", "counts without log r", "        return log_own\n", "        return 0.0\n", "responses:scalar contract:device_augment"),
     m("sampling/cuda_documents", "numbers of the first documents for all parts", "number[some], empty", "number[: last - first], empty", "contract:some_at_a_time"),
     m("sampling/cuda_documents", "lengths of the first documents for all parts", "self.docs.length[some]", "self.docs.length[: last - first]", "contract:some_at_a_time"),
-    m("inference/memory", "places of all tokens in one shard", "min(n_tokens, DEVICE_TOKENS + longest), longest)", "n_tokens, longest)", "limits:on_a_device"),
     m("sampling/cuda", "counts of the first documents for all parts", "counted[first * width : last * width]", "counted[: (last - first) * width]", "contract:some_at_a_time"),
     m("sampling/cuda", "the sum over the draws begins again", "            self.put_sum(self.doc_topic)\n        elif", "            self.doc_topic = self.doc_topic_sum = None\n        elif", "contract:some_at_a_time"),
     m("sampling/threads", "a stream for each thread", "if plan.device == \"cpu\" else 1", "if plan.device else 1", "contract:some_at_a_time"),

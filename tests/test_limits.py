@@ -104,8 +104,6 @@ def test_as_many_chains_run_on_a_device_as_have_room(monkeypatch):
     for needed[0], chains in ((34, 2), (50, 2), (51, 1), (100, 1)):
         assert memory.chains_on_device(source, 3, 5) == chains
     assert asked[:2] == [(3, 5, 10, 9), (10, 3, 3, 5, 0, 0)]
-    monkeypatch.setattr(memory, "DEVICE_TOKENS", 0)  # a shard is its longest document
-    assert memory.chains_on_device(source, 3, 5) == 1 and asked[-2:] == [(3, 5, 9, 9), (10, 3, 3, 5, 0, 0)]
     needed[0] = 101
     with pytest.raises(MemoryError, match="10 tokens, 3 documents, 3 words, n_topics=5"):
         memory.chains_on_device(source, 3, 5)

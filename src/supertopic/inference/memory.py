@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from supertopic.corpus.source import Corpus
-from supertopic.sampling.plan import DEVICE_TOKENS, is_matrix_free
+from supertopic.sampling.plan import is_matrix_free
 
 logger = logging.getLogger("supertopic")
 GIB = 2**30
@@ -60,8 +60,8 @@ def chains_on_device(corpus: Corpus, n_words: int, n_topics: int) -> int:
     from supertopic.kernels.cuda.sweep import check_places
 
     target, lengths = corpus.target, np.diff(corpus.doc_start)
-    n_docs, n_tokens, longest = len(lengths), int(lengths.sum()), int(lengths.max(initial=0))
-    check_places(n_words, n_topics, min(n_tokens, DEVICE_TOKENS + longest), longest)  # those of the largest shard
+    n_docs, n_tokens = len(lengths), int(lengths.sum())
+    check_places(n_words, n_topics, n_tokens, int(lengths.max(initial=0)))
     shape = target.weight.shape[1], target.covariates.shape[1]
     needed, free = device_bytes(n_tokens, n_docs, n_words, n_topics, *shape), free_bytes()
     logger.info("A chain takes %.2f GiB of the device's memory, %.2f GiB are free", needed / GIB, free / GIB)
